@@ -1,0 +1,1 @@
+"""Device profiles, one YAML file per device; ``perfport.profile`` reads them."""

@@ -1,0 +1,1 @@
+"""Experiment definitions shipped with the suite."""

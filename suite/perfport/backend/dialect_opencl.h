@@ -1,0 +1,33 @@
+/* perfport kernel dialect, OpenCL C 1.2 side (docs/kernel-dialect.md). */
+#pragma OPENCL FP_CONTRACT ON
+
+#define MAKE_FLOAT2(a, b) ((float2)((a), (b)))
+#define MAKE_FLOAT4(a, b, c, d) ((float4)((a), (b), (c), (d)))
+#define SPLAT_FLOAT4(a) ((float4)(a))
+#define SPLAT_FLOAT8(a) ((float8)(a))
+#define SPLAT_FLOAT16(a) ((float16)(a))
+#define MAKE_INT2(a, b) ((int2)((a), (b)))
+#define MAKE_INT4(a, b, c, d) ((int4)((a), (b), (c), (d)))
+#define MAKE_UINT4(a, b, c, d) ((uint4)((a), (b), (c), (d)))
+
+/* Local memory: arrays are declared at kernel scope; `__local` is written only in front of pointers. */
+#define LOCAL_ARRAY(type, name, count) __local type name[count]
+#define LOCAL_ARENA(type, name, count) __local type name[count]
+
+/* Work-items of one hardware thread are not in lock step on CPUs. */
+#define HW_THREAD_SYNC() barrier(CLK_LOCAL_MEM_FENCE)
+
+/* Loads that no other launch of the same kernel will use again. */
+#define STREAM_LOAD4(p, i) vload4((i), (p))
+#define RESTRICT restrict
+#define REQD_GROUP(x) __attribute__((reqd_work_group_size(x, 1, 1)))
+
+uint dot4_u8(uint a, uint b, uint c) {
+    return c + (a & 0xffu) * (b & 0xffu) + ((a >> 8) & 0xffu) * ((b >> 8) & 0xffu) +
+           ((a >> 16) & 0xffu) * ((b >> 16) & 0xffu) + (a >> 24) * (b >> 24);
+}
+#define DOT4_U8(a, b, c) dot4_u8((a), (b), (c))
+
+float hsum4(float4 v) { return (v.x + v.y) + (v.z + v.w); }
+float hsum8(float8 v) { return hsum4(v.lo + v.hi); }
+float hsum16(float16 v) { return hsum8(v.lo + v.hi); }

@@ -1,0 +1,63 @@
+"""What a device is: identity, limits and health, as one plain serialisable object."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class DeviceInfo(BaseModel):
+    """One device as one backend reports it. Sizes are in bytes; ``None`` means the driver does not say.
+
+    Attributes
+    ----------
+    id : str
+        Stable name within a machine, ``backend:platform:index`` (``opencl:pocl:0``, ``cuda:nvidia:0``).
+    chip : str
+        The physical processor; two platforms over one CPU have the same chip.
+    runtime : str
+        Library of the OpenCL runtime, so that a worker loads only the runtimes it needs.
+    capabilities : list of str
+        What variants may ask for: ``images``, ``fp64``, ``dp4a``, ``cuda``, ``opencl``, ...
+    healthy, reason
+        Outcome of the health check (a trivial kernel built and run in a child process).
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str
+    backend: str
+    platform: str
+    platform_version: str = ""
+    name: str
+    chip: str
+    vendor: str = ""
+    driver: str = ""
+    runtime: str = ""
+    kind: Literal["cpu", "gpu", "accelerator"]
+    uuid: str = ""
+    compute_units: int
+    clock_mhz: int | None = None
+    memory_bytes: int
+    max_alloc_bytes: int
+    local_memory_bytes: int
+    max_work_group: int
+    hardware_thread: int | None = None
+    last_level_cache_bytes: int | None = None
+    image2d_max_width: int = 0
+    image2d_max_height: int = 0
+    compute_capability: str | None = None
+    capabilities: list[str] = Field(default_factory=list)
+    profile: str | None = None
+    healthy: bool = True
+    reason: str = ""
+
+    def matches(self, selector: str) -> bool:
+        """Whether a user's selector (``all``, ``cpu``, ``gpu``, or a part of the id, platform or name) names it."""
+        selector = selector.lower()
+        if selector in ("all", self.kind, self.backend, self.id):
+            return True
+        if ":" in selector:
+            return self.id.startswith(selector + ":")
+        return selector in self.id or selector in self.platform.lower() or selector in self.name.lower()

@@ -1,0 +1,1 @@
+"""Kernels of the harness itself: ceilings, cache flush, generators."""

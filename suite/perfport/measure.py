@@ -1,0 +1,176 @@
+"""Timing: cold or warm cache, warm-up until stable, interleaved sampling until the interval is tight enough."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from .backend import OpenDevice, Times
+from .cache import CacheFlush
+from .record import Summary, Timing
+from .statistics import summarise
+
+WARM_UP_LIMIT = 8
+STABLE_WITHIN = 0.05
+
+
+class Targets(BaseModel):
+    """When sampling of a case ends; the ``measurement`` block of an experiment file.
+
+    Attributes
+    ----------
+    cache : str
+        ``cold``: a buffer larger than the last-level cache is streamed before every sample, outside the timed
+        window; ``warm``: nothing in between.
+    max_noise : float
+        Target for half the 95 % confidence interval of the median, relative to the median.
+    min_samples, max_samples : int
+        Bounds on the number of samples.
+    time_budget : float
+        Seconds of sampling per case after which it ends with the target unmet.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    cache: Literal["cold", "warm"] = "cold"
+    max_noise: float = Field(0.02, gt=0, le=1)
+    min_samples: int = Field(7, ge=3)
+    max_samples: int = Field(200, ge=3)
+    time_budget: float = Field(3.0, gt=0)
+
+
+@dataclass
+class Subject:
+    """One case being sampled: how to execute it, and what was measured so far.
+
+    Attributes
+    ----------
+    key : str
+        The case's key.
+    execute : callable
+        Enqueues one execution (device variants) or performs it (host peers).
+    host : bool
+        No device events: only ``wall`` is measured.
+    host_driven : bool
+        The variant reads back within an execution: it is ranked by ``wall`` and never gated.
+    """
+
+    key: str
+    execute: Callable[[], None]
+    host: bool = False
+    host_driven: bool = False
+    rounds: list[int] = field(default_factory=list)
+    span: list[float] = field(default_factory=list)
+    busy: list[float] = field(default_factory=list)
+    wall: list[float] = field(default_factory=list)
+    launches: int = 0
+    kernels: dict[str, float] = field(default_factory=dict)
+    spent: float = 0.0
+
+    @property
+    def rank(self) -> Literal["span", "wall"]:
+        """The clock that rankings use."""
+        return "wall" if self.host or self.host_driven else "span"
+
+    def done(self, targets: Targets) -> bool:
+        """Whether the stopping rule is met."""
+        samples = getattr(self, self.rank)
+        if len(samples) < targets.min_samples:
+            return False
+        if len(samples) >= targets.max_samples or self.spent >= targets.time_budget:
+            return True
+        return summarise(samples).half_width <= targets.max_noise
+
+    def timing(self, targets: Targets) -> Timing:
+        """Return what was measured, as the record holds it."""
+        clocks: dict[Literal["span", "busy", "wall"], list[float]]
+        clocks = {"span": self.span, "busy": self.busy, "wall": self.wall}
+        summary: dict[Literal["span", "busy", "wall"], Summary]
+        summary = {name: summarise(samples) for name, samples in clocks.items() if samples}
+        return Timing(
+            rank=self.rank, cache=targets.cache, launches=self.launches, rounds=self.rounds,
+            span=self.span, busy=self.busy, wall=self.wall, kernels=self.kernels, summary=summary,
+            target=targets.max_noise, target_met=summary[self.rank].half_width <= targets.max_noise,
+        )  # fmt: skip
+
+
+class Sampler:
+    """Takes samples on one device.
+
+    Parameters
+    ----------
+    device : OpenDevice
+    targets : Targets
+    need_wall : bool
+        Also time each execution by the host's clock, ungated: wanted beside peers without device events.
+    """
+
+    def __init__(self, device: OpenDevice, targets: Targets, need_wall: bool) -> None:
+        self.device = device
+        self.targets = targets
+        self.need_wall = need_wall
+        self._flush = CacheFlush(device) if targets.cache == "cold" else None
+
+    def warm_up(self, subject: Subject) -> None:
+        """Execute until two successive times agree within 5 %, at most 8 times."""
+        previous = 0.0
+        for _ in range(WARM_UP_LIMIT):
+            elapsed = self._wall(subject)
+            if abs(elapsed - previous) <= STABLE_WITHIN * elapsed or elapsed > self.targets.time_budget / 4:
+                return
+            previous = elapsed
+
+    def run(self, subjects: list[Subject], announce: Callable[[Subject], None]) -> Iterator[Subject]:
+        """Sample all subjects in turn, A B A B, and yield each when its stopping rule is met.
+
+        ``announce`` is called before a subject executes, so that a crash can be attributed.
+        """
+        waiting = list(subjects)
+        number = 0
+        while waiting:
+            for subject in list(waiting):
+                announce(subject)
+                started = time.perf_counter()
+                self._sample(subject, number)
+                subject.spent += time.perf_counter() - started
+                if subject.done(self.targets):
+                    self._split(subject)
+                    waiting.remove(subject)
+                    yield subject
+            number += 1
+
+    def _sample(self, subject: Subject, number: int) -> None:
+        subject.rounds.append(number)
+        if subject.rank == "span":
+            times = self.device.timed(subject.execute, self._flush)
+            subject.span.append(times.span)
+            self._note(subject, times)
+        if subject.rank == "wall" or self.need_wall:
+            subject.wall.append(self._wall(subject))
+
+    def _split(self, subject: Subject) -> None:
+        """Where busy time lengthens the span it is read in executions of their own."""
+        if subject.rank == "span" and not subject.busy:
+            for _ in range(3):
+                self._note(subject, self.device.timed(subject.execute, self._flush, split=True))
+
+    @staticmethod
+    def _note(subject: Subject, times: Times) -> None:
+        subject.launches = times.launches
+        if times.busy is not None:
+            subject.busy.append(times.busy)
+            subject.kernels = times.kernels
+
+    def _wall(self, subject: Subject) -> float:
+        if self._flush:
+            self._flush()
+        self.device.finish()
+        started = time.perf_counter()
+        subject.execute()
+        if not subject.host:
+            self.device.finish()
+        return time.perf_counter() - started

@@ -1,0 +1,341 @@
+"""Ladders: the records of one problem on one device, in the order of the source, and how they compare."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from ..profile import DeviceProfile, all_profiles
+from ..record import Interval, Record, Status
+from ..results import Run
+from ..roofline import datasheet_ceilings, problem_bound
+from ..statistics import Verdict, speedup, verdict
+
+Clock = Literal["span", "wall"]
+ROLES = ("rung", "control", "beyond", "peer")
+PRESETS = ("tiny", "quick", "full", "large", "paper")
+
+
+def natural(value: str) -> list[tuple[int, int, str]]:
+    """Return a sort key that puts ``n10`` after ``n9``."""
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", value) if part]
+
+
+def settings(values: dict[str, Any]) -> str:
+    """Return parameters or tunables as ``a=1, b=2``, sorted by name."""
+    return ", ".join(f"{name}={plain(values[name])}" for name in sorted(values))
+
+
+def plain(value: Any) -> str:
+    """Return a value of a record as short text: floats with 4 digits, containers as JSON."""
+    if isinstance(value, bool) or value is None:
+        return json.dumps(value)
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def is_measured(record: Record) -> bool:
+    """Whether the record's times are results of a measurement (``contended`` ones carry a mark)."""
+    return record.status.measured and record.provenance == "measured" and record.timing is not None
+
+
+def is_ranked(record: Record) -> bool:
+    """Whether the record may be called best: measured, right, and not contended."""
+    return record.status == Status.OK and is_measured(record)
+
+
+def time_of(record: Record, clock: Clock | None = None) -> float:
+    """Return the median time on a clock, the one that ranks the record by default."""
+    assert record.timing
+    return record.timing.summary[clock or record.timing.rank].median
+
+
+def _samples(record: Record, clock: Clock) -> list[float]:
+    return list(getattr(record.timing, clock))
+
+
+def common_clock(records: Iterable[Record]) -> Clock | None:
+    """Return the clock on which records can be compared: ``span`` if it ranks all of them, else ``wall``, else none."""
+    records = list(records)
+    if all(r.timing and r.timing.rank == "span" and r.timing.span for r in records):
+        return "span"
+    return "wall" if all(r.timing and r.timing.wall for r in records) else None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How many times faster one record is than another, on which clock, and what that amounts to."""
+
+    ratio: Interval
+    verdict: Verdict
+    clock: Clock
+    mixed: bool
+
+
+def compare(base: Record, other: Record) -> Comparison | None:
+    """Return the speed-up of ``other`` over ``base``; ``None`` where a side has no result or no clock is common."""
+    if not (is_measured(base) and is_measured(other)):
+        return None
+    clock = common_clock([base, other])
+    if clock is None:
+        return None
+    sides = []
+    for number, record in enumerate((base, other)):
+        assert record.timing
+        values = _samples(record, clock)
+        paired = len(values) == len(record.timing.rounds)
+        # Samples without a round of their own get numbers that nothing else has: they are never paired.
+        rounds = record.timing.rounds if paired else [-1 - 2 * i - number for i in range(len(values))]
+        sides.append(dict(zip(rounds, values, strict=True)))
+    ratio = speedup(*sides)
+    mixed = clock == "wall" and any(r.timing and r.timing.rank == "span" for r in (base, other))
+    return Comparison(ratio, verdict(ratio), clock, mixed)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A record with the name that tells it from the others of its ladder."""
+
+    record: Record
+    label: str
+
+
+class Ladder:
+    """The records of one problem (one set of parameters, one precision class) on one device of one run.
+
+    Attributes
+    ----------
+    rows : list of Row
+        By role, rung and name.
+    site : str
+        The device's name within the report: its id, preceded by the run's label where there are several runs.
+    """
+
+    def __init__(self, run: Run, run_label: str, records: list[Record]) -> None:
+        first = records[0].identity
+        self.run = run
+        self.workload, self.problem = first.workload, first.problem
+        self.preset, self.parameters, self.precision = first.preset, first.parameters, first.precision
+        self.devices = tuple(first.devices)
+        self.site = (f"{run_label} " if run_label else "") + " + ".join(self.devices)
+        self._compared: dict[tuple[int, int], Comparison | None] = {}
+        ordered = sorted(records, key=_order)
+        self.rows = [Row(record, label) for record, label in zip(ordered, _labels(ordered), strict=True)]
+
+    @property
+    def subject(self) -> tuple[str, str, str, str]:
+        """What is solved, wherever: workload, problem, preset and parameters, precision."""
+        return (self.workload, self.problem, self.setting, self.precision)
+
+    @property
+    def setting(self) -> str:
+        """Preset and parameters as text."""
+        return f"{self.preset or 'no preset'}: {settings(self.parameters) or 'no parameters'}"
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """What the environment says of this problem."""
+        workload = (self.run.environment.get("workloads") or {}).get(self.workload) or {}
+        return dict((workload.get("problems") or {}).get(self.problem) or {})
+
+    @cached_property
+    def measured(self) -> list[Row]:
+        """Rows with timings that may be shown as results."""
+        return [row for row in self.rows if is_measured(row.record)]
+
+    @cached_property
+    def clock(self) -> Clock | None:
+        """The clock on which all ranked variants (peers aside) can be compared; ``None``: each by its own."""
+        return common_clock(r.record for r in self.measured if is_ranked(r.record) and r.record.identity.role != "peer")
+
+    def _fastest(self, rows: list[Row], clock: Clock | None) -> Row | None:
+        rows = [row for row in rows if is_ranked(row.record)]
+        return min(rows, key=lambda row: time_of(row.record, clock), default=None)
+
+    @cached_property
+    def best(self) -> Row | None:
+        """The fastest variant that is ``ok``; peers, ``wrong`` and ``contended`` ones do not count."""
+        return self._fastest([row for row in self.measured if row.record.identity.role != "peer"], self.clock)
+
+    @cached_property
+    def best_peer(self) -> Row | None:
+        """The fastest peer that is ``ok``."""
+        peers = [row for row in self.measured if row.record.identity.role == "peer" and is_ranked(row.record)]
+        return self._fastest(peers, common_clock(row.record for row in peers))
+
+    @cached_property
+    def peer_comparison(self) -> Comparison | None:
+        """How many times faster the best variant is than the best peer."""
+        return compare(self.best_peer.record, self.best.record) if self.best and self.best_peer else None
+
+    @cached_property
+    def _rungs(self) -> dict[int, Row]:
+        """The row that stands for each rung: its fastest ``ok`` one, else its fastest contended one."""
+        found: dict[int, Row] = {}
+        for row in self.measured:
+            identity = row.record.identity
+            if identity.role != "rung":
+                continue
+            held = found.get(identity.rung)
+            if held is None or _preference(row) < _preference(held):
+                found[identity.rung] = row
+        return dict(sorted(found.items()))
+
+    @property
+    def first_rung(self) -> Row | None:
+        """The row that speed-ups refer to: of the lowest rung that has a result."""
+        return next(iter(self._rungs.values()), None)
+
+    @property
+    def missing_first(self) -> Row | None:
+        """The lowest rung's row where that rung has no result, so that speed-ups refer to a later one."""
+        lowest = min((row for row in self.rows if row.record.identity.role == "rung"), key=_rung, default=None)
+        base = self.first_rung
+        return lowest if lowest and base and _rung(lowest) < _rung(base) else None
+
+    def over_first(self, row: Row) -> Comparison | None:
+        """Speed-up over the first rung, ``None`` for that rung itself and for peers."""
+        base = self.first_rung
+        if base is None or base is row or row.record.identity.role == "peer":
+            return None
+        return self._compare(base, row)
+
+    def over_previous(self, row: Row) -> Comparison | None:
+        """Speed-up of a rung over the next lower rung that has a result; ``None`` for other roles."""
+        if row.record.identity.role != "rung":
+            return None
+        lower = [base for rung, base in self._rungs.items() if rung < _rung(row)]
+        return self._compare(lower[-1], row) if lower else None
+
+    def _compare(self, base: Row, row: Row) -> Comparison | None:
+        key = (id(base), id(row))
+        if key not in self._compared:
+            self._compared[key] = compare(base.record, row.record)
+        return self._compared[key]
+
+    @cached_property
+    def published(self) -> list[Published]:
+        """What the publication states for this problem, from the environment and from the records themselves."""
+        workload = (self.run.environment.get("workloads") or {}).get(self.workload) or {}
+        stated = [entry for entry in workload.get("published") or [] if entry.get("problem") == self.problem]
+        for row in self.rows:
+            stated += [{"variant": row.record.identity.variant, **entry} for entry in row.record.published]
+        found: dict[str, Published] = {}
+        for entry in stated:
+            key = json.dumps([entry.get(name) for name in ("variant", "device", "value", "unit")])
+            if key not in found and isinstance(entry.get("value"), int | float):
+                found[key] = Published(entry, self)
+        return list(found.values())
+
+    def bound_metric(self, profile: DeviceProfile) -> float | None:
+        """The problem's bound on a device of the literature, in units of the metric, at this ladder's parameters."""
+        for row in self.measured:
+            record = row.record
+            if record.metric is None or record.work is None:
+                continue
+            time = time_of(record)
+            ceilings = datasheet_ceilings(profile)
+            bound = problem_bound(record.work, ceilings, Interval(value=time, low=time, high=time))
+            # Without the arithmetic ceiling the bound of a compute-bound problem would be too loose to quote.
+            if bound is None or (record.work.flops and "fp32_fma" not in ceilings) or not bound.seconds:
+                return None
+            ratio = time / bound.seconds
+            return record.metric.value * ratio if record.metric.direction == "higher" else record.metric.value / ratio
+        return None
+
+
+class Published:
+    """One published figure beside a ladder.
+
+    Attributes
+    ----------
+    entry : dict
+        As the workload states it.
+    title : str
+        The device's title.
+    share : float or None
+        Share of that device's own problem bound: computed from its datasheet, hence modelled.
+    """
+
+    def __init__(self, entry: dict[str, Any], ladder: Ladder) -> None:
+        self.entry = entry
+        self.variant = str(entry.get("variant"))
+        self.value = float(entry["value"])
+        self.unit = str(entry.get("unit") or "")
+        self.stated_share: float | None = entry.get("share")
+        profile = all_profiles().get(str(entry.get("device")))
+        self.title = profile.title if profile else str(entry.get("device"))
+        self.share: float | None = None
+        metric = next((row.record.metric for row in ladder.measured if row.record.metric), None)
+        if profile and metric and metric.unit == self.unit and (bound := ladder.bound_metric(profile)) and self.value:
+            self.share = self.value / bound if metric.direction == "higher" else bound / self.value
+
+
+def _rung(row: Row) -> int:
+    return row.record.identity.rung
+
+
+def _preference(row: Row) -> tuple[bool, float]:
+    return (not is_ranked(row.record), time_of(row.record))
+
+
+def _order(record: Record) -> tuple[Any, ...]:
+    identity = record.identity
+    tunables = natural(settings(identity.tunables))
+    return (ROLES.index(identity.role), identity.rung, identity.variant, identity.profile or "", tunables, record.key)
+
+
+def _labels(records: list[Record]) -> list[str]:
+    """Name each record by its variant, and by what differs where a variant occurs more than once."""
+    families: dict[str, list[Record]] = {}
+    for record in records:
+        families.setdefault(record.identity.variant, []).append(record)
+    varying: dict[str, set[str]] = {}
+    for variant, family in families.items():
+        names = {name for record in family for name in record.identity.tunables}
+        seen = {n: {plain(r.identity.tunables.get(n)) for r in family} for n in names}
+        varying[variant] = {name for name, values in seen.items() if len(values) > 1}
+    profiles = len({record.identity.profile for record in records}) > 1
+    labels = []
+    for record in records:
+        identity = record.identity
+        parts = [settings({k: v for k, v in identity.tunables.items() if k in varying[identity.variant]})]
+        if profiles and identity.profile:
+            parts.append(f"profile {identity.profile}")
+        if record.provenance != "measured":
+            parts.append(record.provenance)
+        labels.append(f"{identity.variant} [{'; '.join(filter(None, parts))}]" if any(parts) else identity.variant)
+    counts = Counter(labels)
+    return [f"{label} #{r.key[:8]}" if counts[label] > 1 else label for r, label in zip(records, labels, strict=True)]
+
+
+def run_labels(runs: list[Run]) -> list[str]:
+    """Return a short label per run, empty where there is only one."""
+    return [f"R{number}" for number in range(1, len(runs) + 1)] if len(runs) > 1 else [""]
+
+
+def ladders(runs: list[Run]) -> list[Ladder]:
+    """Return every ladder of the runs, by workload, problem, parameters, precision, run and device."""
+    found: list[tuple[Any, Ladder]] = []
+    for number, (run, label) in enumerate(zip(runs, run_labels(runs), strict=True)):
+        groups: dict[tuple[Any, ...], list[Record]] = {}
+        for record in run.records:
+            identity = record.identity
+            parameters = json.dumps(identity.parameters, sort_keys=True)
+            setting = (identity.preset, parameters, identity.precision)
+            key = (identity.workload, identity.problem, *setting, *identity.devices)
+            groups.setdefault(key, []).append(record)
+        for records in groups.values():
+            ladder = Ladder(run, label, records)
+            preset = ladder.preset or ""
+            rank = PRESETS.index(preset) if preset in PRESETS else len(PRESETS)
+            where = (ladder.precision != "fp32", ladder.precision, number, ladder.devices)
+            order = (ladder.workload, ladder.problem, rank, natural(ladder.setting), *where)
+            found.append((order, ladder))
+    return [ladder for _, ladder in sorted(found, key=lambda pair: pair[0])]

@@ -1,0 +1,95 @@
+"""GitHub-flavoured markdown from plain values: everything that comes from a record is escaped here."""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from tabulate import tabulate
+
+#: Stands for "does not apply" or "not known" in a table.
+NONE = "–"
+
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+
+
+def _clean(value: object, keep: str = "") -> str:
+    """Return text without terminal escapes and without characters that cannot be printed."""
+    found = _ANSI.sub("", str(value))
+    if found.isprintable():
+        return found
+    hidden = ("Cc", "Cf", "Cs", "Co")
+    return "".join(c for c in found if c in keep or c.isspace() or unicodedata.category(c) not in hidden)
+
+
+def line(value: object, limit: int = 300) -> str:
+    """Return a value as one line of at most ``limit`` characters, not escaped."""
+    found = " ".join(_clean(value).split())
+    return found if len(found) <= limit else found[: limit - 1] + "…"
+
+
+def text(value: object, limit: int = 300) -> str:
+    """Return a value as one line of running text, with every character that markdown or HTML would read escaped."""
+    found = line(value, limit).replace("&", "&amp;").replace("<", "&lt;")
+    found = re.sub(r"([\\`*\[\]~])", r"\\\1", found)
+    return re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", found)
+
+
+def code(value: object, limit: int = 300) -> str:
+    """Return a value as a code span, whatever back-ticks it holds."""
+    found = line(value, limit)
+    if not found:
+        return NONE
+    ticks = "`" * (1 + max((len(run) for run in re.findall("`+", found)), default=0))
+    pad = " " if found[0] == "`" or found[-1] == "`" else ""
+    return f"{ticks}{pad}{found}{pad}{ticks}"
+
+
+def fence(content: str, language: str = "text") -> str:
+    """Return text as a fenced block, whatever back-ticks it holds."""
+    content = "\n".join(row.rstrip() for row in _clean(content.expandtabs(), keep="\n").splitlines())
+    ticks = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", content)), default=0))
+    return f"{ticks}{language}\n{content}\n{ticks}"
+
+
+def details(summary: str, body: str) -> str:
+    """Return a block that is folded until the reader opens it."""
+    return f"<details>\n<summary>{html.escape(line(summary))}</summary>\n\n{body}\n\n</details>"
+
+
+def excerpt(log: str, head: int = 12, tail: int = 18, width: int = 200) -> str:
+    """Return the first and the last lines of a log, each cut to ``width``."""
+    rows = [row if len(row) <= width else row[: width - 1] + "…" for row in log.strip("\n").splitlines()]
+    if len(rows) > head + tail + 1:
+        rows = [*rows[:head], f"… {len(rows) - head - tail} lines left out …", *rows[-tail:]]
+    return "\n".join(rows)
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[str]], align: str) -> str:
+    """Return a table whose raw text is aligned too. Columns without any entry are left out.
+
+    Parameters
+    ----------
+    headers : sequence of str
+        Markdown.
+    rows : iterable of sequence of str
+        Markdown; a pipe within a cell is escaped here.
+    align : str
+        One letter per column: ``l`` or ``r``.
+    """
+    cells = [[cell.replace("|", "\\|") if cell else NONE for cell in row] for row in rows]
+    kept = [i for i in range(len(headers)) if not cells or any(row[i] != NONE for row in cells)]
+    return tabulate(
+        [[row[i] for i in kept] for row in cells],
+        headers=[headers[i].replace("|", "\\|") for i in kept],
+        tablefmt="pipe",
+        disable_numparse=True,
+        colalign=["right" if align[i] == "r" else "left" for i in kept] if cells else None,
+    )
+
+
+def join(blocks: Iterable[str]) -> str:
+    """Return blocks of markdown with one blank line between them; empty ones are left out."""
+    return "\n\n".join(block.strip("\n") for block in blocks if block)

@@ -1,0 +1,195 @@
+"""The results store: one folder per run, append-only records beside an environment file.
+
+    RUN/environment.json   host, versions, commit, devices, ceilings, seed; written once, probes appended
+    RUN/experiment.yaml    copy of the experiment file
+    RUN/records.jsonl      one record per line, flushed to disk per case
+    RUN/lock               held while a run writes
+
+A line torn by a kill is ignored when reading and cut off when a run resumes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from pydantic import ValidationError
+
+from .errors import InfrastructureError, UsageError
+from .record import SCHEMA_VERSION, Record
+
+ENVIRONMENT = "environment.json"
+RECORDS = "records.jsonl"
+EXPERIMENT = "experiment.yaml"
+
+
+class Run:
+    """A stored run, read-only: ``environment`` (dict) and ``records`` (the last one of each key, in file order).
+
+    Raises
+    ------
+    UsageError
+        If the folder holds no run, or a file is not what this version of the suite reads.
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+        self.environment = read_environment(self.folder)
+        latest: dict[str, Record] = {}
+        for record in read_records(self.folder / RECORDS):
+            latest.pop(record.key, None)
+            latest[record.key] = record
+        self.records = list(latest.values())
+
+    @property
+    def name(self) -> str:
+        """The run's name: its folder's."""
+        return str(self.environment.get("run", self.folder.name))
+
+
+def find_runs(path: Path | str) -> list[Path]:
+    """Return the run folders at or directly below ``path``, by name.
+
+    Raises
+    ------
+    UsageError
+        If there is none.
+    """
+    path = Path(path)
+    if (path / RECORDS).exists():
+        return [path]
+    found = sorted(folder.parent for folder in path.glob(f"*/{RECORDS}")) if path.is_dir() else []
+    if not found:
+        raise UsageError(f"{path}: no results here (expected a folder with {RECORDS}, or a folder of such folders)")
+    return found
+
+
+def read_environment(folder: Path) -> dict[str, Any]:
+    """Read a run's environment file."""
+    path = folder / ENVIRONMENT
+    try:
+        environment = json.loads(path.read_text())
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise UsageError(f"{path}: not JSON ({error})") from None
+    _check_version(path, environment)
+    return dict(environment)
+
+
+def _check_version(where: Path | str, content: Any) -> None:
+    version = content.get("schema_version") if isinstance(content, dict) else None
+    if version != SCHEMA_VERSION:
+        raise UsageError(f"{where}: schema version {version!r}; this version of perfport reads {SCHEMA_VERSION}")
+
+
+def read_records(path: Path) -> Iterator[Record]:
+    """Yield the records of a file. A torn last line is skipped; any other bad line is an error that names it.
+
+    Raises
+    ------
+    UsageError
+        For a line that is not a record of this schema version.
+    """
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            content = json.loads(line)
+        except ValueError:
+            if number == len(lines):
+                return
+            raise UsageError(f"{path}:{number}: not JSON") from None
+        _check_version(f"{path}:{number}", content)
+        try:
+            yield Record.model_validate(content)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise UsageError(f"{path}:{number}: {where}: {first['msg']}") from None
+
+
+class Writer:
+    """Appends to a run's folder; holds its lock, so that a second run into the same folder is refused.
+
+    Raises
+    ------
+    InfrastructureError
+        If the folder cannot be written or another run holds it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._file: IO[bytes] | None = None
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = (folder / "lock").open("w")
+        except OSError as error:
+            raise InfrastructureError(f"{folder}: cannot write results here ({error.strerror})") from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock.close()
+            raise InfrastructureError(f"{folder}: another run is writing here; use --out with another folder") from None
+
+    def __enter__(self) -> Writer:
+        try:
+            self._file = (self.folder / RECORDS).open("a+b")
+            self._cut_torn_line()
+        except OSError as error:
+            self.close()
+            raise InfrastructureError(f"{self.folder}: cannot write results here ({error.strerror})") from None
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the files and give the lock back."""
+        if self._file:
+            self._file.close()
+        self._lock.close()
+
+    def _cut_torn_line(self) -> None:
+        assert self._file
+        self._file.seek(0)
+        content = self._file.read()
+        whole = content.rfind(b"\n") + 1
+        if whole != len(content):
+            self._file.truncate(whole)
+
+    def append(self, record: Record) -> None:
+        """Write one record and flush it to disk."""
+        assert self._file
+        line = record.model_dump_json(exclude_none=True, exclude_defaults=False).encode() + b"\n"
+        before = self._file.seek(0, os.SEEK_END)
+        try:
+            self._file.write(line)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            with_torn = f"{self.folder / RECORDS}: cannot write a record ({error.strerror})"
+            os.truncate(self.folder / RECORDS, before)
+            raise InfrastructureError(with_torn) from None
+
+    def environment(self, content: dict[str, Any]) -> None:
+        """Replace the environment file atomically."""
+        self.text(ENVIRONMENT, json.dumps(content, indent=1, sort_keys=True) + "\n")
+
+    def text(self, name: str, content: str) -> None:
+        """Write a small file atomically."""
+        partial = self.folder / f"{name}.part"
+        try:
+            partial.write_text(content)
+            partial.replace(self.folder / name)
+        except OSError as error:
+            raise InfrastructureError(f"{self.folder / name}: cannot be written ({error.strerror})") from None

@@ -1,0 +1,386 @@
+"""What a workload is made of, and how workloads are found.
+
+A workload is a package: modules that define `Problem` and `Variant` subclasses (any module of the package may;
+nothing is listed by hand), a ``kernels`` folder, and a ``published.yaml``. The harness knows none of them by name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
+import inspect
+import pkgutil
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar, Literal, NoReturn
+
+import numpy as np
+import yaml
+from pydantic import BaseModel
+
+from . import backend
+from .backend import Artifact, Buffer, Kernel, OpenDevice
+from .device import DeviceInfo
+from .errors import UnavailableError, UnsupportedError, UsageError, nearest
+from .record import OutputError
+from .work import Traffic, Work
+
+ENTRY_POINTS = "perfport.workloads"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A figure of merit: dotted tag, unit, which direction is better, and what it means."""
+
+    tag: str
+    unit: str
+    direction: Literal["higher", "lower"]
+    description: str
+
+
+class Problem(ABC):
+    """One problem of a workload at one set of parameters: inputs, reference, tolerance, useful work.
+
+    Class attributes
+    ----------------
+    name : str
+        Unique within the workload.
+    Parameters : pydantic model
+        The parameters with their defaults; bad values raise errors that name the key.
+    presets : dict
+        Parameters by preset name: ``tiny``, ``quick``, ``full``, ``large``, ``paper``.
+    metric : Metric
+    """
+
+    name: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    presets: ClassVar[dict[str, dict[str, Any]]] = {}
+    metric: ClassVar[Metric]
+    Parameters: ClassVar[type[BaseModel]]
+
+    def __init__(self, parameters: Any, seed: int) -> None:
+        self.parameters = parameters
+        self.seed = seed
+
+    @abstractmethod
+    def work(self) -> Work:
+        """Useful operations and compulsory bytes of one execution."""
+
+    @abstractmethod
+    def metric_value(self, seconds: float) -> float:
+        """The metric for one execution that takes ``seconds``."""
+
+    @abstractmethod
+    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+        """Compare outputs with the float64 reference; one entry for each output given."""
+
+
+@dataclass(frozen=True)
+class Tunable:
+    """A compile-time parameter of a variant: its default and the values it may take.
+
+    ``default`` may differ by kind of device (``{"cpu": 1, "gpu": 256}``).
+    """
+
+    default: Any
+    values: tuple[Any, ...]
+    description: str = ""
+
+    def default_for(self, info: DeviceInfo) -> Any:
+        """The default on a device."""
+        if isinstance(self.default, dict):
+            return self.default["cpu" if info.kind == "cpu" else "gpu"]
+        return self.default
+
+
+class Session:
+    """A device and one problem on it: what the cases of a group share.
+
+    Inputs and re-laid-out copies of them are made once, on first use, and timed.
+    """
+
+    def __init__(self, device: OpenDevice, problem: Problem, folder: Path) -> None:
+        self.device = device
+        self.problem = problem
+        self.folder = folder
+        self._shared: dict[str, tuple[Any, float]] = {}
+        self._artifacts: dict[str, Artifact] = {}
+
+    def shared(self, key: str, make: Callable[[], Any]) -> tuple[Any, float]:
+        """Return what ``make`` returned for this key, and the seconds that making it took."""
+        if key not in self._shared:
+            self.device.finish()
+            started = time.perf_counter()
+            value = make()
+            self.device.finish()
+            self._shared[key] = (value, time.perf_counter() - started)
+        return self._shared[key]
+
+    def build(self, file: str, macros: Mapping[str, Any]) -> Artifact:
+        """Compile a kernel file of the workload for this device, once per set of macros."""
+        path = self.folder / "kernels" / file
+        key = f"{path} {sorted(macros.items())}"
+        if key not in self._artifacts:
+            builder = backend.get(self.device.info.backend)
+            self._artifacts[key] = builder.build(file, path.read_text(), macros, self.device.target)
+        return self._artifacts[key]
+
+
+@dataclass
+class Output:
+    """A device buffer that the harness poisons before each check and compares afterwards."""
+
+    buffer: Buffer
+    dtype: Any
+    shape: tuple[int, ...]
+
+
+class Setup:
+    """What a variant builds itself with: kernels, shared inputs, outputs; and the account of what that cost.
+
+    Attributes
+    ----------
+    device : OpenDevice
+    problem : Problem
+    tunables : dict
+        Chosen value of each tunable of the variant.
+    profile : dict
+        The device profile's parameters for this workload, by macro name.
+    compile_s, layout_s : float
+        Seconds spent compiling, and making the re-laid-out inputs that this variant uses.
+    """
+
+    def __init__(self, session: Session, tunables: dict[str, Any], macros: Mapping[str, Any]) -> None:
+        self.session = session
+        self.device = session.device
+        self.problem: Any = session.problem
+        self.tunables = tunables
+        self.profile = {key.upper(): value for key, value in macros.items()}
+        self.artifacts: list[Artifact] = []
+        self.kernels: list[Kernel] = []
+        self.outputs: dict[str, Output] = {}
+        self.buffers: list[Buffer] = []
+        self.compile_s = 0.0
+        self.layout_s: float | None = None
+
+    def kernel(self, file: str, name: str, **macros: Any) -> Kernel:
+        """Compile and load a kernel; tunables and the profile's parameters are macros already, in upper case."""
+        named = {**self.profile, **{key.upper(): value for key, value in self.tunables.items()}, **macros}
+        started = time.perf_counter()
+        artifact = self.session.build(file, named)
+        loaded = self.device.load(artifact).kernel(name)
+        self.compile_s += time.perf_counter() - started
+        self.artifacts.append(artifact)
+        self.kernels.append(loaded)
+        return loaded
+
+    def input(self, key: str, make: Callable[[], Any]) -> Any:
+        """Return an input as the problem states it, made once for all variants."""
+        return self.session.shared(f"input {key}", make)[0]
+
+    def layout(self, key: str, make: Callable[[], Any]) -> Any:
+        """Return a re-laid-out input, made once for all variants; its cost is charged to each of them."""
+        value, seconds = self.session.shared(f"layout {key}", make)
+        self.layout_s = (self.layout_s or 0.0) + seconds
+        return value
+
+    def output(self, name: str, dtype: Any, shape: int | tuple[int, ...]) -> Buffer:
+        """Allocate an output under the name that the problem's reference has for it."""
+        shape = (shape,) if isinstance(shape, int) else shape
+        buffer = self.scratch(int(np.prod(shape)) * np.dtype(dtype).itemsize)
+        self.outputs[name] = Output(buffer, dtype, shape)
+        return buffer
+
+    def scratch(self, nbytes: int) -> Buffer:
+        """Allocate a buffer that lives as long as the variant."""
+        buffer = self.device.empty(nbytes)
+        self.buffers.append(buffer)
+        return buffer
+
+
+class Variant(ABC):
+    """One way to solve a problem on a device. Building an instance compiles and allocates; `launch` enqueues.
+
+    Class attributes
+    ----------------
+    problem : type of Problem
+    name, title : str
+    role : str
+        ``rung`` of the ladder, ``control`` arm, ``beyond`` the source, or ``peer``.
+    rung : int
+        Order within the problem's tables.
+    source : str
+        Section of the publication.
+    needs : tuple of str
+        Capabilities that the device must have (``images``, ``cuda``, ``cpu``, ``gpu``, ``opencl``).
+    modules : tuple of str
+        Python modules that must be importable.
+    tunables : dict of str to Tunable
+    precision : str
+        Precision class; classes are never ranked together.
+    host_driven : bool
+        Reads back within an execution: ranked by wall time.
+    host : bool
+        Runs without device events (a peer on the host).
+    """
+
+    problem: ClassVar[type[Problem]]
+    name: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    role: ClassVar[Literal["rung", "control", "beyond", "peer"]] = "rung"
+    rung: ClassVar[int] = 0
+    source: ClassVar[str] = "beyond the source"
+    needs: ClassVar[tuple[str, ...]] = ()
+    modules: ClassVar[tuple[str, ...]] = ()
+    tunables: ClassVar[dict[str, Tunable]] = {}
+    precision: ClassVar[str] = "fp32"
+    host_driven: ClassVar[bool] = False
+    host: ClassVar[bool] = False
+
+    @abstractmethod
+    def __init__(self, setup: Setup) -> None: ...
+
+    @abstractmethod
+    def launch(self) -> None:
+        """Enqueue one execution on the device's own queue (or perform it, where ``host``)."""
+
+    def traffic(self) -> Traffic | None:
+        """Modelled bytes and operations that one execution causes."""
+        return None
+
+    def results(self) -> dict[str, np.ndarray]:
+        """Outputs that are not in a buffer of `Setup.output`."""
+        return {}
+
+    def notes(self) -> dict[str, Any]:
+        """Further figures of the last execution, kept in the record's ``extra``."""
+        return {}
+
+    @classmethod
+    def require(cls, info: DeviceInfo) -> None:
+        """Raise `UnsupportedError` or `UnavailableError` where this variant cannot run."""
+        have = {*info.capabilities, info.kind}
+        if missing := [need for need in cls.needs if need not in have]:
+            raise UnsupportedError(f"needs {', '.join(missing)}, which {info.id} does not have")
+        for module in cls.modules:
+            try:
+                importlib.import_module(module)
+            except ImportError as error:
+                raise UnavailableError(f"Python module {module!r} cannot be imported ({error})") from None
+
+
+@dataclass
+class Workload:
+    """A workload found on the path: its problems and variants by name, its folder, published results."""
+
+    name: str
+    title: str
+    folder: Path
+    problems: dict[str, type[Problem]] = field(default_factory=dict)
+    variants: dict[str, dict[str, type[Variant]]] = field(default_factory=dict)
+    published: list[dict[str, Any]] = field(default_factory=list)
+
+    def problem(self, name: str) -> type[Problem]:
+        """Return a problem class. Raises `UsageError` with the nearest name."""
+        return _get(self.problems, name, f"workload {self.name!r} has no problem")
+
+    def variant(self, problem: str, name: str) -> type[Variant]:
+        """Return a variant class. Raises `UsageError` with the nearest name."""
+        return _get(self.variants[problem], name, f"problem {self.name}/{problem} has no variant")
+
+    def source_digest(self) -> str:
+        """SHA-256 over every code and data file of the folder: what a change of the workload changes."""
+        digest = hashlib.sha256()
+        for path in sorted(self.folder.rglob("*")):
+            if path.suffix in (".py", ".cl", ".h", ".cu", ".yaml") and "__pycache__" not in path.parts:
+                digest.update(str(path.relative_to(self.folder)).encode() + b"\0" + path.read_bytes())
+        return digest.hexdigest()
+
+
+def _get(named: Mapping[str, Any], name: str, complaint: str) -> Any:
+    if name not in named:
+        raise UsageError(f"{complaint} {name!r}{nearest(name, named)}; it has: {', '.join(named)}")
+    return named[name]
+
+
+def discover(paths: Sequence[Path | str] = ()) -> dict[str, Workload]:
+    """Find workloads: those shipped, those of the entry-point group ``perfport.workloads``, and those in ``paths``.
+
+    Parameters
+    ----------
+    paths : sequence of path
+        Folders that are workload packages, or hold such folders.
+
+    Raises
+    ------
+    UsageError
+        For a path without workloads, two workloads of one name, or one that does not import.
+    """
+    from . import workloads as shipped
+
+    packages: dict[str, Callable[[], ModuleType]] = {}
+    for folder in map(Path, shipped.__path__):
+        for package in sorted(folder.glob("*/__init__.py")):
+            name = package.parent.name
+            packages[name] = lambda name=name: importlib.import_module(f"{shipped.__name__}.{name}")  # type: ignore[misc]
+    for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        packages[point.name] = point.load
+    for path in map(Path, paths):
+        own = [path] if (path / "__init__.py").exists() else sorted(p.parent for p in path.glob("*/__init__.py"))
+        if not own:
+            raise UsageError(f"--workloads {path}: no workload package here (a folder with __init__.py)")
+        for folder in own:
+            if folder.name in packages:
+                raise UsageError(f"--workloads {path}: a workload named {folder.name!r} exists already")
+            packages[folder.name] = lambda folder=folder: _import_folder(folder)  # type: ignore[misc]
+    return {name: _collect(name, load) for name, load in packages.items()}
+
+
+def _import_folder(folder: Path) -> ModuleType:
+    name = f"perfport_external_{folder.name}"
+    spec = importlib.util.spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _collect(name: str, load: Callable[[], ModuleType]) -> Workload:
+    try:
+        package = load()
+        modules = [package]
+        for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+            modules.append(importlib.import_module(found.name))
+    except Exception as error:
+        _fail_import(name, error)
+    folder = Path(next(iter(package.__path__)))
+    workload = Workload(name, (package.__doc__ or name).strip().splitlines()[0], folder)
+    classes = {cls for module in modules for cls in vars(module).values() if inspect.isclass(cls)}
+    own = sorted(
+        (cls for cls in classes if cls.__module__.startswith(package.__name__) and not inspect.isabstract(cls)),
+        key=lambda cls: cls.__name__,
+    )
+    for cls in own:
+        if issubclass(cls, Problem) and cls.name:
+            workload.problems[cls.name] = cls
+            workload.variants[cls.name] = {}
+    variants = [cls for cls in own if issubclass(cls, Variant) and cls.name]
+    roles = ("rung", "control", "beyond", "peer")
+    for variant in sorted(variants, key=lambda cls: (roles.index(cls.role), cls.rung, cls.name)):
+        workload.variants[variant.problem.name][variant.name] = variant
+    published = folder / "published.yaml"
+    if published.exists():
+        workload.published = yaml.safe_load(published.read_text())
+    return workload
+
+
+def _fail_import(name: str, error: Exception) -> NoReturn:
+    raise UsageError(f"workload {name!r} does not import: {type(error).__name__}: {error}") from error

@@ -1,0 +1,1 @@
+"""Kernel sources of svm_rbf."""

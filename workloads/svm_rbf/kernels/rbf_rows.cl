@@ -1,0 +1,312 @@
+/* Two RBF rows in one pass: out_high[i] = exp(-gamma |x_i - x_high|^2), out_low likewise.
+   NDIM dimensions, BLOCKS = ceil(NDIM / 4). `n` points; `pitch` in floats (column-major) or blocks of 4 floats
+   (blocked); the two points are columns `high` and `low` of the data itself. */
+#define BLOCKS ((NDIM + 3) / 4)
+#define PARAMETERS                                                                                          \
+    __global const float *RESTRICT data, uint n, uint pitch, uint high, uint low, float gamma,              \
+        __global float *RESTRICT out_high, __global float *RESTRICT out_low
+
+#ifdef ROW_MAJOR
+/* The C loop as it stands: neighbouring work-items read words NDIM apart. */
+__kernel void row_major(PARAMETERS) {
+    size_t i = get_global_id(0);
+    if (i >= n) return;
+    __global const float *x = data + i * pitch;
+    __global const float *xh = data + (size_t)high * pitch;
+    __global const float *xl = data + (size_t)low * pitch;
+    float sum_high = 0.0f, sum_low = 0.0f;
+    for (uint d = 0; d < NDIM; ++d) {
+        float diff = x[d] - xh[d];
+        sum_high += diff * diff;
+        diff = x[d] - xl[d];
+        sum_low += diff * diff;
+    }
+    out_high[i] = exp(-gamma * sum_high);
+    out_low[i] = exp(-gamma * sum_low);
+}
+#endif
+
+#ifdef ROW_MAJOR_FLOAT4
+/* Rows padded with zeros to whole vectors. */
+__kernel void row_major_float4(PARAMETERS) {
+    size_t i = get_global_id(0);
+    if (i >= n) return;
+    __global const float *x = data + i * pitch;
+    __global const float *xh = data + (size_t)high * pitch;
+    __global const float *xl = data + (size_t)low * pitch;
+    float sum_high = 0.0f, sum_low = 0.0f;
+    for (uint b = 0; b < BLOCKS; ++b) {
+        float4 v = vload4(b, x);
+        float4 diff = v - vload4(b, xh);
+        sum_high += dot(diff, diff);
+        diff = v - vload4(b, xl);
+        sum_low += dot(diff, diff);
+    }
+    out_high[i] = exp(-gamma * sum_high);
+    out_low[i] = exp(-gamma * sum_low);
+}
+#endif
+
+#ifdef COLUMN_MAJOR
+/* Neighbouring work-items read neighbouring words; the index strides through memory, or is recomputed. */
+__kernel void column_major(PARAMETERS) {
+    size_t i = get_global_id(0);
+    if (i >= n) return;
+    float sum_high = 0.0f, sum_low = 0.0f;
+#if RECOMPUTE
+    for (uint d = 0; d < NDIM; ++d) {
+        float v = data[(size_t)d * pitch + i];
+        float diff = v - data[(size_t)d * pitch + high];
+        sum_high += diff * diff;
+        diff = v - data[(size_t)d * pitch + low];
+        sum_low += diff * diff;
+    }
+#else
+    __global const float *x = data + i, *xh = data + high, *xl = data + low;
+    for (uint d = 0; d < NDIM; ++d) {
+        float v = *x;
+        float diff = v - *xh;
+        sum_high += diff * diff;
+        diff = v - *xl;
+        sum_low += diff * diff;
+        x += pitch;
+        xh += pitch;
+        xl += pitch;
+    }
+#endif
+    out_high[i] = exp(-gamma * sum_high);
+    out_low[i] = exp(-gamma * sum_low);
+}
+#endif
+
+#ifdef VECTORIZED
+/* Four consecutive dimensions of one point at a time. */
+__kernel void vectorized(PARAMETERS) {
+    size_t i = get_global_id(0);
+    if (i >= n) return;
+    __global const float *x = data + 4 * i;
+    __global const float *xh = data + (size_t)4 * high, *xl = data + (size_t)4 * low;
+    float sum_high = 0.0f, sum_low = 0.0f;
+    for (uint b = 0; b < BLOCKS; ++b) {
+        float4 v = vload4(0, x);
+        float4 diff = v - vload4(0, xh);
+        sum_high += dot(diff, diff);
+        diff = v - vload4(0, xl);
+        sum_low += dot(diff, diff);
+        x += 4 * pitch;
+        xh += 4 * pitch;
+        xl += 4 * pitch;
+    }
+    out_high[i] = exp(-gamma * sum_high);
+    out_low[i] = exp(-gamma * sum_low);
+}
+#endif
+
+#ifdef VECTORIZED_POINTS
+/* Four neighbouring points per work-item; pitch and the outputs are padded to whole vectors. */
+__kernel void vectorized_points(PARAMETERS) {
+    size_t q = get_global_id(0);
+    if (4 * q >= n) return;
+    __global const float *x = data + 4 * q, *xh = data + high, *xl = data + low;
+    float4 sum_high = SPLAT_FLOAT4(0.0f), sum_low = SPLAT_FLOAT4(0.0f);
+    for (uint d = 0; d < NDIM; ++d) {
+        float4 v = vload4(0, x);
+        float4 diff = v - *xh;
+        sum_high = fma(diff, diff, sum_high);
+        diff = v - *xl;
+        sum_low = fma(diff, diff, sum_low);
+        x += pitch;
+        xh += pitch;
+        xl += pitch;
+    }
+    vstore4(MAKE_FLOAT4(exp(-gamma * sum_high.x), exp(-gamma * sum_high.y), exp(-gamma * sum_high.z),
+                        exp(-gamma * sum_high.w)), q, out_high);
+    vstore4(MAKE_FLOAT4(exp(-gamma * sum_low.x), exp(-gamma * sum_low.y), exp(-gamma * sum_low.z),
+                        exp(-gamma * sum_low.w)), q, out_low);
+}
+#endif
+
+#ifdef IMAGE
+__constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST;
+
+/* `high` and `low` come through the image path; each image is one row of RGBA pixels. */
+__kernel void image(PARAMETERS, __read_only image2d_t high_image, __read_only image2d_t low_image) {
+    size_t i = get_global_id(0);
+    if (i >= n) return;
+    __global const float *x = data + 4 * i;
+    float sum_high = 0.0f, sum_low = 0.0f;
+    for (int b = 0; b < BLOCKS; ++b) {
+        float4 v = vload4(0, x);
+        float4 diff = v - read_imagef(high_image, nearest, MAKE_INT2(b, 0));
+        sum_high += dot(diff, diff);
+        diff = v - read_imagef(low_image, nearest, MAKE_INT2(b, 0));
+        sum_low += dot(diff, diff);
+        x += 4 * pitch;
+    }
+    out_high[i] = exp(-gamma * sum_high);
+    out_low[i] = exp(-gamma * sum_low);
+}
+
+/* Fills both images with `write_imagef`: the source's hand-written form. */
+__kernel void fill_images(__global const float *RESTRICT data, uint pitch, uint high, uint low,
+                          __write_only image2d_t high_image, __write_only image2d_t low_image) {
+    int b = get_global_id(0);
+    if (b >= BLOCKS) return;
+    write_imagef(high_image, MAKE_INT2(b, 0), vload4((size_t)b * pitch + high, data));
+    write_imagef(low_image, MAKE_INT2(b, 0), vload4((size_t)b * pitch + low, data));
+}
+#endif
+
+#ifdef GATHER
+/* Collects the two points from blocked data into contiguous rows of zero-padded blocks. */
+__kernel void gather(__global const float *RESTRICT data, uint pitch, uint high, uint low,
+                     __global float *RESTRICT high_row, __global float *RESTRICT low_row) {
+    uint b = get_global_id(0);
+    if (b >= BLOCKS) return;
+    vstore4(vload4((size_t)b * pitch + high, data), b, high_row);
+    vstore4(vload4((size_t)b * pitch + low, data), b, low_row);
+}
+#endif
+
+#ifdef LOCAL_MEMORY
+/* The work-group copies both points into local memory first. */
+__kernel void local_memory(PARAMETERS) {
+    LOCAL_ARENA(float4, points, 2 * BLOCKS);
+    for (uint b = get_local_id(0); b < BLOCKS; b += get_local_size(0)) {
+        points[b] = vload4((size_t)b * pitch + high, data);
+        points[BLOCKS + b] = vload4((size_t)b * pitch + low, data);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    size_t i = get_global_id(0);
+    if (i >= n) return;
+    __global const float *x = data + 4 * i;
+    float sum_high = 0.0f, sum_low = 0.0f;
+    #pragma unroll UNROLL
+    for (uint b = 0; b < BLOCKS; ++b) {
+        float4 v = vload4((size_t)b * pitch, x);
+        float4 diff = v - points[b];
+        sum_high += dot(diff, diff);
+        diff = v - points[BLOCKS + b];
+        sum_low += dot(diff, diff);
+    }
+    out_high[i] = exp(-gamma * sum_high);
+    out_low[i] = exp(-gamma * sum_low);
+}
+#endif
+
+#if defined(COOPERATIVE_ROWS) || defined(ROW_STREAMS)
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+typedef JOIN(float, WIDTH) vec;
+#define VLOAD JOIN(vload, WIDTH)
+#define SPLAT JOIN(SPLAT_FLOAT, WIDTH)
+#define SUM JOIN(hsum, WIDTH)
+#define VECTORS ((NDIM + WIDTH - 1) / WIDTH)
+#endif
+
+#ifdef ROW_STREAMS
+/* Row-major data without re-layout, for processors with wide vectors and few work-items: each work-item streams
+   through a run of neighbouring rows, ROWS at a time, and takes the exponentials of 16 rows together. Neighbouring
+   rows are one after the other in memory, so that the hardware's prefetcher sees few long streams. */
+__kernel void row_streams(PARAMETERS) {
+    __global const float *point_high = data + (size_t)high * pitch, *point_low = data + (size_t)low * pitch;
+    uint per_item = ((n + 15) / 16 + get_global_size(0) - 1) / get_global_size(0) * 16;
+    uint first = min((uint)get_global_id(0) * per_item, n), last = min(first + per_item, n);
+    for (uint tile = first; tile < last; tile += 16) {
+        float tile_high[16], tile_low[16];
+        #pragma unroll 1
+        for (uint r0 = 0; r0 < 16; r0 += ROWS) {
+            vec sum_high[ROWS], sum_low[ROWS];
+            __global const float *x[ROWS];
+            #pragma unroll
+            for (int r = 0; r < ROWS; ++r) {
+                sum_high[r] = SPLAT(0.0f);
+                sum_low[r] = SPLAT(0.0f);
+                x[r] = data + (size_t)min(tile + r0 + r, n - 1) * pitch; /* past the end: the last row once more */
+            }
+            #pragma unroll UNROLL
+            for (uint v = 0; v < VECTORS; ++v) {
+                vec ph = VLOAD(v, point_high), pl = VLOAD(v, point_low);
+                #pragma unroll
+                for (int r = 0; r < ROWS; ++r) {
+                    vec value = VLOAD(v, x[r]);
+                    vec diff = value - ph;
+                    sum_high[r] = fma(diff, diff, sum_high[r]);
+                    diff = value - pl;
+                    sum_low[r] = fma(diff, diff, sum_low[r]);
+                }
+            }
+            #pragma unroll
+            for (int r = 0; r < ROWS; ++r) {
+                tile_high[r0 + r] = SUM(sum_high[r]);
+                tile_low[r0 + r] = SUM(sum_low[r]);
+            }
+        }
+        float16 scale = SPLAT_FLOAT16(-gamma);
+        vstore16(exp(scale * vload16(0, tile_high)), 0, tile_high);
+        vstore16(exp(scale * vload16(0, tile_low)), 0, tile_low);
+        for (uint r = 0; r < min(16u, n - tile); ++r) {
+            out_high[tile + r] = tile_high[r];
+            out_low[tile + r] = tile_low[r];
+        }
+    }
+}
+#endif
+
+#ifdef COOPERATIVE_ROWS
+/* Row-major data without re-layout: a team of LANES work-items walks ROWS rows together, WIDTH words each, so that
+   reads are contiguous; partial sums meet in local memory. Groups are persistent and stride over blocks of
+   TEAMS * ROWS rows, so that the two points are copied to local memory once. */
+#define TEAMS (GROUP / LANES)
+#define BLOCK (TEAMS * ROWS)
+
+__kernel void cooperative_rows(PARAMETERS) {
+    uint item = get_local_id(0), lane = item % LANES, team = item / LANES;
+    LOCAL_ARENA(float, arena, 2 * VECTORS * WIDTH + 2 * BLOCK * (LANES + 1));
+    __local float *point_high = arena, *point_low = arena + VECTORS * WIDTH;
+    __local float *part_high = arena + 2 * VECTORS * WIDTH, *part_low = part_high + BLOCK * (LANES + 1);
+    for (uint d = item; d < VECTORS * WIDTH; d += GROUP) {
+        point_high[d] = data[(size_t)high * pitch + d];
+        point_low[d] = data[(size_t)low * pitch + d];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    uint blocks = (n + BLOCK - 1) / BLOCK;
+    for (uint block = get_group_id(0); block < blocks; block += get_num_groups(0)) {
+        uint row = block * BLOCK + team * ROWS;
+        vec sum_high[ROWS], sum_low[ROWS];
+        __global const float *x[ROWS];
+        #pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+            sum_high[r] = SPLAT(0.0f);
+            sum_low[r] = SPLAT(0.0f);
+            x[r] = data + (size_t)min(row + r, n - 1) * pitch; /* past the end: read the last row again, write nothing */
+        }
+        #pragma unroll UNROLL
+        for (uint v = lane; v < VECTORS; v += LANES) {
+            vec ph = VLOAD(v, point_high), pl = VLOAD(v, point_low);
+            #pragma unroll
+            for (int r = 0; r < ROWS; ++r) {
+                vec value = VLOAD(v, x[r]);
+                vec diff = value - ph;
+                sum_high[r] = fma(diff, diff, sum_high[r]);
+                diff = value - pl;
+                sum_low[r] = fma(diff, diff, sum_low[r]);
+            }
+        }
+        #pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+            part_high[(team * ROWS + r) * (LANES + 1) + lane] = SUM(sum_high[r]);
+            part_low[(team * ROWS + r) * (LANES + 1) + lane] = SUM(sum_low[r]);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint k = item; k < 2 * BLOCK; k += GROUP) {
+            uint r = k % BLOCK;
+            __local const float *part = (k < BLOCK ? part_high : part_low) + r * (LANES + 1);
+            float total = 0.0f;
+            for (uint l = 0; l < LANES; ++l) total += part[l];
+            if (block * BLOCK + r < n) (k < BLOCK ? out_high : out_low)[block * BLOCK + r] = exp(-gamma * total);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}
+#endif

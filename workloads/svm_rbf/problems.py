@@ -1,0 +1,189 @@
+"""The problems: two RBF rows in one pass, and arg-extrema over a vector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from perfport.errors import UsageError
+from perfport.record import OutputError
+from perfport.verify import compare, compare_exact
+from perfport.workload import Metric, Problem
+from perfport.work import Work
+
+from . import data
+
+REFERENCE_ROWS = 10_000
+REFERENCE_WHOLE = 40_000_000  # elements: up to here the reference is computed in full
+PART = 1 << 22
+
+
+class RbfRows(Problem):
+    """exp(-gamma |x_i - x_high|^2) and the same for ``low``, for all points, in one pass."""
+
+    name = "rbf_rows"
+    title = "Two RBF kernel rows in one pass"
+    metric = Metric("rbf.flops", "GFLOP/s", "higher", "useful FP32 rate: 6 operations per data element")
+    presets = {
+        "tiny": {"points": 131, "dims": 37},
+        "quick": {"points": 16_000, "dims": 1000},
+        "full": {"points": 70_000, "dims": 1000},
+        "mnist_size": {"points": 60_000, "dims": 784},
+        "large": {"points": 1_000_000, "dims": 1000},
+        "paper": {"points": 100_000, "dims": 1000},
+        "photographs": {"source": "patches", "points": 16_000},
+    }
+
+    class Parameters(BaseModel):
+        """``points`` and ``dims`` size generated data; a real ``source`` brings its own dimensions.
+
+        ``gamma`` defaults to 1 / dims; ``mean`` moves generated data away from the origin.
+        """
+
+        model_config = ConfigDict(extra="forbid")
+
+        source: str = "generated"
+        points: int | None = Field(None, ge=1, lt=2**31)
+        dims: int | None = Field(None, ge=1, le=1_000_000)
+        gamma: float | None = Field(None, gt=0, allow_inf_nan=False)
+        mean: float = Field(0.0, allow_inf_nan=False)
+
+    def __init__(self, parameters: Parameters, seed: int) -> None:
+        super().__init__(parameters, seed)
+        if parameters.source == "generated":
+            if parameters.points is None or parameters.dims is None:
+                raise UsageError("rbf_rows: generated data needs 'points' and 'dims'")
+            self.points, self.dims = parameters.points, parameters.dims
+        else:
+            if parameters.dims is not None:
+                raise UsageError(f"rbf_rows: 'dims' is given by the data of source {parameters.source!r}")
+            self.points, self.dims = self._loaded.shape
+        self.gamma = np.float32(parameters.gamma or 1.0 / self.dims)
+        rng = np.random.default_rng(seed)
+        high, low = rng.choice(self.points, 2, replace=self.points < 2)
+        self.high, self.low = int(high), int(low)
+
+    @cached_property
+    def _loaded(self) -> np.ndarray:
+        return data.load(self.parameters.source, self.parameters.points, self.seed)[0]
+
+    @property
+    def generated(self) -> bool:
+        """Whether the data comes from the counter-based generator."""
+        return bool(self.parameters.source == "generated")
+
+    def rows(self, index: np.ndarray) -> np.ndarray:
+        """Rows of the data matrix, float32, shape (len(index), dims)."""
+        if self.generated:
+            return data.generated_rows(index, self.dims, self.seed, self.parameters.mean)
+        return self._loaded[index]
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """The whole data matrix on the host, float32, shape (points, dims)."""
+        if not self.generated:
+            return self._loaded
+        whole = np.empty((self.points, self.dims), np.float32)
+        step = max(1, 4_000_000 // self.dims)
+        for first in range(0, self.points, step):
+            index = np.arange(first, min(first + step, self.points))
+            whole[index] = self.rows(index)
+        return whole
+
+    def work(self) -> Work:
+        elements = self.points * self.dims
+        return Work(flops=6.0 * elements, read_bytes=4.0 * elements, write_bytes=8.0 * self.points)
+
+    def metric_value(self, seconds: float) -> float:
+        return self.work().flops / seconds / 1e9
+
+    @cached_property
+    def _reference(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        if self.points * self.dims <= REFERENCE_WHOLE:
+            sample = np.arange(self.points)
+        else:
+            rng = np.random.default_rng(self.seed + 1)
+            sample = rng.choice(self.points, min(REFERENCE_ROWS, self.points), replace=False)
+            sample = np.unique(np.concatenate([sample, [0, self.points - 1, self.high, self.low]]))
+        pair = self.rows(np.array([self.high, self.low])).astype(np.float64)
+        values = {"high_kernel": np.empty(len(sample)), "low_kernel": np.empty(len(sample))}
+        step = max(1, 2_000_000 // self.dims)
+        for first in range(0, len(sample), step):
+            x = self.rows(sample[first : first + step]).astype(np.float64)
+            for point, out in zip(pair, values.values(), strict=True):
+                out[first : first + step] = np.exp(-np.float64(self.gamma) * ((x - point) ** 2).sum(axis=1))
+        return sample, values
+
+    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+        sample, expected = self._reference
+        return {
+            name: compare(value[: self.points][sample], expected[name], self.points, max_abs=1e-5, relative_l2=1e-5)
+            for name, value in outputs.items()
+        }
+
+
+class ArgExtrema(Problem):
+    """Value and lowest index of the minimum and of the maximum of a vector."""
+
+    name = "arg_extrema"
+    title = "Arg-min and arg-max of a vector"
+    metric = Metric(
+        "reduction.rate", "GReductions/s", "higher",
+        "elements reduced per second; a variant that finds both extrema counts each element once",
+    )  # fmt: skip
+    presets = {
+        "tiny": {"n": 1009},
+        "quick": {"n": 1 << 24},
+        "full": {"n": 1 << 27},
+        "large": {"n": 1 << 30},
+        "paper": {"n": 1 << 26},
+    }
+
+    class Parameters(BaseModel):
+        """``n`` elements of 2^``bits`` distinct values: few bits make ties."""
+
+        model_config = ConfigDict(extra="forbid")
+
+        n: int = Field(ge=1, lt=2**31)
+        bits: int = Field(24, ge=1, le=24)
+
+    def __init__(self, parameters: Parameters, seed: int) -> None:
+        super().__init__(parameters, seed)
+        self.n, self.bits = parameters.n, parameters.bits
+
+    def part(self, first: int) -> np.ndarray:
+        """Up to `PART` elements of the vector from ``first`` on, float32."""
+        index = np.arange(first, min(first + PART, self.n), dtype=np.uint64)
+        return data.generated(index, self.seed, 0.0, self.bits)
+
+    @cached_property
+    def vector(self) -> np.ndarray:
+        """The whole vector on the host, float32, shape (n,)."""
+        return np.concatenate([self.part(first) for first in range(0, self.n, PART)])
+
+    def work(self) -> Work:
+        return Work(read_bytes=4.0 * self.n)
+
+    def metric_value(self, seconds: float) -> float:
+        return self.n / seconds / 1e9
+
+    @cached_property
+    def _reference(self) -> dict[str, Any]:
+        def extrema(first: int) -> tuple[float, int, float, int]:
+            part = self.part(first)
+            low, high = int(part.argmin()), int(part.argmax())
+            return part[low], first + low, part[high], first + high
+
+        with ThreadPoolExecutor() as pool:  # NumPy releases the interpreter lock
+            found = list(pool.map(extrema, range(0, self.n, PART)))
+        least = min(found, key=lambda part: (part[0], part[1]))
+        greatest = min(found, key=lambda part: (-part[2], part[3]))
+        return {"min": least[0], "argmin": least[1], "max": greatest[2], "argmax": greatest[3]}
+
+    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+        return {name: compare_exact(value, np.array([self._reference[name]])) for name, value in outputs.items()}

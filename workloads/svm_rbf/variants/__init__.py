@@ -1,0 +1,1 @@
+"""Variants of svm_rbf: one module per problem, peers beside them."""

@@ -1,0 +1,157 @@
+"""Variants of `arg_extrema`: the source's reductions, its control arms, and a wide form beyond it."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from perfport.backend import Buffer
+from perfport.work import Traffic
+from perfport.workload import Setup, Tunable, Variant
+
+from ..problems import ArgExtrema
+from . import inputs
+
+EXTREMA = ("min", "max")
+
+
+class _Reduction:
+    """One two-launch reduction that finds some of the extrema."""
+
+    def __init__(self, setup: Setup, finds: tuple[str, ...], source: Buffer, **options: int) -> None:
+        device, problem, tunables = setup.device, setup.problem, setup.tunables
+        flags = {"MIN": int("min" in finds), "MAX": int("max" in finds), "INDEX": 1, "TERNARY": 0, "PAIRS": 0, "WIDTH": 1}
+        macros: dict[str, Any] = {**flags, "UNROLL": 1, **{k.upper(): v for k, v in tunables.items()}, **options}
+        self._device = device
+        self._parts = setup.kernel("arg_extrema.cl", "parts", **macros)
+        self._finish = setup.kernel("arg_extrema.cl", "finish", **macros)
+        self._group = tunables["group"]
+        self.groups = min(device.info.compute_units * tunables["groups_per_unit"], -(-problem.n // self._group))
+        parts, final = [], []
+        for extremum in EXTREMA:
+            wanted = extremum in finds
+            for name, dtype in ((extremum, np.float32), (f"arg{extremum}", np.uint32)):
+                parts.append(setup.scratch(4 * self.groups))
+                found = wanted and (macros["INDEX"] or not name.startswith("arg"))
+                final.append(setup.output(name, dtype, 1) if found else setup.scratch(4))
+        self._first = (source, np.uint32(problem.n), *parts)
+        self._second = (*parts, np.uint32(self.groups), *final)
+
+    def launch(self) -> None:
+        self._device.launch(self._parts, self.groups, self._group, *self._first)
+        self._device.launch(self._finish, 1, self._group, *self._second)
+
+
+class _ArgVariant(Variant):
+    problem = ArgExtrema
+    finds: ClassVar[tuple[tuple[str, ...], ...]]
+    options: ClassVar[dict[str, int]] = {}
+    tunables: ClassVar[dict[str, Tunable]] = {
+        "group": Tunable({"cpu": 64, "gpu": 256}, (16, 32, 64, 128, 256, 512), "work-items per work-group"),
+        "groups_per_unit": Tunable({"cpu": 8, "gpu": 32}, (1, 2, 4, 8, 16, 32, 64), "work-groups per compute unit"),
+    }
+
+    def __init__(self, setup: Setup) -> None:
+        source = self.source_vector(setup)
+        self.data: ArgExtrema = setup.problem
+        self.reductions = [_Reduction(setup, finds, source, **self.options) for finds in self.finds]
+
+    def source_vector(self, setup: Setup) -> Buffer:
+        """The buffer that the reductions read."""
+        return inputs.vector(setup)
+
+    def launch(self) -> None:
+        for reduction in self.reductions:
+            reduction.launch()
+
+    def traffic(self) -> Traffic:
+        """Modelled: each reduction reads the whole vector; the parts are small and stay cached."""
+        nbytes = (8.0 if self.options.get("PAIRS") else 4.0) * self.data.n * len(self.reductions)
+        return Traffic(dram_read=nbytes, issued_bytes=nbytes)
+
+
+class ArgminSeparate(_ArgVariant):
+    """Structure of arrays, tree with select()."""
+
+    name, title, rung = "argmin_separate", "arg-min: values and indices apart, select()", 1
+    source = "Catanzaro 2011, reductions"
+    finds = (("min",),)
+
+
+class ArgmaxSeparate(_ArgVariant):
+    """The same for the maximum."""
+
+    name, title, rung = "argmax_separate", "arg-max: values and indices apart, select()", 2
+    source = "Catanzaro 2011, reductions"
+    finds = (("max",),)
+
+
+class ArgminmaxSeparate(_ArgVariant):
+    """Both, one after the other: what the fused form is compared with."""
+
+    name, title, rung = "argminmax_separate", "arg-min, then arg-max: two passes", 3
+    source = "Catanzaro 2011, reductions"
+    finds = (("min",), ("max",))
+
+
+class ArgminmaxFused(_ArgVariant):
+    """Both in one pass."""
+
+    name, title, rung = "argminmax_fused", "arg-min and arg-max in one pass", 4
+    source = "Catanzaro 2011, reductions"
+    finds = (("min", "max"),)
+
+
+class MinPlain(_ArgVariant):
+    """Control: the minimum without its index."""
+
+    name, title, role, rung = "min_plain", "minimum without index", "control", 1
+    source = "control arm of Catanzaro 2011, reductions"
+    finds = (("min",),)
+    options: ClassVar[dict[str, int]] = {"INDEX": 0}
+
+
+class ArgminAos(_ArgVariant):
+    """Control: array of (value, index) structures; reads twice the bytes."""
+
+    name, title, role, rung = "argmin_aos", "arg-min over (value, index) pairs", "control", 2
+    source = "control arm of Catanzaro 2011, reductions"
+    finds = (("min",),)
+    options: ClassVar[dict[str, int]] = {"PAIRS": 1}
+
+    def source_vector(self, setup: Setup) -> Buffer:
+        problem: ArgExtrema = setup.problem
+        values = inputs.vector(setup)
+
+        def make() -> Buffer:
+            out = setup.device.empty(8 * problem.n)
+            kernel = setup.kernel(
+                "arg_extrema.cl", "make_pairs", MIN=1, MAX=0, INDEX=1, TERNARY=0, PAIRS=1, WIDTH=1, UNROLL=1
+            )
+            setup.device.launch(kernel, min(-(-problem.n // 256), 1 << 14), 256, values, out, np.uint32(problem.n))
+            return out
+
+        return setup.layout("pairs", make)  # type: ignore[no-any-return]
+
+
+class ArgminTernary(_ArgVariant):
+    """Control: ternaries instead of select()."""
+
+    name, title, role, rung = "argmin_ternary", "arg-min with ternaries instead of select()", "control", 3
+    source = "control arm of Catanzaro 2011, reductions"
+    finds = (("min",),)
+    options: ClassVar[dict[str, int]] = {"TERNARY": 1}
+
+
+class ArgminmaxWide(_ArgVariant):
+    """Vector loads, one candidate per lane, merged at the end."""
+
+    name, title, role, rung = "argminmax_wide", "fused, several elements per load", "beyond", 5
+    finds = (("min", "max"),)
+    tunables: ClassVar[dict[str, Tunable]] = {
+        **_ArgVariant.tunables,
+        "group": Tunable({"cpu": 1, "gpu": 256}, (1, 64, 128, 256, 512), "work-items per work-group"),
+        "width": Tunable({"cpu": 16, "gpu": 4}, (4, 8, 16), "elements per load"),
+        "unroll": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 4, 8), "loads in flight per work-item"),
+    }

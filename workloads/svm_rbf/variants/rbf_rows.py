@@ -1,0 +1,281 @@
+"""Variants of `rbf_rows`: the source's ladder, its control arms, and one rung beyond it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from perfport.errors import UnsupportedError
+from perfport.work import Traffic
+from perfport.workload import Setup, Tunable, Variant
+
+from ..problems import RbfRows
+from . import inputs
+from .inputs import Matrix
+
+GROUP = Tunable({"cpu": 64, "gpu": 256}, (16, 32, 64, 128, 256, 512), "work-items per work-group")
+
+
+class _RbfVariant(Variant):
+    """One work-item per point (or per few points); subclasses choose kernel, layout and macros."""
+
+    problem = RbfRows
+    kernel: ClassVar[str]
+    points_per_item: ClassVar[int] = 1
+    tunables: ClassVar[dict[str, Tunable]] = {"group": GROUP}
+
+    def __init__(self, setup: Setup) -> None:
+        self.device = setup.device
+        self.setup = setup
+        self.data: RbfRows = setup.problem
+        self.matrix = self.layout(setup)
+        self.group: int = setup.tunables["group"]
+        self.blocks = -(-self.data.dims // 4)
+        self._kernel = setup.kernel("rbf_rows.cl", self.kernel, **self.macros())
+        padded = -(-self.data.points // 4) * 4
+        self.outputs = [setup.output(name, np.float32, padded) for name in ("high_kernel", "low_kernel")]
+        self.arguments = (
+            self.matrix.buffer, np.uint32(self.data.points), np.uint32(self.matrix.pitch),
+            np.uint32(self.data.high), np.uint32(self.data.low), self.data.gamma, *self.outputs,
+        )  # fmt: skip
+
+    def layout(self, setup: Setup) -> Matrix:
+        """The form of the data that the kernel reads."""
+        return inputs.blocked(setup)
+
+    def macros(self) -> dict[str, int]:
+        """Compile-time parameters beyond the tunables."""
+        return {self.kernel.upper(): 1, "NDIM": self.data.dims}
+
+    def groups(self) -> int:
+        """Number of work-groups."""
+        return -(-self.data.points // (self.group * self.points_per_item))
+
+    def launch(self) -> None:
+        self.device.launch(self._kernel, self.groups(), self.group, *self.arguments)
+
+    def traffic(self) -> Traffic:
+        """Modelled: the data once (the two points stay cached), both outputs once; each load as issued."""
+        elements = float(self.data.points) * self.data.dims
+        return Traffic(
+            flops=6 * elements, dram_read=4 * elements, dram_write=8.0 * self.data.points,
+            issued_bytes=12 * elements + 8.0 * self.data.points,
+        )  # fmt: skip
+
+
+class RowMajor(_RbfVariant):
+    """Direct translation of the C loop."""
+
+    name, title, rung = "row_major", "one work-item per point, row-major data", 1
+    source = "Catanzaro 2011, naive kernel"
+    kernel = "row_major"
+
+    def layout(self, setup: Setup) -> Matrix:
+        return inputs.row_major(setup)
+
+
+class RowMajorFloat4(_RbfVariant):
+    """Control: vector loads without the transposition."""
+
+    name, title, role, rung = "row_major_float4", "row-major data read by float4", "control", 1
+    source = "control arm of Catanzaro 2011, vectorization"
+    kernel = "row_major_float4"
+
+    def layout(self, setup: Setup) -> Matrix:
+        return inputs.pitched(setup, 4)
+
+
+class ColumnMajor(_RbfVariant):
+    """Transposed data, padded pitch, index strided through memory."""
+
+    name, title, rung = "column_major", "transposed data: neighbouring work-items read neighbouring words", 2
+    source = "Catanzaro 2011, data layout"
+    kernel = "column_major"
+    recompute = 0
+    PITCH = 32  # floats; the source's value, which a device profile may replace (`pitch_multiple`)
+
+    def layout(self, setup: Setup) -> Matrix:
+        return inputs.column_major(setup, int(setup.profile.get("PITCH_MULTIPLE", self.PITCH)))
+
+    def macros(self) -> dict[str, int]:
+        return {**super().macros(), "RECOMPUTE": self.recompute}
+
+
+class ColumnMajorUnpadded(ColumnMajor):
+    """Control: pitch equal to the number of points."""
+
+    name, title, role, rung = "column_major_unpadded", "column_major without padding of the pitch", "control", 2
+    source = "control arm of Catanzaro 2011, data layout"
+
+    def layout(self, setup: Setup) -> Matrix:
+        return inputs.column_major(setup, 1)
+
+
+class ColumnMajorRecomputed(ColumnMajor):
+    """Control: the index multiplied out in every iteration."""
+
+    name, title, role, rung = "column_major_recomputed", "column_major with the index recomputed", "control", 3
+    source = "control arm of Catanzaro 2011, data layout"
+    recompute = 1
+
+
+class Vectorized(_RbfVariant):
+    """Four consecutive dimensions of a point at a time."""
+
+    name, title, rung = "vectorized", "float4 blocks of 4 dimensions of one point", 3
+    source = "Catanzaro 2011, vectorization"
+    kernel = "vectorized"
+
+
+class VectorizedPoints(_RbfVariant):
+    """Four neighbouring points per work-item."""
+
+    name, title, rung = "vectorized_points", "4 neighbouring points per work-item", 4
+    source = "Catanzaro 2011, vectorization (second form)"
+    kernel = "vectorized_points"
+    points_per_item = 4
+
+    def layout(self, setup: Setup) -> Matrix:
+        return inputs.column_major(setup, 32)
+
+
+class Image(_RbfVariant):
+    """The two points come through the image path; filled once, outside the timed window."""
+
+    name, title, rung = "image", "the two points in images, filled beforehand (compute only)", 5
+    source = "Catanzaro 2011, images"
+    kernel = "image"
+    needs = ("images",)
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self.images = [self.device.image(self.blocks, 1) for _ in range(2)]
+        handles = [image.read for image in self.images]
+        self.arguments = (*self.arguments, *handles)
+        self._fill = setup.kernel("rbf_rows.cl", "fill_images", **self.macros())
+        self._gather = setup.kernel("rbf_rows.cl", "gather", GATHER=1, NDIM=self.data.dims)
+        self._rows = [setup.scratch(16 * self.blocks) for _ in range(2)]
+        self.fill_by_kernel()
+
+    def _points(self) -> tuple[object, ...]:
+        return self.matrix.buffer, np.uint32(self.matrix.pitch), np.uint32(self.data.high), np.uint32(self.data.low)
+
+    def fill_by_kernel(self) -> None:
+        """Fill both images with ``write_imagef``."""
+        handles = [image.write for image in self.images]
+        self.device.launch(self._fill, -(-self.blocks // 64), 64, *self._points(), *handles)
+
+    def fill_by_copy(self) -> None:
+        """Fill both images with copies from a buffer (which the blocked layout must be gathered into first)."""
+        self.device.launch(self._gather, -(-self.blocks // 64), 64, *self._points(), *self._rows)
+        for row, image in zip(self._rows, self.images, strict=True):
+            self.device.copy_to_image(row, image)
+
+
+class ImageRefillKernel(Image):
+    """The hand-written fill in every iteration."""
+
+    name, title, rung = "image_refill_kernel", "image, refilled every time by a kernel with write_imagef", 6
+    source = "Catanzaro 2011, images (fill by kernel)"
+
+    def launch(self) -> None:
+        self.fill_by_kernel()
+        super().launch()
+
+
+class ImageRefillCopy(Image):
+    """``clEnqueueCopyBufferToImage`` (or its CUDA counterpart) in every iteration."""
+
+    name, title, rung = "image_refill_copy", "image, refilled every time by buffer-to-image copies", 7
+    source = "Catanzaro 2011, images (fill by copy)"
+
+    def launch(self) -> None:
+        self.fill_by_copy()
+        super().launch()
+
+
+class LocalMemory(_RbfVariant):
+    """The work-group copies both points into local memory first."""
+
+    name, title, rung = "local_memory", "the two points in local memory", 8
+    source = "Catanzaro 2011, local memory"
+    kernel = "local_memory"
+    tunables: ClassVar[dict[str, Tunable]] = {
+        "group": GROUP,
+        "unroll": Tunable({"cpu": 1, "gpu": 8}, (1, 2, 4, 8, 16), "loads in flight per work-item"),
+    }
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self.local_bytes = 32 * self.blocks
+
+    def launch(self) -> None:
+        self.device.launch(self._kernel, self.groups(), self.group, *self.arguments, local_bytes=self.local_bytes)
+
+    def traffic(self) -> Traffic:
+        elements = float(self.data.points) * self.data.dims
+        copies = 32.0 * self.blocks * self.groups()
+        return Traffic(
+            flops=6 * elements, dram_read=4 * elements, dram_write=8.0 * self.data.points,
+            local_bytes=8 * elements + copies, issued_bytes=4 * elements + copies + 8.0 * self.data.points,
+        )  # fmt: skip
+
+
+class CooperativeRows(_RbfVariant):
+    """Row-major data without re-layout, read by teams of work-items."""
+
+    name, title, role, rung = "cooperative_rows", "row-major data read by teams of work-items", "beyond", 9
+    kernel = "cooperative_rows"
+    tunables: ClassVar[dict[str, Tunable]] = {
+        "group": Tunable({"cpu": 32, "gpu": 256}, (32, 64, 128, 256, 512), "work-items per work-group"),
+        "lanes": Tunable({"cpu": 8, "gpu": 32}, (8, 16, 32), "work-items that share a row"),
+        "rows": Tunable(4, (1, 2, 4, 8), "rows that a team walks together"),
+        "width": Tunable({"cpu": 16, "gpu": 4}, (4, 8, 16), "words per load"),
+        "unroll": Tunable(2, (1, 2, 4, 8), "loads in flight per row and work-item"),
+        "groups_per_unit": Tunable(8, (1, 2, 4, 6, 8, 16, 32), "persistent work-groups per compute unit"),
+    }
+
+    def layout(self, setup: Setup) -> Matrix:
+        tunables = setup.tunables
+        if tunables["group"] % tunables["lanes"]:
+            raise UnsupportedError(f"group ({tunables['group']}) must be a multiple of lanes ({tunables['lanes']})")
+        self.block = tunables["group"] // tunables["lanes"] * tunables["rows"]
+        return inputs.pitched(setup, tunables["width"])
+
+    def groups(self) -> int:
+        persistent = self.device.info.compute_units * self.setup.tunables["groups_per_unit"]
+        return min(-(-self.data.points // self.block), persistent)
+
+    def launch(self) -> None:
+        local_words = 2 * self.matrix.pitch + 2 * self.block * (self.setup.tunables["lanes"] + 1)
+        self.device.launch(self._kernel, self.groups(), self.group, *self.arguments, local_bytes=4 * local_words)
+
+    def traffic(self) -> Traffic:
+        elements = float(self.data.points) * self.data.dims
+        words = 8.0 * elements / self.setup.tunables["rows"]
+        return Traffic(
+            flops=6 * elements, dram_read=4 * elements, dram_write=8.0 * self.data.points,
+            local_bytes=words, issued_bytes=4 * elements + 8.0 * self.data.points,
+        )  # fmt: skip
+
+
+class RowStreams(_RbfVariant):
+    """Row-major data without re-layout: long streams, wide vectors, 16 exponentials at a time."""
+
+    name, title, role, rung = "row_streams", "row-major data streamed by few work-items with wide vectors", "beyond", 10
+    kernel = "row_streams"
+    tunables: ClassVar[dict[str, Tunable]] = {
+        "group": Tunable({"cpu": 1, "gpu": 64}, (1, 32, 64, 128), "work-items per work-group"),
+        "rows": Tunable(4, (1, 2, 4, 8), "rows read side by side"),
+        "width": Tunable({"cpu": 16, "gpu": 4}, (4, 8, 16), "words per load"),
+        "unroll": Tunable(2, (1, 2, 4), "vectors per row in flight"),
+        "items_per_unit": Tunable({"cpu": 8, "gpu": 512}, (1, 2, 4, 8, 16, 32, 64, 128, 512), "work-items per compute unit"),
+    }
+
+    def layout(self, setup: Setup) -> Matrix:
+        return inputs.pitched(setup, setup.tunables["width"])
+
+    def groups(self) -> int:
+        items = self.device.info.compute_units * self.setup.tunables["items_per_unit"]
+        return -(-min(items, -(-self.data.points // 16)) // self.group)
