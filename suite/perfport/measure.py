@@ -115,6 +115,11 @@ class Sampler:
         self.need_wall = need_wall
         self._flush = CacheFlush(device) if targets.cache == "cold" else None
 
+    def close(self) -> None:
+        """Give the flush buffer back."""
+        if self._flush:
+            self._flush.close()
+
     def warm_up(self, subject: Subject) -> None:
         """Execute until two successive times agree within 5 %, at most 8 times."""
         previous = 0.0

@@ -123,6 +123,13 @@ class Session:
             self._shared[key] = (value, time.perf_counter() - started)
         return self._shared[key]
 
+    def close(self) -> None:
+        """Give the shared buffers back."""
+        for value, _ in self._shared.values():
+            if hasattr(value, "free"):
+                value.free()
+        self._shared.clear()
+
     def build(self, file: str, macros: Mapping[str, Any]) -> Artifact:
         """Compile a kernel file of the workload for this device, once per set of macros."""
         path = self.folder / "kernels" / file
@@ -153,8 +160,8 @@ class Setup:
         Chosen value of each tunable of the variant.
     profile : dict
         The device profile's parameters for this workload, by macro name.
-    compile_s, layout_s : float
-        Seconds spent compiling, and making the re-laid-out inputs that this variant uses.
+    compile_s, input_s, layout_s : float
+        Seconds spent compiling, making or uploading inputs, and re-laying them out for this variant.
     """
 
     def __init__(self, session: Session, tunables: dict[str, Any], macros: Mapping[str, Any]) -> None:
@@ -169,6 +176,7 @@ class Setup:
         self.buffers: list[Buffer] = []
         self.compile_s = 0.0
         self.layout_s: float | None = None
+        self.input_s: float | None = None
 
     def kernel(self, file: str, name: str, **macros: Any) -> Kernel:
         """Compile and load a kernel; tunables and the profile's parameters are macros already, in upper case."""
@@ -183,7 +191,9 @@ class Setup:
 
     def input(self, key: str, make: Callable[[], Any]) -> Any:
         """Return an input as the problem states it, made once for all variants."""
-        return self.session.shared(f"input {key}", make)[0]
+        value, seconds = self.session.shared(f"input {key}", make)
+        self.input_s = (self.input_s or 0.0) + seconds
+        return value
 
     def layout(self, key: str, make: Callable[[], Any]) -> Any:
         """Return a re-laid-out input, made once for all variants; its cost is charged to each of them."""
@@ -203,6 +213,11 @@ class Setup:
         buffer = self.device.empty(nbytes)
         self.buffers.append(buffer)
         return buffer
+
+    def release(self) -> None:
+        """Give the variant's own buffers back."""
+        while self.buffers:
+            self.buffers.pop().free()
 
 
 class Variant(ABC):

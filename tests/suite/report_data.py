@@ -162,7 +162,7 @@ PUBLISHED = [
 ]  # fmt: skip
 
 
-def environment(devices: tuple[str, ...] = (POCL, INTEL), **change: Any) -> dict[str, Any]:
+def environment(ids: tuple[str, ...] = (POCL, INTEL), **change: Any) -> dict[str, Any]:
     """Return the content of an environment file; keywords replace top-level keys."""
     metric = {
         "tag": "demo.rate",
@@ -177,9 +177,9 @@ def environment(devices: tuple[str, ...] = (POCL, INTEL), **change: Any) -> dict
         "experiment": {"name": "demo", "title": "A demonstration", "file": "demo.yaml", "sha256": "ab" * 32},
         "host": {"cpu": "AMD EPYC 9999", "cores": 2, "memory_bytes": 8 << 30, "os": "Linux 6.1", "python": "3.13"},
         "versions": {"perfport": "0.1.0", "numpy": "2.1"}, "commit": {"hash": "0123abcd", "dirty": True},
-        "devices": {id_: device(id_) for id_ in devices}, "ceilings": {id_: ceilings(id_) for id_ in devices},
+        "devices": {id_: device(id_) for id_ in ids}, "ceilings": {id_: ceilings(id_) for id_ in ids},
         "probes": [probe(POCL, "before", 1.0), probe(POCL, "after", 0.97)],
-        "profiles": {id_: profile for id_ in devices},
+        "profiles": dict.fromkeys(ids, profile),
         "workloads": {"demo": {
             "title": "Demonstration workload", "published": PUBLISHED,
             "problems": {"rows": {"title": "Rows of a kernel matrix", "metric": metric},

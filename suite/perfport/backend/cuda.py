@@ -21,6 +21,8 @@ OPTIONS = ("--std=c++17", "-default-device", "-ftz=false", "-prec-div=true", "-p
 TARGETS = ("sm_75", "sm_80", "sm_90")
 STATIC_LOCAL_BYTES = 48 * 1024
 GATE_LIMIT_NS = 200_000_000  # the gate opens by itself, so that a synchronising call in the queue cannot deadlock
+#: NVML's clocks-throttle bits that mean less speed than the device would give (idle and power-cap bits do not).
+THROTTLING = {0x8: "hardware slowdown", 0x20: "software thermal", 0x40: "hardware thermal", 0x80: "power brake"}
 GATE_SOURCE = """
 __kernel void gate(volatile int *open, long long limit) {
     long long start, now;
@@ -105,7 +107,7 @@ class CudaBackend:
         program = nvrtc.createProgram(text, name, (), ())
         try:
             try:
-                nvrtc.compileProgram(program, [flag.encode() for flag in flags])
+                nvrtc.compileProgram(program, flags)
             except nvrtc.NVRTCError:
                 log = nvrtc.getProgramLog(program)
                 raise CompileError(f"{name} does not compile for {flags[-1 - len(macros)]}", log) from None
@@ -378,18 +380,19 @@ class CudaDevice:
         self.cupy.cuda.runtime.deviceSynchronize()
 
     def clocks(self) -> dict[str, Any]:
-        """Clocks in MHz, temperature in degrees Celsius, throttle reasons, and other processes, through NVML."""
+        """Clocks in MHz, temperature in degrees Celsius and throttle reasons, through NVML."""
         try:
             import pynvml
 
             pynvml.nvmlInit()
             bus = self.cupy.cuda.runtime.deviceGetPCIBusId(self.number)
             handle = pynvml.nvmlDeviceGetHandleByPciBusId(bus.encode() if isinstance(bus, str) else bus)
+            reasons = int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
             return {
                 "sm_mhz": pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM),
                 "memory_mhz": pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM),
                 "temperature_c": pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU),
-                "throttle_reasons": int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)),
+                "throttled": [name for bit, name in THROTTLING.items() if reasons & bit],
             }
         except Exception:
             return {}

@@ -139,6 +139,7 @@ __device__ __forceinline__ void vstore16(float16 v, size_t i, float *p) { vstore
 __device__ __forceinline__ float4 STREAM_LOAD4(const float *p, size_t i) {
     return __ldcs(reinterpret_cast<const float4 *>(p) + i);
 }
+#define PREFETCH(p) /* a CPU matter: see the OpenCL side */
 
 /* Type punning and conversions. */
 __device__ __forceinline__ uint as_uint(float a) { return __float_as_uint(a); }

@@ -19,6 +19,15 @@
 
 /* Loads that no other launch of the same kernel will use again. */
 #define STREAM_LOAD4(p, i) vload4((i), (p))
+
+/* A hint to bring the line at p into the second-level cache; p may lie past the end of a buffer. OpenCL's own prefetch()
+   is nothing in PoCL, so CPU compilers get the builtin. GPUs hide latency by threads instead: nothing there. */
+#if defined(__x86_64__) || defined(__aarch64__) || defined(__INTEL_LLVM_COMPILER)
+#define PREFETCH(p) __builtin_prefetch((const void *)(size_t)(p), 0, 2)
+#else
+#define PREFETCH(p)
+#endif
+
 #define RESTRICT restrict
 #define REQD_GROUP(x) __attribute__((reqd_work_group_size(x, 1, 1)))
 

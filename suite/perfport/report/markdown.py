@@ -30,6 +30,15 @@ def line(value: object, limit: int = 300) -> str:
     return found if len(found) <= limit else found[: limit - 1] + "…"
 
 
+def middle(value: object, limit: int) -> str:
+    """Return a value as one line, shortened in the middle: what tells long names apart is often at their end."""
+    found = line(value)
+    if len(found) <= limit:
+        return found
+    tail = limit * 2 // 5
+    return f"{found[: limit - 1 - tail]}…{found[-tail:]}"
+
+
 def text(value: object, limit: int = 300) -> str:
     """Return a value as one line of running text, with every character that markdown or HTML would read escaped."""
     found = line(value, limit).replace("&", "&amp;").replace("<", "&lt;")

@@ -21,7 +21,7 @@ from ..record import Interval, Record, Status
 from ..roofline import memory_seconds
 from ..work import Work
 from .ladder import Ladder, Row, is_measured, time_of
-from .markdown import line
+from .markdown import line, middle
 from .quantities import impossible, percent, significant
 
 #: Okabe and Ito's palette: told apart by readers with any of the common colour-vision deficiencies.
@@ -95,7 +95,7 @@ def share_plot(ladder: Ladder, name: str) -> Plot | None:
         for y, row in enumerate(rows):
             _bar(axes, y, row, reach)
         axes.axvline(100, color="black", linewidth=1.0)
-        axes.set_yticks(range(len(rows)), [line(row.label, 44) for row in rows])
+        axes.set_yticks(range(len(rows)), [middle(row.label, 44) for row in rows])
         axes.invert_yaxis()
         axes.set_xlim(0, 100 * reach * 1.24)
         axes.set_ylim(len(rows) - 0.4, -0.6)
@@ -339,7 +339,7 @@ def _point_legend(figure: Figure, rows: list[Row], points: list[_Point], pitch: 
         marker = MARKERS[role]
         figure.add_artist(Line2D([x], [y], marker=marker, color=colour, markerfacecolor=face, ls="none", markersize=6))
         figure.text(x + 0.04, y, str(i + 1), fontsize=9, fontweight="bold", va="center", ha="right")
-        figure.text(x + 0.05, y, f"{line(row.label, 34)}  {significant(rate / 1e9)}", fontsize=9, va="center")
+        figure.text(x + 0.05, y, f"{middle(row.label, 34)}  {significant(rate / 1e9)}", fontsize=9, va="center")
     used = [role for role in NAMES if any(row.record.identity.role == role for row in rows)]
     key = ", ".join({"rung": "circle: rung", "control": "square: control", "beyond": "triangle: beyond the source",
                      "peer": "diamond: peer"}[role] for role in used)  # fmt: skip

@@ -105,12 +105,17 @@ def best_tables(found: list[Ladder]) -> str:
         if ladder.best_peer:
             compared = ladder.peer_comparison
             outcome = "no clock in common" if compared is None else _OUTCOME[compared.verdict]
+            if impossible(record.problem_bound) or impossible(ladder.best_peer.record.problem_bound):
+                outcome = "**ERROR: above the bound**"
             against = ratio(compared) if compared else NONE
             peers.append([*where, code(best.label, 40), code(ladder.best_peer.label, 40), against, outcome])
     headers = ["problem", "setting", "device", "precision", "best variant"]
     measured = [*headers, "metric", "share of problem bound", "speed-up over first rung"]
     beside = [*headers, "best peer", "speed-up over the peer", "beats it?"]
-    return join([table(measured, rows, "lllllrrr"), table(beside, peers, "llllllrl") if peers else ""])
+    blocks = ["**Best variant** of each problem and device (measured)", table(measured, rows, "lllllrrr")]
+    if peers:
+        blocks += ["**Beside the best peer** (measured)", table(beside, peers, "llllllrl")]
+    return join(blocks)
 
 
 _OUTCOME = {

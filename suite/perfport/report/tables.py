@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..record import Record, Status
 from .failures import reason
 from .ladder import ROLES, Ladder, Published, Row, common_clock, compare, is_measured, plain, time_of
-from .markdown import NONE, code, join, line, table, text
+from .markdown import NONE, code, join, line, middle, table, text
 from .quantities import column, percent, scaled, seconds, share, significant, size, time_scale
 from .summary import ratio
 
@@ -84,7 +84,7 @@ def _mark(record: Record) -> str:
 
 
 def _name(row: Row) -> str:
-    return code(row.label, 60)
+    return code(middle(row.label, 60))
 
 
 def _state(record: Record) -> str:
@@ -108,8 +108,8 @@ def _speed(ladder: Ladder) -> str:
         first = "1 (base)" if row is ladder.first_rung else ratio(ladder.over_first(row))
         noise = significant(100 * timing.summary[timing.rank].half_width, 2) if timing else NONE
         rows.append([
-            record.identity.role, f"**{_name(row)}**" if row is ladder.best else _name(row), _state(record), time + mark,
-            noise, str(timing.summary[timing.rank].n) if timing else NONE,
+            record.identity.role, f"**{_name(row)}**" if row is ladder.best else _name(row), _state(record),
+            time + mark, noise, str(timing.summary[timing.rank].n) if timing else NONE,
             timing.rank if timing else NONE, value, first, ratio(ladder.over_previous(row)),
         ])  # fmt: skip
     headers = [
@@ -133,8 +133,8 @@ def _bounds(ladder: Ladder) -> str:
     if not any(cell != NONE for cells in rows for cell in cells[1:]):
         return ""
     headers = [
-        "variant", "share of problem bound (measured ceilings)", "share of datasheet bound (published)",
-        "what binds this variant, and its share of that",
+        "variant", "share of problem bound (measured)", "share of datasheet bound (published)",
+        "what binds it, and its share of that",
     ]  # fmt: skip
     return join(["**Bounds**", table(headers, rows, "lrrr")])
 
@@ -166,8 +166,8 @@ def _overheads(ladder: Ladder) -> str:
         return ""
     metric = next((row.record.metric for row in ladder.measured if row.record.metric), None)
     headers = [
-        "variant", "launches", "compile", "upload", "device memory", f"layout, {unit}",
-        f"{text(metric.unit) if metric else 'metric'} incl. layout", "relative L2", "checked", "verification",
+        "variant", "launches", "compile", "upload", "memory", f"layout, {unit}",
+        f"{text(metric.unit) if metric else 'metric'} incl. layout", "relative L2", "checked", "outcome",
     ]  # fmt: skip
     note = ""
     if any(value is not None for value in layouts):
@@ -279,13 +279,13 @@ def published_table(found: list[Ladder]) -> str:
             f"({numbered[note]})" if note else NONE,
         ])  # fmt: skip
     headers = [
-        "variant", "published on", "published", "its share as published", "its share of datasheet bound (modelled)",
+        "variant", "published on", "published", "share, published", "share, modelled",
         "share here (measured)", "source",
     ]  # fmt: skip
     notes = [f"({number}) {text(note, 400)}" for note, number in numbered.items()]
     intro = (
         "**Published figures.** The modelled share puts the published value under the problem bound that the named "
-        "device's datasheet gives at the parameters of this run."
+        "device's datasheet gives at the parameters of this run; the published share is what the source itself states."
     )
     return join([intro, table(headers, cells, "llrrrrl"), "  \n".join(notes)])
 

@@ -205,49 +205,64 @@ typedef JOIN(float, WIDTH) vec;
 #endif
 
 #ifdef ROW_STREAMS
-/* Row-major data without re-layout, for processors with wide vectors and few work-items: each work-item streams
-   through a run of neighbouring rows, ROWS at a time, and takes the exponentials of 16 rows together. Neighbouring
-   rows are one after the other in memory, so that the hardware's prefetcher sees few long streams. */
+/* Row-major data as it stands, for processors with wide vectors and few work-items: each work-item walks one run of
+   neighbouring rows from end to end. Two subtractions and two FMAs per load leave too few loads in flight to fill
+   the memory bus, and each row's end leaves fewer still; so the kernel asks for words AHEAD of the one it reads, which
+   crosses into the rows that follow (and, harmlessly, past the end of the data). */
+#define TAIL (NDIM % WIDTH)
 __kernel void row_streams(PARAMETERS) {
-    __global const float *point_high = data + (size_t)high * pitch, *point_low = data + (size_t)low * pitch;
+    __global const float *x, *point_high = data + (size_t)high * pitch, *point_low = data + (size_t)low * pitch;
     uint per_item = ((n + 15) / 16 + get_global_size(0) - 1) / get_global_size(0) * 16;
     uint first = min((uint)get_global_id(0) * per_item, n), last = min(first + per_item, n);
+#if OVERLAP && TAIL
+    /* A row's last vector reaches back over words that are counted already: the mask leaves the new ones. */
+    float ones[WIDTH];
+    for (int i = 0; i < WIDTH; ++i) ones[i] = i < WIDTH - TAIL ? 0.0f : 1.0f;
+    vec mask = VLOAD(0, ones);
+#endif
+    x = data + (size_t)first * pitch;
     for (uint tile = first; tile < last; tile += 16) {
-        float tile_high[16], tile_low[16];
-        #pragma unroll 1
-        for (uint r0 = 0; r0 < 16; r0 += ROWS) {
-            vec sum_high[ROWS], sum_low[ROWS];
-            __global const float *x[ROWS];
-            #pragma unroll
-            for (int r = 0; r < ROWS; ++r) {
-                sum_high[r] = SPLAT(0.0f);
-                sum_low[r] = SPLAT(0.0f);
-                x[r] = data + (size_t)min(tile + r0 + r, n - 1) * pitch; /* past the end: the last row once more */
-            }
+        uint end = min(tile + 16, last);
+        for (uint row = tile; row < end; ++row, x += pitch) {
+            vec sums_high = SPLAT(0.0f), sums_low = SPLAT(0.0f);
             #pragma unroll UNROLL
-            for (uint v = 0; v < VECTORS; ++v) {
-                vec ph = VLOAD(v, point_high), pl = VLOAD(v, point_low);
-                #pragma unroll
-                for (int r = 0; r < ROWS; ++r) {
-                    vec value = VLOAD(v, x[r]);
-                    vec diff = value - ph;
-                    sum_high[r] = fma(diff, diff, sum_high[r]);
-                    diff = value - pl;
-                    sum_low[r] = fma(diff, diff, sum_low[r]);
-                }
+            for (uint v = 0; v < NDIM / WIDTH; ++v) {
+#if AHEAD
+                PREFETCH(x + v * WIDTH + AHEAD);
+#endif
+                vec value = VLOAD(v, x);
+                vec diff = value - VLOAD(v, point_high);
+                sums_high = fma(diff, diff, sums_high);
+                diff = value - VLOAD(v, point_low);
+                sums_low = fma(diff, diff, sums_low);
             }
-            #pragma unroll
-            for (int r = 0; r < ROWS; ++r) {
-                tile_high[r0 + r] = SUM(sum_high[r]);
-                tile_low[r0 + r] = SUM(sum_low[r]);
+#if OVERLAP && TAIL
+            vec value = VLOAD(0, x + NDIM - WIDTH);
+            vec diff = mask * (value - VLOAD(0, point_high + NDIM - WIDTH));
+            sums_high = fma(diff, diff, sums_high);
+            diff = mask * (value - VLOAD(0, point_low + NDIM - WIDTH));
+            sums_low = fma(diff, diff, sums_low);
+#endif
+            float sum_high = SUM(sums_high), sum_low = SUM(sums_low);
+#if !OVERLAP && TAIL
+            for (uint d = NDIM - TAIL; d < NDIM; ++d) {
+                float diff = x[d] - point_high[d];
+                sum_high = fma(diff, diff, sum_high);
+                diff = x[d] - point_low[d];
+                sum_low = fma(diff, diff, sum_low);
             }
+#endif
+            out_high[row] = -gamma * sum_high;
+            out_low[row] = -gamma * sum_low;
         }
-        float16 scale = SPLAT_FLOAT16(-gamma);
-        vstore16(exp(scale * vload16(0, tile_high)), 0, tile_high);
-        vstore16(exp(scale * vload16(0, tile_low)), 0, tile_low);
-        for (uint r = 0; r < min(16u, n - tile); ++r) {
-            out_high[tile + r] = tile_high[r];
-            out_low[tile + r] = tile_low[r];
+        if (end == tile + 16) { /* one vector exponential costs about as much as one scalar one */
+            vstore16(exp(vload16(0, out_high + tile)), 0, out_high + tile);
+            vstore16(exp(vload16(0, out_low + tile)), 0, out_low + tile);
+        } else {
+            for (uint row = tile; row < end; ++row) {
+                out_high[row] = exp(out_high[row]);
+                out_low[row] = exp(out_low[row]);
+            }
         }
     }
 }

@@ -261,20 +261,26 @@ class CooperativeRows(_RbfVariant):
 
 
 class RowStreams(_RbfVariant):
-    """Row-major data without re-layout: long streams, wide vectors, 16 exponentials at a time."""
+    """Row-major data without re-layout: one long stream per work-item, prefetched, 16 exponentials at a time."""
 
     name, title, role, rung = "row_streams", "row-major data streamed by few work-items with wide vectors", "beyond", 10
     kernel = "row_streams"
     tunables: ClassVar[dict[str, Tunable]] = {
         "group": Tunable({"cpu": 1, "gpu": 64}, (1, 32, 64, 128), "work-items per work-group"),
-        "rows": Tunable(4, (1, 2, 4, 8), "rows read side by side"),
         "width": Tunable({"cpu": 16, "gpu": 4}, (4, 8, 16), "words per load"),
-        "unroll": Tunable(2, (1, 2, 4), "vectors per row in flight"),
-        "items_per_unit": Tunable({"cpu": 8, "gpu": 512}, (1, 2, 4, 8, 16, 32, 64, 128, 512), "work-items per compute unit"),
+        "unroll": Tunable(2, (1, 2, 4), "vectors per turn of the loop over a row"),
+        "ahead": Tunable({"cpu": 1024, "gpu": 0}, (0, 256, 512, 1024, 2048), "prefetch distance in words; 0: no prefetch"),
+        "items_per_unit": Tunable({"cpu": 16, "gpu": 512}, (1, 2, 4, 8, 16, 32, 64, 128, 512), "work-items per compute unit"),
     }
 
     def layout(self, setup: Setup) -> Matrix:
-        return inputs.pitched(setup, setup.tunables["width"])
+        # Vector loads need the alignment of a word in OpenCL, of 4 words in CUDA.
+        self.any_alignment = setup.device.info.backend == "opencl"
+        return inputs.row_major(setup) if self.any_alignment else inputs.pitched(setup, 4)
+
+    def macros(self) -> dict[str, int]:
+        whole_vector = self.data.dims >= self.setup.tunables["width"]
+        return {**super().macros(), "OVERLAP": int(self.any_alignment and whole_vector)}
 
     def groups(self) -> int:
         items = self.device.info.compute_units * self.setup.tunables["items_per_unit"]

@@ -1,0 +1,69 @@
+"""Where a run took place: host, versions, commit. Nothing that identifies a person or a network."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import subprocess
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+PACKAGES = (
+    "perfport", "numpy", "pyopencl", "cupy-cuda13x", "nvidia-cuda-nvrtc", "intel-opencl-rt", "scikit-learn", "torch",
+    "pydantic",
+)  # fmt: skip
+
+
+def host() -> dict[str, Any]:
+    """Processor, cores, memory in bytes, operating system, Python."""
+    return {
+        "cpu": _cpu_name(),
+        "cores": psutil.cpu_count(logical=True),
+        "memory_bytes": psutil.virtual_memory().total,
+        "os": platform.platform(),
+        "python": platform.python_version(),
+    }
+
+
+def _cpu_name() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def versions() -> dict[str, str]:
+    """Versions of the packages that take part in a measurement, where installed."""
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def commit() -> dict[str, Any] | None:
+    """Commit of the source tree that this package runs from, and whether it has uncommitted changes.
+
+    ``None`` for an installed wheel.
+    """
+    folder = Path(str(files("perfport"))).resolve()
+    git = ["git", "-C", str(folder)]
+    try:
+        tracked = subprocess.run([*git, "ls-files", "__init__.py"], capture_output=True, text=True, check=True, timeout=10)
+        if not tracked.stdout.strip():
+            return None
+        head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True, timeout=10)
+        dirty = subprocess.run(
+            [*git, "status", "--porcelain", "--untracked-files=no"], capture_output=True, text=True, check=True, timeout=10
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return {"hash": head.stdout.strip(), "dirty": bool(dirty.stdout.strip())}

@@ -1,0 +1,166 @@
+"""Experiment definitions: YAML in, validated `Experiment` out, errors that name file, key and what is allowed."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from .errors import UsageError, nearest
+from .measure import Targets
+
+NATIVE = "native"
+Names = Annotated[list[str], Field(min_length=1)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Study(_Model):
+    """One entry of ``experiments``: a problem of a workload, and the axes of its matrix.
+
+    Attributes
+    ----------
+    workload, problem : str
+    presets : list of str
+        Parameter sets of the problem by name.
+    parameters : dict
+        Explicit parameters, over those of the preset; a list of values is an axis.
+    variants : list of str, optional
+        Default: all, peers included.
+    profiles : list of str
+        ``native`` (a variant's own defaults) or device profiles whose tuning parameters are compiled in.
+    tunables : dict
+        Values by tunable name; each is an axis for the variants that have it.
+    """
+
+    workload: str
+    problem: str
+    presets: Names | None = None
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    variants: Names | None = None
+    profiles: Names = Field(default_factory=lambda: [NATIVE])
+    tunables: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
+    measurement: dict[str, Any] = Field(default_factory=dict)
+    timeout: float | None = Field(None, gt=0)
+
+
+class ReportOptions(_Model):
+    """``report``: where the report goes (relative to the current folder); ``path: null`` writes none."""
+
+    path: str | None = None
+
+
+class Experiment(_Model):
+    """An experiment file.
+
+    Attributes
+    ----------
+    devices : list of str
+        Selectors: ``all``, ``cpu``, ``gpu``, a backend, a platform's short name or a device id.
+    measurement : Targets
+        Measurement targets; a study may override single keys.
+    timeout : float
+        Seconds that one step of a case (compile, verify, one sample) may take.
+    """
+
+    name: str = Field(pattern=r"^[A-Za-z0-9_.-]+$")
+    title: str = ""
+    devices: Names = Field(default_factory=lambda: ["all"])
+    measurement: Targets = Field(default_factory=Targets)  # type: ignore[arg-type]
+    timeout: float = Field(120.0, gt=0)
+    seed: int | None = Field(None, ge=0, lt=2**31)
+    experiments: Annotated[list[Study], Field(min_length=1)]
+    report: ReportOptions = Field(default_factory=ReportOptions)  # type: ignore[arg-type]
+
+
+def find(name: str | Path) -> Path:
+    """Return the file of an experiment: a path, or the name of one that ships with the suite.
+
+    Raises
+    ------
+    UsageError
+        If there is neither.
+    """
+    path = Path(name)
+    if path.exists():
+        return path
+    shipped = {file.name[:-5]: file for file in files("perfport.experiments").iterdir() if file.name.endswith(".yaml")}
+    if str(name) in shipped:
+        return Path(str(shipped[str(name)]))
+    raise UsageError(
+        f"{name}: no such file, nor an experiment that ships with perfport{nearest(str(name), shipped)}; "
+        f"those are: {', '.join(sorted(shipped))}"
+    )
+
+
+def load(path: Path) -> Experiment:
+    """Read and validate an experiment file.
+
+    Raises
+    ------
+    UsageError
+        Naming file, key path, what is allowed and the nearest valid name.
+    """
+    try:
+        content = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not YAML ({' '.join(str(error).split())})") from None
+    if not isinstance(content, dict):
+        raise UsageError(f"{path}: expected a mapping with the keys {', '.join(Experiment.model_fields)}")
+    try:
+        return Experiment.model_validate(content)
+    except ValidationError as error:
+        problems = "\n".join(f"{path}: {_explain(problem, Experiment)}" for problem in error.errors())
+        raise UsageError(problems) from None
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of the file, kept with the results."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def explain(error: ValidationError, model: type[BaseModel]) -> str:
+    """Return a validation error as text: one line per problem with key path and what is allowed."""
+    return "\n".join(_explain(problem, model) for problem in error.errors())
+
+
+def key_path(location: tuple[int | str, ...]) -> str:
+    """Return a location as ``experiments[0].variants``."""
+    text = ""
+    for part in location:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def _explain(problem: Any, model: type[BaseModel]) -> str:
+    where = key_path(problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        allowed = list(_model_at(model, problem["loc"][:-1]).model_fields)
+        key = str(problem["loc"][-1])
+        return f"{where}: unknown key{nearest(key, allowed)}; allowed: {', '.join(allowed)}"
+    given = problem.get("input")
+    shown = "" if problem["type"] == "missing" else f", got {given!r}"
+    return f"{where}: {problem['msg'][0].lower()}{problem['msg'][1:]}{shown}"
+
+
+def _model_at(model: type[BaseModel], location: tuple[int | str, ...]) -> type[BaseModel]:
+    """Follow a key path to the model that it leads into."""
+    for part in location:
+        if isinstance(part, str) and part in model.model_fields:
+            model = next(_models_in(model.model_fields[part].annotation), model)
+    return model
+
+
+def _models_in(annotation: Any) -> Any:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models_in(argument)

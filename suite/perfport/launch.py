@@ -1,0 +1,220 @@
+"""From a command to a finished run: plan, results folder, resume, runner, report."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tabulate import tabulate
+
+from . import environment, experiment, plan, workload
+from .device import DeviceInfo
+from .discovery import discover
+from .errors import InfrastructureError, UsageError
+from .experiment import Experiment
+from .plan import Group
+from .profile import match_profile
+from .progress import RunProgress
+from .record import SCHEMA_VERSION, Record
+from .results import ENVIRONMENT, EXPERIMENT, RECORDS, Writer, find_runs, read_environment, read_records
+from .run import Runner, pending, stamp
+from .workload import Workload
+
+RESULTS = Path("results")
+
+
+@dataclass
+class Options:
+    """Options of ``perfport run``."""
+
+    dry_run: bool = False
+    resume: bool = False
+    retry_failed: bool = False
+    pattern: str | None = None
+    devices: list[str] | None = None
+    out: Path | None = None
+    workloads: list[str] = field(default_factory=list)
+    seed: int | None = None
+    command: list[str] = field(default_factory=list)
+
+
+def launch(name: str, options: Options) -> list[Record]:
+    """Run an experiment.
+
+    Returns
+    -------
+    list of Record
+        Those of this run; after ``--resume`` the earlier ones included.
+
+    Raises
+    ------
+    UsageError
+        For bad input.
+    InfrastructureError
+        If no device is usable or the results folder cannot be written.
+    """
+    path = experiment.find(name)
+    definition = experiment.load(path)
+    workloads = workload.discover(options.workloads)
+    found = discover()
+    devices = _choose(definition, path, found, options.devices)
+    folder = _folder(definition, options)
+    seed = _seed(folder, definition, options)
+    groups = plan.make(definition, str(path), workloads, devices, seed, options.pattern)
+    if not groups:
+        raise UsageError(f"{path}: no case is left" + (f" that matches {options.pattern!r}" if options.pattern else ""))
+    if options.dry_run:
+        _print_plan(groups)
+        return []
+    return execute(groups, definition, path, workloads, folder, options, found)
+
+
+def _choose(
+    definition: Experiment, path: Path, found: list[DeviceInfo], selectors: list[str] | None
+) -> list[DeviceInfo]:
+    where = "--device" if selectors else f"{path}: devices"
+    chosen = plan.select_devices(selectors or definition.devices, found, where)
+    if chosen:
+        return chosen
+    broken = "".join(f"\n  {device.id}: {device.reason}" for device in found if not device.healthy)
+    hint = "'pip install perfport[cpu]' brings an OpenCL runtime for x86-64 CPUs; Debian has pocl-opencl-icd"
+    wanted = ", ".join(selectors or definition.devices)
+    raise InfrastructureError(
+        f"no usable device for {wanted!r}" + (f"; broken ones:{broken}" if broken else f"; {hint}")
+    )
+
+
+def _folder(definition: Experiment, options: Options) -> Path:
+    if options.out:
+        if (options.out / RECORDS).exists() and not options.resume and not options.dry_run:
+            raise UsageError(f"--out {options.out}: holds a run already; add --resume to go on with it")
+        return options.out
+    if options.resume:
+        runs = [run for run in find_runs(RESULTS) if run.name.startswith(definition.name + "-")]
+        if not runs:
+            raise UsageError(f"--resume: no run of {definition.name!r} under {RESULTS}")
+        return runs[-1]
+    return RESULTS / f"{definition.name}-{stamp()}"
+
+
+def _seed(folder: Path, definition: Experiment, options: Options) -> int:
+    if options.resume and (folder / ENVIRONMENT).exists():
+        return int(read_environment(folder)["seed"])
+    if options.seed is not None:
+        return options.seed
+    # Fresh inputs for every run, the same ones for all of its cases and when it resumes.
+    return definition.seed if definition.seed is not None else secrets.randbelow(2**31)
+
+
+def _print_plan(groups: list[Group]) -> None:
+    rows = [
+        [
+            group.device.id, f"{group.workload}/{group.problem}", group.preset or json.dumps(group.parameters),
+            case.identity.role, case.identity.variant, case.identity.profile or experiment.NATIVE,
+            ", ".join(f"{key}={value}" for key, value in case.identity.tunables.items()), case.key,
+        ]
+        for group in groups
+        for case in group.cases
+    ]  # fmt: skip
+    print(tabulate(rows, ["device", "problem", "size", "role", "variant", "profile", "tunables", "key"]))
+    print(f"\n{len(rows)} cases in {len(groups)} groups")
+
+
+def execute(
+    groups: list[Group],
+    definition: Experiment,
+    path: Path,
+    workloads: dict[str, Workload],
+    folder: Path,
+    options: Options,
+    found: list[DeviceInfo],
+) -> list[Record]:
+    """Run planned groups into a folder and write the report that the experiment asks for."""
+    with Writer(folder) as writer:
+        done = list(read_records(folder / RECORDS))
+        left = pending(groups, done, options.retry_failed)
+        if (folder / ENVIRONMENT).exists():
+            content = read_environment(folder)
+        else:
+            content = _environment(groups, definition, path, workloads, folder, options, found)
+            writer.text(EXPERIMENT, path.read_text())
+        writer.environment(content)
+        total = sum(len(group.cases) for group in left)
+        with RunProgress(total) as progress:
+            if done:
+                progress.say(f"{folder}: {len(done)} records kept, {total} cases to go")
+            new = Runner(writer, content, options.workloads, progress).run(left)
+    records = list({record.key: record for record in [*done, *new]}.values())
+    _close(records, folder, definition, print)
+    return records
+
+
+def _environment(
+    groups: list[Group],
+    definition: Experiment,
+    path: Path,
+    workloads: dict[str, Workload],
+    folder: Path,
+    options: Options,
+    found: list[DeviceInfo],
+) -> dict[str, Any]:
+    used = {group.device.id: group.device for group in groups}
+    profiles = {}
+    for device in used.values():
+        if profile := match_profile(device.name, device.kind):
+            profiles[device.id] = {
+                "name": profile.name, "title": profile.title, "bandwidth": profile.bandwidth, "fp32": profile.fp32,
+            }  # fmt: skip
+    names = sorted({group.workload for group in groups})
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "run": folder.name,
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seed": groups[0].seed,
+        "command": options.command,
+        "experiment": {
+            "name": definition.name, "title": definition.title, "file": path.name, "sha256": experiment.digest(path),
+        },
+        "host": environment.host(),
+        "versions": environment.versions(),
+        "commit": environment.commit(),
+        "devices": {name: device.model_dump() for name, device in used.items()},
+        "broken_devices": {device.id: device.reason for device in found if not device.healthy},
+        "ceilings": {},
+        "probes": [],
+        "profiles": profiles,
+        "workloads": {name: _describe(workloads[name]) for name in names},
+        "report": definition.report.model_dump(),
+    }  # fmt: skip
+
+
+def _describe(found: Workload) -> dict[str, Any]:
+    problems = {
+        name: {
+            "title": problem.title,
+            "metric": {
+                "tag": problem.metric.tag, "unit": problem.metric.unit, "direction": problem.metric.direction,
+                "description": problem.metric.description,
+            },
+        }
+        for name, problem in found.problems.items()
+    }  # fmt: skip
+    return {"title": found.title, "problems": problems, "published": found.published}
+
+
+def _close(records: list[Record], folder: Path, definition: Experiment, say: Callable[[str], None]) -> None:
+    counts = Counter(record.status.value for record in records)
+    say(f"{folder}: " + ", ".join(f"{count} {status}" for status, count in sorted(counts.items())))
+    if definition.report.path:
+        from .report import render
+        from .results import Run
+
+        destination = Path(definition.report.path)
+        render([Run(folder)], destination)
+        say(f"report: {destination}")

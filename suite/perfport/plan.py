@@ -1,0 +1,209 @@
+"""From an experiment to what will run: groups of cases, each group one problem on one device."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from .device import DeviceInfo
+from .errors import UsageError, nearest
+from .experiment import NATIVE, Experiment, Study, explain
+from .measure import Targets
+from .profile import load_profile, parameters_for
+from .record import Identity
+from .workload import Tunable, Variant, Workload
+
+
+class Case(BaseModel):
+    """One variant at one set of tunables and one profile. ``key`` changes with everything that can change its result."""
+
+    key: str
+    identity: Identity
+    macros: dict[str, int | float | str] = {}
+
+
+class Group(BaseModel):
+    """Cases that run interleaved in one worker: one problem on one device."""
+
+    device: DeviceInfo
+    workload: str
+    problem: str
+    preset: str | None
+    parameters: dict[str, Any]
+    seed: int
+    targets: Targets
+    timeout: float
+    cases: list[Case]
+
+    @property
+    def title(self) -> str:
+        """Short name for progress and logs."""
+        size = self.preset or ", ".join(f"{key}={value}" for key, value in self.parameters.items())
+        return f"{self.workload}/{self.problem} ({size}) on {self.device.id}"
+
+
+@cache
+def harness_digest() -> str:
+    """SHA-256 over the harness's own code that takes part in a measurement."""
+    sha = hashlib.sha256()
+    root = Path(str(files("perfport")))
+    parts = [*root.glob("backend/*"), *root.glob("kernels/*"), root / "measure.py", root / "cache.py", root / "verify.py"]
+    for path in sorted(path for path in parts if path.is_file()):
+        sha.update(path.name.encode() + path.read_bytes())
+    return sha.hexdigest()
+
+
+def select_devices(selectors: Iterable[str], devices: list[DeviceInfo], where: str) -> list[DeviceInfo]:
+    """Return the healthy devices that any selector names, in discovery's order.
+
+    Raises
+    ------
+    UsageError
+        If a selector names nothing (``all``, ``cpu`` and ``gpu`` may), or nothing is left.
+    """
+    chosen = []
+    for selector in selectors:
+        matching = [device for device in devices if device.matches(selector)]
+        if not matching and selector not in ("all", "cpu", "gpu", "cuda", "opencl"):
+            ids = [device.id for device in devices]
+            raise UsageError(
+                f"{where}: no device matches {selector!r}{nearest(selector, ids)}; "
+                f"there are: {', '.join(ids) or 'none'}, and all, cpu, gpu"
+            )
+        chosen += [device for device in matching if device.healthy]
+    return [device for device in devices if any(device.id == one.id for one in chosen)]
+
+
+def make(
+    experiment: Experiment,
+    where: str,
+    workloads: dict[str, Workload],
+    devices: list[DeviceInfo],
+    seed: int,
+    pattern: str | None = None,
+) -> list[Group]:
+    """Expand an experiment's matrix over devices.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    where : str
+        The file's name, for errors.
+    workloads : dict
+        From `perfport.workload.discover`.
+    devices : list of DeviceInfo
+        Those to run on.
+    seed : int
+    pattern : str, optional
+        Only cases whose ``workload/problem/variant`` contains this text.
+
+    Raises
+    ------
+    UsageError
+        For any name that does not exist, with its key path and the nearest one that does.
+    """
+    groups: dict[str, Group] = {}
+    for number, study in enumerate(experiment.experiments):
+        at = f"{where}: experiments[{number}]"
+        workload = _lookup(workloads, study.workload, f"{at}.workload", "workload")
+        problem = _lookup(workload.problems, study.problem, f"{at}.problem", "problem")
+        known = workload.variants[study.problem]
+        names = study.variants or list(known)
+        variants = [_lookup(known, name, f"{at}.variants", "variant") for name in names]
+        _check_tunables(study, variants, at)
+        for profile in study.profiles:
+            if profile != NATIVE:
+                load_profile(profile)
+        try:
+            targets = Targets.model_validate({**experiment.measurement.model_dump(), **study.measurement})
+        except ValidationError as error:
+            raise UsageError(f"{at}.measurement.{explain(error, Targets)}") from None
+        for (preset, parameters), device in itertools.product(_parameter_sets(study, problem, at), devices):
+            cases = [
+                case
+                for variant, profile in itertools.product(variants, study.profiles)
+                for case in _cases(study, workload, variant, profile, preset, parameters, device, seed, at)
+                if pattern is None or pattern in f"{workload.name}/{study.problem}/{variant.name}"
+            ]
+            group = Group(
+                device=device, workload=workload.name, problem=study.problem, preset=preset, parameters=parameters,
+                seed=seed, targets=targets, timeout=study.timeout or experiment.timeout, cases=cases,
+            )  # fmt: skip
+            key = json.dumps([device.id, group.workload, group.problem, preset, parameters, targets.model_dump()], default=str)
+            if key in groups:
+                have = {case.key for case in groups[key].cases}
+                groups[key].cases.extend(case for case in cases if case.key not in have)
+            elif cases:
+                groups[key] = group
+    # One device after the other, so that a worker serves many groups.
+    order = {device.id: number for number, device in enumerate(devices)}
+    return sorted(groups.values(), key=lambda group: order[group.device.id])
+
+
+def _lookup(named: dict[str, Any], name: str, at: str, kind: str) -> Any:
+    if name not in named:
+        raise UsageError(f"{at}: unknown {kind} {name!r}{nearest(name, named)}; allowed: {', '.join(named)}")
+    return named[name]
+
+
+def _check_tunables(study: Study, variants: list[type[Variant]], at: str) -> None:
+    known: dict[str, Tunable] = {}
+    for variant in variants:
+        known.update(variant.tunables)
+    for name, values in study.tunables.items():
+        tunable = _lookup(known, name, f"{at}.tunables", "tunable")
+        for value in values:
+            if value not in tunable.values:
+                raise UsageError(f"{at}.tunables.{name}: {value!r} is not allowed; allowed: {list(tunable.values)}")
+
+
+def _parameter_sets(study: Study, problem: Any, at: str) -> list[tuple[str | None, dict[str, Any]]]:
+    presets: list[str | None] = list(study.presets) if study.presets else [None]
+    if not study.presets and not study.parameters:
+        raise UsageError(f"{at}: give 'presets' (one of: {', '.join(problem.presets)}) or 'parameters'")
+    axes = {key: value if isinstance(value, list) and value else [value] for key, value in study.parameters.items()}
+    found = []
+    for preset in presets:
+        base = _lookup(problem.presets, preset, f"{at}.presets", "preset") if preset else {}
+        for values in itertools.product(*axes.values()):
+            given = {**base, **dict(zip(axes, values, strict=True))}
+            try:
+                parameters = problem.Parameters.model_validate(given)
+            except ValidationError as error:
+                raise UsageError(f"{at}.parameters.{explain(error, problem.Parameters)}") from None
+            found.append((preset, parameters.model_dump(exclude_unset=True)))
+    return found
+
+
+def _cases(
+    study: Study,
+    workload: Workload,
+    variant: type[Variant],
+    profile: str,
+    preset: str | None,
+    parameters: dict[str, Any],
+    device: DeviceInfo,
+    seed: int,
+    at: str,
+) -> Iterable[Case]:
+    macros = {} if profile == NATIVE else parameters_for(load_profile(profile), workload.name)
+    tunables = {name: macros.get(name, tunable.default_for(device)) for name, tunable in variant.tunables.items()}
+    axes = {name: values for name, values in study.tunables.items() if name in variant.tunables}
+    for values in itertools.product(*axes.values()):
+        identity = Identity(
+            workload=workload.name, problem=study.problem, preset=preset, parameters=parameters,
+            variant=variant.name, role=variant.role, rung=variant.rung,
+            tunables={**tunables, **dict(zip(axes, values, strict=True))}, devices=[device.id],
+            backend=device.backend, profile=None if profile == NATIVE else profile, precision=variant.precision,
+        )  # fmt: skip
+        parts = [identity.model_dump_json(), macros, workload.source_digest(), harness_digest(), device.driver, device.chip, seed]
+        key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+        yield Case(key=key, identity=identity, macros={k: v for k, v in macros.items() if k not in variant.tunables})

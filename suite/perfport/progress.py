@@ -1,0 +1,87 @@
+"""Progress of a run: a live line on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from .plan import Case, Group
+from .record import Record
+
+
+class RunProgress:
+    """Shows case, elapsed and remaining time, and the best so far of the group that runs.
+
+    Parameters
+    ----------
+    total : int
+        Number of cases that will run.
+    """
+
+    def __init__(self, total: int) -> None:
+        self._console = Console(stderr=True, highlight=False)
+        self._started = time.monotonic()
+        self._total = total
+        self._done = 0
+        self._best: Record | None = None
+        self._live: Progress | None = None
+        if self._console.is_terminal:
+            columns = (
+                TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(), TimeElapsedColumn(),
+                TimeRemainingColumn(), TextColumn("{task.fields[best]}"),
+            )  # fmt: skip
+            self._live = Progress(*columns, console=self._console, transient=True)
+            self._task = self._live.add_task("starting", total=total, best="")
+
+    def __enter__(self) -> RunProgress:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live:
+            self._live.stop()
+
+    def say(self, text: str) -> None:
+        """Print a line."""
+        self._console.print(escape(text), soft_wrap=True)
+
+    def group(self, group: Group) -> None:
+        """A group begins."""
+        self._best = None
+        self.say(f"{group.title}: {len(group.cases)} cases")
+
+    def step(self, case: Case | None, step: str) -> None:
+        """A case (or the group, without one) takes a step."""
+        if self._live:
+            name = case.identity.variant if case else "group"
+            self._live.update(self._task, description=escape(f"{name}: {step}"))
+
+    def record(self, record: Record) -> None:
+        """A case is done."""
+        self._done += 1
+        text = f"  {record.identity.variant:<26} {record.status.value}"
+        if record.timing and record.metric:
+            summary = record.timing.summary[record.timing.rank]
+            text += f"  {summary.median * 1e3:.4g} ms  {record.metric.value:.4g} {record.metric.unit}"
+            if record.problem_bound:
+                text += f"  {record.problem_bound.share.value:.0%} of bound"
+            if self._best is None or _better(record, self._best):
+                self._best = record
+        if record.failure:
+            text += f"  ({record.failure.reason.splitlines()[0][:160]})"
+        elapsed = time.monotonic() - self._started
+        self.say(f"{text}  [{self._done}/{self._total}, {elapsed:.0f} s]")
+        if self._live:
+            best = f"best: {self._best.identity.variant}" if self._best else ""
+            self._live.update(self._task, completed=self._done, best=best)
+
+
+def _better(one: Record, other: Record) -> bool:
+    assert one.metric and other.metric
+    if one.metric.direction == "higher":
+        return one.metric.value > other.metric.value
+    return one.metric.value < other.metric.value

@@ -1,0 +1,223 @@
+"""Running a plan: workers, time-outs, attribution of crashes, resume, one lock per chip."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import multiprocessing
+import re
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import IO, Any
+
+from .plan import Group
+from .record import Record, Status
+from .results import Writer
+from .worker import failed_record, main
+
+MAX_GROUP_FAILURES = 3  # a worker that dies outside any case, this often, ends its group
+
+
+class WorkerDied(Exception):
+    """The worker is gone or was killed; carries what to say about the case in flight."""
+
+    def __init__(self, status: Status, reason: str, log: str = "") -> None:
+        super().__init__(reason)
+        self.status, self.reason, self.log = status, reason, log
+
+
+class WorkerHandle:
+    """A worker process and the parent's end of its pipe."""
+
+    def __init__(self, workload_paths: list[str], run: str) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, child = context.Pipe()
+        self._process = context.Process(target=main, args=(child, workload_paths, run), daemon=True)
+        self._process.start()
+        child.close()
+
+    def send(self, group: Group) -> None:
+        """Hand a group over."""
+        self._pipe.send(group)
+
+    def receive(self, timeout: float) -> Any:
+        """Return the next message. Raises `WorkerDied` when none comes in time or the process is gone."""
+        pipe: Connection = self._pipe
+        try:
+            if not pipe.poll(timeout):
+                self.kill()
+                raise WorkerDied(Status.TIMEOUT, f"a step took longer than its time-out of {timeout:g} s")
+            return pipe.recv()
+        except (EOFError, ConnectionError):
+            self._process.join(5)
+            raise self._cause() from None
+
+    def _cause(self) -> WorkerDied:
+        code = self._process.exitcode
+        if code == -signal.SIGKILL:
+            reason = "the worker was killed by SIGKILL, as the kernel does when memory runs out"
+            return WorkerDied(Status.OUT_OF_MEMORY, reason)
+        if code is not None and code < 0:
+            return WorkerDied(Status.CRASHED, f"the worker died of signal {signal.Signals(-code).name}")
+        return WorkerDied(Status.CRASHED, f"the worker exited with code {code}")
+
+    def kill(self) -> None:
+        """End the process now."""
+        self._process.kill()
+        self._process.join(5)
+
+    def close(self) -> None:
+        """Let the worker end by itself; kill it if it does not."""
+        self._pipe.close()
+        self._process.join(5)
+        if self._process.is_alive():
+            self.kill()
+
+
+@contextlib.contextmanager
+def chip_lock(chip: str, say: Callable[[str], None]) -> Iterator[None]:
+    """Hold a chip alone among runs of this suite on this machine; waits for a run that holds it."""
+    name = re.sub(r"[^A-Za-z0-9]+", "-", chip)
+    file: IO[str] = (Path(tempfile.gettempdir()) / f"perfport-{name}.lock").open("w")
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            say(f"waiting for another run on {chip}")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        file.close()
+
+
+class Runner:
+    """Runs groups and stores what comes back.
+
+    Parameters
+    ----------
+    writer : Writer
+        The open results folder.
+    environment : dict
+        Its environment file's content; ceilings and probes are added as they come.
+    workload_paths : list of str
+        Further workload folders.
+    progress : object
+        Told ``group``, ``step``, ``record`` and ``say`` (see `perfport.progress`).
+    """
+
+    def __init__(self, writer: Writer, environment: dict[str, Any], workload_paths: list[str], progress: Any) -> None:
+        self.writer = writer
+        self.environment = environment
+        self.workload_paths = workload_paths
+        self.progress = progress
+        self.records: list[Record] = []
+        self._worker: WorkerHandle | None = None
+        self._served = ""
+
+    def run(self, groups: list[Group]) -> list[Record]:
+        """Run every group; returns the records of this run in the order they were stored."""
+        try:
+            for group in groups:
+                with chip_lock(group.device.chip, self.progress.say):
+                    self._group(group)
+        except KeyboardInterrupt:
+            if self._worker:
+                self._worker.kill()
+            raise
+        finally:
+            self._close()
+        return self.records
+
+    def _close(self) -> None:
+        if self._worker:
+            self._worker.close()
+        self._worker = None
+
+    def _group(self, group: Group) -> None:
+        self.progress.group(group)
+        waiting = {case.key: case for case in group.cases}
+        failures = 0
+        while waiting:
+            in_flight: str | None = None
+            try:
+                for kind, *content in self._serve(group.model_copy(update={"cases": list(waiting.values())})):
+                    if kind == "at":
+                        in_flight = content[0]
+                        self.progress.step(waiting.get(in_flight or ""), content[1])
+                    elif kind == "record":
+                        waiting.pop(content[0].key, None)
+                        self._store(content[0])
+                    else:
+                        self._environment(kind, content)
+                if waiting:
+                    raise WorkerDied(Status.CRASHED, "the worker ended a group without all its records")
+            except WorkerDied as died:
+                self._worker = None
+                failures += in_flight is None
+                if in_flight in waiting:
+                    case = waiting.pop(in_flight)
+                    self._store(_record(case, group, self.writer.folder.name, died))
+                elif failures >= MAX_GROUP_FAILURES:
+                    for case in waiting.values():
+                        self._store(_record(case, group, self.writer.folder.name, died))
+                    return
+
+    def _serve(self, group: Group) -> Iterator[Any]:
+        """Give a group to a worker and yield its messages until it is done."""
+        # A worker loads the OpenCL runtime of its device when it starts: another device gets another worker.
+        if self._worker and self._served != group.device.id:
+            self._close()
+        if self._worker is None:
+            started = WorkerHandle(self.workload_paths, self.writer.folder.name)
+            self._worker, self._served = started, group.device.id
+        self._worker.send(group)
+        while True:
+            message = self._worker.receive(group.timeout)
+            if message[0] == "done":
+                return
+            if message[0] == "retire":
+                self._close()
+                if not group.cases:
+                    return
+                raise WorkerDied(Status.CRASHED, "the device reported an error that outlasts its case")
+            if message[0] == "failed":
+                self._close()
+                last = message[1].strip().splitlines()[-1]
+                raise WorkerDied(Status.CRASHED, last, message[1])
+            yield message
+
+    def _store(self, record: Record) -> None:
+        self.writer.append(record)
+        self.records.append(record)
+        self.progress.record(record)
+
+    def _environment(self, kind: str, content: list[Any]) -> None:
+        if kind == "ceilings":
+            self.environment["ceilings"][content[0]] = content[1]
+        elif kind == "probe":
+            self.environment["probes"].append(content[0])
+        self.writer.environment(self.environment)
+
+
+def _record(case: Any, group: Group, run: str, died: WorkerDied) -> Record:
+    return failed_record(case.identity, case.key, run, group.seed, died.status, died.reason, died.log)
+
+
+def pending(groups: list[Group], done: list[Record], retry_failed: bool) -> list[Group]:
+    """Return groups without the cases that are done: measured, or failed and not to be tried again."""
+    kept = {record.key for record in done if not (retry_failed and record.status.failed)}
+    left = []
+    for group in groups:
+        cases = [case for case in group.cases if case.key not in kept]
+        if cases:
+            left.append(group.model_copy(update={"cases": cases}))
+    return left
+
+
+def stamp() -> str:
+    """Return the time as part of a run's name, to the second, UTC."""
+    return time.strftime("%Y%m%d-%H%M%S", time.gmtime())

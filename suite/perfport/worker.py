@@ -1,0 +1,290 @@
+"""The worker: a child process that runs groups of cases and sends records back.
+
+It announces each step before taking it, so that the parent can attribute a crash or a hang to its case.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from multiprocessing.connection import Connection
+from typing import Any
+
+
+from . import backend, platforms, workload
+from .backend import OpenDevice
+from .ceilings import Ceilings, load_cached, probe_again, store, sweep
+from .contention import Watch
+from .errors import CompileError, DeviceMemoryError, PerfportError, UnavailableError, UnsupportedError, UsageError
+from .measure import Sampler, Subject
+from .plan import Case, Group
+from .profile import match_profile
+from .record import Failure, Identity, Interval, MetricValue, Overheads, Record, Status, Timing, Verification
+from .roofline import datasheet_ceilings, measured_ceilings, problem_bound, variant_bound
+from .workload import Problem, Session, Setup, Variant
+
+POISON = 0xFF  # NaN as float32 and float64, the largest unsigned integer, -1
+STATUS = {
+    CompileError: Status.COMPILE_ERROR,
+    UnsupportedError: Status.UNSUPPORTED,
+    UnavailableError: Status.UNAVAILABLE,
+    DeviceMemoryError: Status.OUT_OF_MEMORY,
+    MemoryError: Status.OUT_OF_MEMORY,
+    UsageError: Status.UNSUPPORTED,
+}
+
+
+@dataclass
+class Live:
+    """A case with its built variant, ready to be sampled."""
+
+    case: Case
+    variant: Variant
+    setup: Setup
+    record: Record
+    watch: Watch | None = field(default=None)
+
+
+class Retire(Exception):
+    """The device is in a state that no further case may meet."""
+
+
+def main(connection: Connection, workload_paths: list[str], run: str) -> None:
+    """Serve groups until the parent closes the connection."""
+    _die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # idle peers must not spin beside the next case
+    os.environ.setdefault("POCL_KERNEL_CACHE", "0")  # compile times are reported: measure them
+    workloads = workload.discover(workload_paths)
+    devices: dict[str, OpenDevice] = {}
+    while True:
+        try:
+            group: Group = connection.recv()
+        except (EOFError, KeyboardInterrupt):
+            return
+        try:
+            GroupRun(group, workloads[group.workload], devices, connection.send, run).run()
+        except Retire:
+            connection.send(("retire",))
+            return
+        except PerfportError as error:  # the problem itself cannot be made: no case of it can run
+            status = _status(error)
+            for case in group.cases:
+                connection.send(("record", failed_record(case.identity, case.key, run, group.seed, status, str(error))))
+        except Exception:
+            connection.send(("failed", traceback.format_exc()))
+            return
+        connection.send(("done",))
+
+
+def _die_with_parent() -> None:
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+class GroupRun:
+    """Runs one group: builds and verifies each case, samples all of them interleaved, sends each record when done."""
+
+    def __init__(
+        self,
+        group: Group,
+        found: workload.Workload,
+        devices: dict[str, OpenDevice],
+        send: Callable[[Any], None],
+        run: str,
+    ) -> None:
+        self.group = group
+        self.workload = found
+        self.send = send
+        self.run_name = run
+        self.send(("at", None, "opening the device"))
+        self.device = self._open(devices)
+        cls = found.problem(group.problem)
+        self.problem: Problem = cls(cls.Parameters.model_validate(group.parameters), group.seed)
+        self.session = Session(self.device, self.problem, found.folder)
+        profile = match_profile(self.device.info.name, self.device.info.kind)
+        self.datasheet = datasheet_ceilings(profile) if profile else {}
+
+    def _open(self, devices: dict[str, OpenDevice]) -> OpenDevice:
+        info = self.group.device
+        if info.id not in devices:
+            if info.runtime:
+                platforms.use([info.runtime])
+            devices[info.id] = backend.get(info.backend).open(info)
+        return devices[info.id]
+
+    def run(self) -> None:
+        known = self._ceilings()
+        before = self._probe(known, "before")
+        self.ceilings = measured_ceilings(known, before)
+        live = [one for case in self.group.cases if (one := self._prepare(case))]
+        need_wall = any(one.variant.host or one.variant.host_driven for one in live)
+        sampler = Sampler(self.device, self.group.targets, need_wall)
+        by_key = {one.case.key: one for one in live}
+        subjects = []
+        for one in live:
+            subject = Subject(one.case.key, one.variant.launch, one.variant.host, one.variant.host_driven)
+            self._at(one.case, "warm-up")
+            sampler.warm_up(subject)
+            one.watch = Watch(self.device)
+            subjects.append(subject)
+        try:
+            for subject in sampler.run(subjects, lambda subject: self._at(by_key[subject.key].case, "sampling")):
+                self._finish(by_key[subject.key], subject)
+        finally:
+            sampler.close()
+        self._probe(known, "after")
+        self.session.close()
+
+    def _at(self, case: Case, step: str) -> None:
+        self.send(("at", case.key, step))
+
+    def _ceilings(self) -> Ceilings:
+        info = self.device.info
+        known = load_cached(info)
+        if known is None:
+            known = sweep(self.device, progress=lambda name: self.send(("at", None, f"measuring ceiling {name}")))
+            store(info, known)
+        self.send(("ceilings", info.id, known.model_dump()))
+        return known
+
+    def _probe(self, known: Ceilings, when: str) -> Ceilings:
+        self.send(("at", None, f"probing ceilings {when}"))
+        now = probe_again(self.device, known)
+        entries = {name: {"value": e.value, "low": e.low, "high": e.high} for name, e in now.entries.items()}
+        self.send(("probe", {"device": known.device, "when": when, "date": now.date, "entries": entries}))
+        return now
+
+    def _prepare(self, case: Case) -> Live | None:
+        """Build and verify; send a record and return nothing if that ends the case."""
+        cls = self.workload.variant(self.group.problem, case.identity.variant)
+        record = Record(
+            key=case.key, run=self.run_name, time=_now(), status=Status.CRASHED, identity=case.identity,
+            title=cls.title, source=cls.source, seed=self.group.seed, work=self.problem.work(),
+        )  # fmt: skip
+        try:
+            self._at(case, "compile")
+            cls.require(self.device.info)
+            self.device.peak_allocated = self.device.allocated
+            setup = Setup(self.session, dict(case.identity.tunables), case.macros)
+            variant = cls(setup)
+            live = Live(case, variant, setup, record)
+            self._describe(live)
+            self._at(case, "verify")
+            self._verify(live)
+        except Exception as error:
+            self._fail(record, error)
+            return None
+        if record.verification and not record.verification.passed:
+            self._wrong(record)
+            return None
+        return live
+
+    def _describe(self, live: Live) -> None:
+        record, setup = live.record, live.setup
+        record.source_hash = "+".join(sorted({artifact.source_hash[:16] for artifact in setup.artifacts}))
+        record.options = sorted({option for artifact in setup.artifacts for option in artifact.options})
+        record.resources = {kernel.name: kernel.resources for kernel in setup.kernels}
+        record.traffic = live.variant.traffic()
+
+    def _verify(self, live: Live) -> None:
+        for output in live.setup.outputs.values():
+            self.device.fill(output.buffer, POISON)
+        live.variant.launch()
+        self.device.finish()
+        outputs = {name: self.device.read(o.buffer, o.dtype, o.shape) for name, o in live.setup.outputs.items()}
+        errors = self.problem.check({**outputs, **live.variant.results()})
+        if not errors:
+            raise PerfportError(f"variant {live.variant.name} produced no output to verify")
+        passed = all(error.passed for error in errors.values())
+        live.record.verification = Verification(passed=passed, seed=self.group.seed, outputs=errors)
+
+    def _wrong(self, record: Record) -> None:
+        assert record.verification
+        bad = [
+            f"{name}: max abs error {error.max_abs:.3g}, relative L2 {error.relative_l2:.3g}, "
+            f"tolerance {error.tolerance}" + (f" ({error.detail})" if error.detail else "")
+            for name, error in record.verification.outputs.items()
+            if not error.passed
+        ]
+        record.status = Status.WRONG
+        record.failure = Failure(reason="; ".join(bad))
+        self.send(("record", record))
+
+    def _fail(self, record: Record, error: Exception) -> None:
+        record.status = _status(error)
+        log = getattr(error, "log", "")
+        if record.status is Status.CRASHED:
+            log = traceback.format_exc()
+        record.failure = Failure(reason=str(error) or type(error).__name__, log=log)
+        self.send(("record", record))
+        if record.status is Status.CRASHED:
+            try:
+                self.device.finish()
+            except Exception as sticky:
+                raise Retire from sticky
+
+    def _finish(self, live: Live, subject: Subject) -> None:
+        record, setup = live.record, live.setup
+        try:
+            timing = subject.timing(self.group.targets)
+            contended = live.watch.reason() if live.watch else ""
+            self._at(live.case, "verify again")
+            self._verify(live)
+            record.extra = live.variant.notes()
+        except Exception as error:
+            self._fail(record, error)
+            return
+        if record.verification and not record.verification.passed:
+            self._wrong(record)
+            return
+        record.status = Status.CONTENDED if contended else Status.OK
+        if contended:
+            record.failure = Failure(reason=contended)
+        record.time = _now()
+        record.timing = timing
+        record.clocks = self.device.clocks()
+        record.overheads = Overheads(
+            compile_s=setup.compile_s, layout_s=setup.layout_s, upload_s=setup.input_s,
+            peak_device_bytes=self.device.peak_allocated,
+        )  # fmt: skip
+        self._place(record, timing)
+        self.send(("record", record))
+        setup.release()
+
+    def _place(self, record: Record, timing: Timing) -> None:
+        """Fill in metric and bounds."""
+        chosen = timing.summary[timing.rank]
+        time = Interval(value=chosen.median, low=chosen.ci_low, high=chosen.ci_high)
+        values = [self.problem.metric_value(seconds) for seconds in (time.value, time.low, time.high)]
+        metric = self.problem.metric
+        record.metric = MetricValue(
+            tag=metric.tag, unit=metric.unit, direction=metric.direction,
+            value=values[0], low=min(values), high=max(values),
+        )  # fmt: skip
+        assert record.work
+        record.ceilings = self.ceilings
+        record.problem_bound = problem_bound(record.work, self.ceilings, time)
+        record.datasheet_bound = problem_bound(record.work, self.datasheet, time)
+        if record.traffic:
+            record.variant_bound = variant_bound(record.traffic, self.ceilings, time)
+
+
+def _status(error: Exception) -> Status:
+    return next((status for kind, status in STATUS.items() if isinstance(error, kind)), Status.CRASHED)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def failed_record(identity: Identity, key: str, run: str, seed: int, status: Status, reason: str, log: str = "") -> Record:
+    """Return the record of a case whose worker did not live to send one."""
+    failure = Failure(reason=reason, log=log)
+    return Record(key=key, run=run, time=_now(), status=status, identity=identity, seed=seed, failure=failure)
