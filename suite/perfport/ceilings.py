@@ -11,7 +11,7 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -28,7 +28,7 @@ from .device import DeviceInfo
 from .errors import CompileError, UnsupportedError
 from .statistics import summarise
 
-SWEEP_VERSION = 2
+SWEEP_VERSION = 4
 FMA_STEPS = 512
 
 
@@ -103,24 +103,28 @@ class _Probe:
 
     def shapes(self, name: str, full: bool) -> Iterable[dict[str, Any]]:
         """The shapes to sweep for one ceiling: a CPU has few wide work-items, a GPU many narrow ones."""
+        units = self.device.info.compute_units
+        axes: dict[str, Sequence[int]]
         if name == "fp32_fma":
             if self.cpu:
-                pairs = itertools.product((1, 4, 8, 12, 16), (1, 4, 8, 16)) if full else ((1, 1), (8, 8), (8, 16), (12, 16))
-                groups, group = (self.device.info.compute_units * 16,), (1, 16)
+                axes = {"chains": (8, 12, 16), "width": (1, 16), "groups": (16 * units,), "group": (1,)}
             else:
-                pairs = itertools.product((1, 2, 4, 8, 12, 16), (1, 4)) if full else ((1, 1), (4, 1), (8, 1), (4, 4))
-                groups, group = (self.device.info.compute_units * 16,), (256,)
-            for (chains, width), n, g, quadratic in itertools.product(pairs, groups, group[: None if full else 1], (0, 1)):
-                yield {"chains": chains, "width": width, "quadratic": quadratic, "groups": n, "group": g}
-            return
-        units = self.device.info.compute_units
-        if self.cpu:
-            widths, groups, unrolls, group = ((1, 4, 8, 16) if full else (8, 16)), (units, 4 * units, 64 * units), (1, 4), 1
+                axes = {"chains": (1, 4, 8), "width": (1, 4), "groups": (16 * units,), "group": (256,)}
+            axes["quadratic"] = (0, 1)
+            if full:
+                axes |= {"chains": (1, 2, 4, 8, 12, 16), "width": (1, 4, 8, 16)}
         else:
-            widths, groups, unrolls, group = (1, 4), (8 * units, 16 * units, 64 * units), (1, 4, 8), 256
-        for width, n, chunked in itertools.product(widths, groups, (1, 0)):
-            for unroll in unrolls if name == "dram_read" else (1,):
-                yield {"width": width, "chunked": chunked, "unroll": unroll, "groups": n, "group": group}
+            if self.cpu:
+                axes = {"width": (8, 16), "groups": (units, 4 * units, 64 * units), "group": (1,), "unroll": (1, 4)}
+            else:
+                axes = {"width": (4, 8), "groups": (16 * units, 32 * units), "group": (256, 512), "unroll": (2, 4, 8)}
+            axes["chunked"] = (1, 0)
+            if full:
+                axes |= {"width": (1, 4, 8, 16), "unroll": (1, 2, 4, 8)}
+            if name != "dram_read":
+                axes["unroll"] = (1,)
+        for values in itertools.product(*axes.values()):
+            yield dict(zip(axes, values, strict=True))
 
     def launcher(self, name: str, shape: dict[str, Any]) -> tuple[Callable[[], None], float]:
         """Return a function that enqueues one execution, and what it does in bytes or FLOP."""
@@ -207,7 +211,13 @@ def probe_again(device: OpenDevice, known: Ceilings, samples: int = 5) -> Ceilin
     try:
         for name, ceiling in known.entries.items():
             rates = summarise(probe.measure(name, ceiling.shape, samples))
-            update = {"value": rates.median, "low": rates.ci_low, "high": rates.ci_high, "samples": samples, "sweep": {}}
+            update = {
+                "value": rates.median,
+                "low": rates.ci_low,
+                "high": rates.ci_high,
+                "samples": samples,
+                "sweep": {},
+            }
             entries[name] = ceiling.model_copy(update=update)
     finally:
         probe.close()

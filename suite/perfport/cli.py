@@ -73,15 +73,21 @@ def _complain(error: object, code: ExitCode) -> None:
 def run(
     experiment: Annotated[str, typer.Argument(help="An experiment file, or the name of one that ships: quick, ...")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would run, run nothing.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the last run of this experiment (or --out).")] = False,
-    retry: Annotated[str | None, typer.Option("--retry", help="'failed': with --resume, run failed cases again.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the last run of this experiment (or --out).")
+    ] = False,
+    retry: Annotated[
+        str | None, typer.Option("--retry", help="'failed': with --resume, run failed cases again.")
+    ] = None,
     benchmark: Annotated[
         str | None, typer.Option("-b", "--benchmark", help="Only cases whose workload/problem/variant contains this.")
     ] = None,
     device: DeviceOption = None,
     out: Annotated[Path | None, typer.Option("--out", help="Results folder of this run.")] = None,
     workloads: WorkloadsOption = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of all random inputs; default: drawn anew, and recorded.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of all random inputs; default: drawn anew, and recorded.")
+    ] = None,
 ) -> None:
     """Run an experiment; store records, and write its report where the file names one.
 
@@ -121,7 +127,9 @@ def devices(as_json: JsonOption = False) -> None:
         print(json.dumps([device.model_dump() for device in found], indent=1))
         return
     if not found:
-        raise InfrastructureError("no device found; 'pip install perfport[cpu]' brings an OpenCL runtime for x86-64 CPUs")
+        raise InfrastructureError(
+            "no device found; 'pip install perfport[cpu]' brings an OpenCL runtime for x86-64 CPUs"
+        )
     rows = [
         [
             device.id, device.name, device.driver, device.compute_units, f"{device.memory_bytes / 2**30:.1f} GiB",

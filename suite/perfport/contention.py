@@ -39,4 +39,3 @@ class Watch:
         if foreign > FOREIGN_LIMIT:
             return f"other processes used {foreign:.0%} of the processor meanwhile"
         return ""
-

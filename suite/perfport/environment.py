@@ -57,12 +57,18 @@ def commit() -> dict[str, Any] | None:
     folder = Path(str(files("perfport"))).resolve()
     git = ["git", "-C", str(folder)]
     try:
-        tracked = subprocess.run([*git, "ls-files", "__init__.py"], capture_output=True, text=True, check=True, timeout=10)
+        tracked = subprocess.run(
+            [*git, "ls-files", "__init__.py"], capture_output=True, text=True, check=True, timeout=10
+        )
         if not tracked.stdout.strip():
             return None
         head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True, timeout=10)
         dirty = subprocess.run(
-            [*git, "status", "--porcelain", "--untracked-files=no"], capture_output=True, text=True, check=True, timeout=10
+            [*git, "status", "--porcelain", "--untracked-files=no"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
         )
     except (OSError, subprocess.SubprocessError):
         return None

@@ -72,11 +72,11 @@ class Experiment(_Model):
     name: str = Field(pattern=r"^[A-Za-z0-9_.-]+$")
     title: str = ""
     devices: Names = Field(default_factory=lambda: ["all"])
-    measurement: Targets = Field(default_factory=Targets)  # type: ignore[arg-type]
+    measurement: Targets = Field(default_factory=Targets)
     timeout: float = Field(120.0, gt=0)
     seed: int | None = Field(None, ge=0, lt=2**31)
     experiments: Annotated[list[Study], Field(min_length=1)]
-    report: ReportOptions = Field(default_factory=ReportOptions)  # type: ignore[arg-type]
+    report: ReportOptions = Field(default_factory=ReportOptions)
 
 
 def find(name: str | Path) -> Path:

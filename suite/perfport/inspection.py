@@ -116,7 +116,9 @@ def sass(subject: Subject, target: str) -> str:
     """
     tool = shutil.which("nvdisasm")
     if tool is None:
-        raise InfrastructureError("--sass needs nvdisasm on the PATH (the CUDA toolkit, or the wheel nvidia-cuda-nvdisasm)")
+        raise InfrastructureError(
+            "--sass needs nvdisasm on the PATH (the CUDA toolkit, or the wheel nvidia-cuda-nvdisasm)"
+        )
     parts = []
     with tempfile.TemporaryDirectory() as folder:
         for artifact in _artifacts(subject, target):

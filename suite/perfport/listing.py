@@ -69,7 +69,9 @@ def experiment_rows() -> list[dict[str, Any]]:
     rows = []
     for name in found:
         experiment = load(Path(str(files("perfport.experiments") / name)))
-        rows.append({"experiment": experiment.name, "title": experiment.title, "devices": ", ".join(experiment.devices)})
+        rows.append(
+            {"experiment": experiment.name, "title": experiment.title, "devices": ", ".join(experiment.devices)}
+        )
     return rows
 
 

@@ -23,7 +23,7 @@ from .workload import Tunable, Variant, Workload
 
 
 class Case(BaseModel):
-    """One variant at one set of tunables and one profile. ``key`` changes with everything that can change its result."""
+    """One variant at one set of tunables and one profile; ``key`` changes with all that can change its result."""
 
     key: str
     identity: Identity
@@ -55,7 +55,13 @@ def harness_digest() -> str:
     """SHA-256 over the harness's own code that takes part in a measurement."""
     sha = hashlib.sha256()
     root = Path(str(files("perfport")))
-    parts = [*root.glob("backend/*"), *root.glob("kernels/*"), root / "measure.py", root / "cache.py", root / "verify.py"]
+    parts = [
+        *root.glob("backend/*"),
+        *root.glob("kernels/*"),
+        root / "measure.py",
+        root / "cache.py",
+        root / "verify.py",
+    ]
     for path in sorted(path for path in parts if path.is_file()):
         sha.update(path.name.encode() + path.read_bytes())
     return sha.hexdigest()
@@ -137,7 +143,9 @@ def make(
                 device=device, workload=workload.name, problem=study.problem, preset=preset, parameters=parameters,
                 seed=seed, targets=targets, timeout=study.timeout or experiment.timeout, cases=cases,
             )  # fmt: skip
-            key = json.dumps([device.id, group.workload, group.problem, preset, parameters, targets.model_dump()], default=str)
+            key = json.dumps(
+                [device.id, group.workload, group.problem, preset, parameters, targets.model_dump()], default=str
+            )
             if key in groups:
                 have = {case.key for case in groups[key].cases}
                 groups[key].cases.extend(case for case in cases if case.key not in have)
@@ -204,6 +212,14 @@ def _cases(
             tunables={**tunables, **dict(zip(axes, values, strict=True))}, devices=[device.id],
             backend=device.backend, profile=None if profile == NATIVE else profile, precision=variant.precision,
         )  # fmt: skip
-        parts = [identity.model_dump_json(), macros, workload.source_digest(), harness_digest(), device.driver, device.chip, seed]
+        parts = [
+            identity.model_dump_json(),
+            macros,
+            workload.source_digest(),
+            harness_digest(),
+            device.driver,
+            device.chip,
+            seed,
+        ]
         key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
         yield Case(key=key, identity=identity, macros={k: v for k, v in macros.items() if k not in variant.tunables})

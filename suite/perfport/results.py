@@ -150,7 +150,9 @@ class Writer:
             raise InfrastructureError(f"{self.folder}: cannot write results here ({error.strerror})") from None
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:

@@ -8,7 +8,12 @@ from .record import OutputError
 
 
 def compare(
-    value: np.ndarray, expected: np.ndarray, total: int, *, max_abs: float | None = None, relative_l2: float | None = None
+    value: np.ndarray,
+    expected: np.ndarray,
+    total: int,
+    *,
+    max_abs: float | None = None,
+    relative_l2: float | None = None,
 ) -> OutputError:
     """Compare floating-point outputs.
 
@@ -39,12 +44,16 @@ def compare(
     bad = int(finite.size - finite.sum())
     worst = float(np.abs(difference[finite]).max(initial=0.0)) if not bad else np.inf
     relative = float(np.linalg.norm(difference.ravel())) / norm if not bad else np.inf
-    tolerance = {name: limit for name, limit in (("max_abs", max_abs), ("relative_l2", relative_l2)) if limit is not None}
-    passed = not bad and all({"max_abs": worst, "relative_l2": relative}[name] <= limit for name, limit in tolerance.items())
-    detail = f"{bad} elements are not finite (unwritten outputs are NaN)" if bad else None
+    tolerance = {
+        name: limit for name, limit in (("max_abs", max_abs), ("relative_l2", relative_l2)) if limit is not None
+    }
+    passed = not bad and all(
+        {"max_abs": worst, "relative_l2": relative}[name] <= limit for name, limit in tolerance.items()
+    )
+    unwritten = f"{bad} elements are not finite (unwritten outputs are NaN)" if bad else None
     return OutputError(
         max_abs=_json(worst), relative_l2=_json(relative), checked=value.size, total=total,
-        tolerance=tolerance, passed=passed, detail=detail,
+        tolerance=tolerance, passed=passed, detail=unwritten,
     )  # fmt: skip
 
 
@@ -55,7 +64,9 @@ def compare_exact(value: np.ndarray, expected: np.ndarray) -> OutputError:
     if not same:
         detail = f"got {value.ravel()[:4].tolist()}, expected {expected.ravel()[:4].tolist()}"
     with np.errstate(all="ignore"):
-        difference = np.abs(value.astype(np.float64) - expected) if value.shape == expected.shape else np.array([np.inf])
+        difference = (
+            np.abs(value.astype(np.float64) - expected) if value.shape == expected.shape else np.array([np.inf])
+        )
         worst = float(np.nan_to_num(difference, nan=np.inf).max(initial=0.0))
     relative = 0.0 if same else 1.0
     return OutputError(

@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from typing import Any
 
-
 from . import backend, platforms, workload
 from .backend import OpenDevice
 from .ceilings import Ceilings, load_cached, probe_again, store, sweep
@@ -284,7 +283,9 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def failed_record(identity: Identity, key: str, run: str, seed: int, status: Status, reason: str, log: str = "") -> Record:
+def failed_record(
+    identity: Identity, key: str, run: str, seed: int, status: Status, reason: str, log: str = ""
+) -> Record:
     """Return the record of a case whose worker did not live to send one."""
     failure = Failure(reason=reason, log=log)
     return Record(key=key, run=run, time=_now(), status=status, identity=identity, seed=seed, failure=failure)

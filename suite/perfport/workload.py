@@ -338,8 +338,7 @@ def discover(paths: Sequence[Path | str] = ()) -> dict[str, Workload]:
     UsageError
         For a path without workloads, two workloads of one name, or one that does not import.
     """
-    from . import workloads as shipped
-
+    shipped = importlib.import_module("perfport.workloads")
     packages: dict[str, Callable[[], ModuleType]] = {}
     for folder in map(Path, shipped.__path__):
         for package in sorted(folder.glob("*/__init__.py")):
@@ -360,7 +359,9 @@ def discover(paths: Sequence[Path | str] = ()) -> dict[str, Workload]:
 
 def _import_folder(folder: Path) -> ModuleType:
     name = f"perfport_external_{folder.name}"
-    spec = importlib.util.spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
+    spec = importlib.util.spec_from_file_location(
+        name, folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

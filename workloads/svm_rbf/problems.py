@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from perfport.errors import UsageError
 from perfport.record import OutputError
 from perfport.verify import compare, compare_exact
-from perfport.workload import Metric, Problem
 from perfport.work import Work
+from perfport.workload import Metric, Problem
 
 from . import data
 

@@ -82,7 +82,9 @@ class SmoTrain(Problem):
             raise UsageError(f"smo_train: classes: the {self.points} points are all of one class; training needs two")
         variance = float(self.matrix.var(dtype=np.float64))
         if parameters.gamma is None and variance == 0.0:
-            raise UsageError("smo_train: gamma: all values of the data are equal, so that there is no default; give one")
+            raise UsageError(
+                "smo_train: gamma: all values of the data are equal, so that there is no default; give one"
+            )
         self.gamma = np.float32(parameters.gamma or 1.0 / (self.dims * variance))
         self.penalty = np.float32(parameters.C)
         self.tau = np.float32(parameters.tau)

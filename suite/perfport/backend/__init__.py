@@ -5,7 +5,19 @@ from __future__ import annotations
 from ..errors import UsageError
 from .base import Artifact, Backend, Buffer, Image, Kernel, Macros, Module, OpenDevice, Times
 
-__all__ = ["NAMES", "Artifact", "Backend", "Buffer", "Image", "Kernel", "Macros", "Module", "OpenDevice", "Times", "get"]
+__all__ = [
+    "NAMES",
+    "Artifact",
+    "Backend",
+    "Buffer",
+    "Image",
+    "Kernel",
+    "Macros",
+    "Module",
+    "OpenDevice",
+    "Times",
+    "get",
+]
 
 NAMES = ("opencl", "cuda")
 

@@ -91,13 +91,18 @@ class OpenDevice(Protocol):
     """A device of one backend, opened in this process.
 
     Work goes to a queue; ``None`` stands for the device's own in-order queue, the only one that `timed` sees.
-    ``target`` is what `Backend.build` takes for this device.
+    Buffers, images, kernels, queues and events are this
+    device's own: parameters that take one are typed ``Any``.
     """
 
     info: DeviceInfo
-    target: str | None
     allocated: int
     peak_allocated: int
+
+    @property
+    def target(self) -> str | None:
+        """What `Backend.build` takes for this device."""
+        ...
 
     def load(self, artifact: Artifact) -> Module:
         """Load an artifact. Raises `CompileError` with the log."""
@@ -111,15 +116,15 @@ class OpenDevice(Protocol):
         """Allocate and fill with a host array (waits)."""
         ...
 
-    def write(self, buffer: Buffer, array: np.ndarray, queue: Any = None) -> None:
+    def write(self, buffer: Any, array: np.ndarray, queue: Any = None) -> None:
         """Copy host to device; asynchronous when ``array`` is pinned and ``queue`` is given."""
         ...
 
-    def read(self, buffer: Buffer, dtype: Any, shape: Sequence[int]) -> np.ndarray:
+    def read(self, buffer: Any, dtype: Any, shape: Sequence[int]) -> np.ndarray:
         """Copy device to a new host array (waits)."""
         ...
 
-    def fill(self, buffer: Buffer, byte: int) -> None:
+    def fill(self, buffer: Any, byte: int) -> None:
         """Set every byte of a buffer."""
         ...
 
@@ -131,7 +136,7 @@ class OpenDevice(Protocol):
         """Allocate an RGBA float image. Raises `UnsupportedError` above the device's limits."""
         ...
 
-    def copy_to_image(self, buffer: Buffer, image: Image) -> None:
+    def copy_to_image(self, buffer: Any, image: Any) -> None:
         """Enqueue a copy of tightly packed rows from a buffer into an image."""
         ...
 
@@ -149,7 +154,7 @@ class OpenDevice(Protocol):
 
     def launch(
         self,
-        kernel: Kernel,
+        kernel: Any,
         groups: int | tuple[int, ...],
         group: int | tuple[int, ...],
         *args: Any,
@@ -163,7 +168,9 @@ class OpenDevice(Protocol):
         """
         ...
 
-    def timed(self, execute: Callable[[], None], before: Callable[[], None] | None = None, split: bool = False) -> Times:
+    def timed(
+        self, execute: Callable[[], None], before: Callable[[], None] | None = None, split: bool = False
+    ) -> Times:
         """Time one execution with device events, queued behind a gate so that host time is not measured.
 
         ``before`` is enqueued ahead of the timed window (cache flush). ``split`` asks for per-kernel times even
@@ -189,7 +196,9 @@ class Backend(Protocol):
         """List the devices this backend sees in this process (see `perfport.discovery` for isolation)."""
         ...
 
-    def build(self, name: str, source: str, macros: Macros, target: str | None, options: Sequence[str] = ()) -> Artifact:
+    def build(
+        self, name: str, source: str, macros: Macros, target: str | None, options: Sequence[str] = ()
+    ) -> Artifact:
         """Compile one source for a target without a device. Raises `CompileError` with the log."""
         ...
 

@@ -100,9 +100,12 @@ class CudaBackend:
     def build(
         self, name: str, source: str, macros: Macros, target: str | None = None, options: Sequence[str] = ()
     ) -> Artifact:
-        """Compile to a cubin for ``target`` (``sm_90``): PTX of a newer toolkit than the driver's is refused, a cubin runs."""
+        """Compile to a cubin for ``target`` (``sm_90``).
+
+        PTX of a newer toolkit than the driver's is refused by the driver; a cubin of the same major version runs.
+        """
         nvrtc = _nvrtc()
-        text = f"{DIALECT}\n#line 1 \"{name}\"\n{source}"
+        text = f'{DIALECT}\n#line 1 "{name}"\n{source}'
         flags = (*OPTIONS, *options, f"-arch={target or TARGETS[-1]}", *define_flags(macros))
         program = nvrtc.createProgram(text, name, (), ())
         try:
@@ -328,7 +331,9 @@ class CudaDevice:
         groups, group = as_tuple(groups), as_tuple(group)
         limit = kernel.resources["max_work_group"]
         if math.prod(group) > limit:
-            raise UnsupportedError(f"{kernel.name} needs a work-group of {math.prod(group)}, {self.info.id} allows {limit}")
+            raise UnsupportedError(
+                f"{kernel.name} needs a work-group of {math.prod(group)}, {self.info.id} allows {limit}"
+            )
         if local_bytes > self.info.local_memory_bytes:
             raise UnsupportedError(
                 f"{kernel.name} needs {local_bytes} bytes of local memory, "
@@ -349,7 +354,9 @@ class CudaDevice:
         event.record(self.stream)
         return event
 
-    def timed(self, execute: Callable[[], None], before: Callable[[], None] | None = None, split: bool = False) -> Times:
+    def timed(
+        self, execute: Callable[[], None], before: Callable[[], None] | None = None, split: bool = False
+    ) -> Times:
         """Time one execution between two events behind a gate kernel that spins until everything is queued."""
         self._flag[0] = 0
         self._gate.function(
@@ -401,4 +408,3 @@ class CudaDevice:
 def _three(size: tuple[int, ...]) -> tuple[int, int, int]:
     padded = (*size, 1, 1)[:3]
     return padded[0], padded[1], padded[2]
-

@@ -115,10 +115,14 @@ class OfflineDevice:
     def wait(self, event: Any, queue: Any = None) -> None:
         """Do nothing."""
 
-    def launch(self, kernel: OfflineKernel, groups: Any, group: Any, *args: Any, local_bytes: int = 0, queue: Any = None) -> None:
+    def launch(
+        self, kernel: OfflineKernel, groups: Any, group: Any, *args: Any, local_bytes: int = 0, queue: Any = None
+    ) -> None:
         """Do nothing."""
 
-    def timed(self, execute: Callable[[], None], before: Callable[[], None] | None = None, split: bool = False) -> Times:
+    def timed(
+        self, execute: Callable[[], None], before: Callable[[], None] | None = None, split: bool = False
+    ) -> Times:
         """Nothing takes no time."""
         return Times(0.0, 0.0, 0, {})
 

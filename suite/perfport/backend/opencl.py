@@ -132,9 +132,11 @@ class OpenCLBackend:
             capabilities=capabilities,
         )
 
-    def build(self, name: str, source: str, macros: Macros, target: str | None, options: Sequence[str] = ()) -> Artifact:
+    def build(
+        self, name: str, source: str, macros: Macros, target: str | None, options: Sequence[str] = ()
+    ) -> Artifact:
         """Return the source with its dialect and options; the runtime compiles when a device loads it."""
-        text = f"{DIALECT}\n#line 1 \"{name}\"\n{source}"
+        text = f'{DIALECT}\n#line 1 "{name}"\n{source}'
         flags = (*OPTIONS, *options, *define_flags(macros))
         return Artifact("opencl", name, text.encode(), flags, digest(text, *flags), listing={"source": text})
 
@@ -201,7 +203,7 @@ class OpenCLImage:
 class OpenCLDevice:
     """An open device with one profiling in-order queue of its own."""
 
-    target = None
+    target: str | None = None
 
     def __init__(self, info: DeviceInfo, device: cl.Device) -> None:
         self.info = info
@@ -327,7 +329,9 @@ class OpenCLDevice:
         groups, group = as_tuple(groups), as_tuple(group)
         limit = kernel.resources["max_work_group"]
         if math.prod(group) > limit:
-            raise UnsupportedError(f"{kernel.name} needs a work-group of {math.prod(group)}, {self.info.id} allows {limit}")
+            raise UnsupportedError(
+                f"{kernel.name} needs a work-group of {math.prod(group)}, {self.info.id} allows {limit}"
+            )
         if local_bytes > self.info.local_memory_bytes:
             raise UnsupportedError(
                 f"{kernel.name} needs {local_bytes} bytes of local memory, "
@@ -345,7 +349,9 @@ class OpenCLDevice:
         if self._trace is not None:
             self._trace.append((name, event))
 
-    def timed(self, execute: Callable[[], None], before: Callable[[], None] | None = None, split: bool = False) -> Times:
+    def timed(
+        self, execute: Callable[[], None], before: Callable[[], None] | None = None, split: bool = False
+    ) -> Times:
         """Time one execution behind a user event: nothing starts until everything is queued."""
         gate = cl.UserEvent(self.context)
         cl.enqueue_barrier(self._queue, wait_for=[gate])

@@ -52,7 +52,6 @@ __kernel void parts(__global const float *RESTRICT input, uint n, OUTPUTS) {
     float min_v = INFINITY, max_v = -INFINITY;
     uint min_i = UINT_MAX, max_i = UINT_MAX;
 #if WIDTH == 1
-    #pragma unroll 4
     for (uint k = first + item; k < last; k += GROUP) {
 #if PAIRS
         float v = input[2 * (size_t)k];

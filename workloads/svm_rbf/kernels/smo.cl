@@ -195,7 +195,7 @@ void rows(__global const float *RESTRICT data, __global float *out_a, __global f
     float v = best_v[0];                                                             \
     int i = best_i[0];                                                               \
     for (int l = 1; l < LANE_POINTS; ++l) {                                          \
-        int take = best_v[l] > v || (best_v[l] == v && best_i[l] < i);               \
+        int take = (best_v[l] > v) | ((best_v[l] == v) & (best_i[l] < i));               \
         v = select(v, best_v[l], take);                                              \
         i = select(i, best_i[l], take);                                              \
     }
@@ -223,10 +223,10 @@ void pass(__global float *floats, __global int *ints, __global const float *row_
             lost[l] += (f[l] - (sum - back)) + (change[l] - back);
             f[l] = sum;
             float value = sum + lost[l];
-            int take = (flags[l] & UP) && -value > up_v[l];
+            int take = ((flags[l] & UP) != 0) & (-value > up_v[l]);
             up_v[l] = select(up_v[l], -value, take);
             up_i[l] = select(up_i[l], (int)(k + l), take);
-            take = (flags[l] & LOW) && value > low_v[l];
+            take = ((flags[l] & LOW) != 0) & (value > low_v[l]);
             low_v[l] = select(low_v[l], value, take);
             low_i[l] = select(low_i[l], (int)(k + l), take);
         }
@@ -379,7 +379,7 @@ __kernel void pick(MEMORY) {
         for (int l = 0; l < LANE_POINTS; ++l) {
             float over = F(k + l) + LOST(k + l) - b_high;
             float gain = over * over / fmax(2.0f - 2.0f * row_high[k + l], 1e-12f);
-            int take = (FLAGS(k + l) & LOW) && over > 0.0f && gain > gain_v[l];
+            int take = ((FLAGS(k + l) & LOW) != 0) & (over > 0.0f) & (gain > gain_v[l]);
             gain_v[l] = select(gain_v[l], gain, take);
             gain_i[l] = select(gain_i[l], (int)(k + l), take);
         }

@@ -21,7 +21,14 @@ class _Reduction:
 
     def __init__(self, setup: Setup, finds: tuple[str, ...], source: Buffer, **options: int) -> None:
         device, problem, tunables = setup.device, setup.problem, setup.tunables
-        flags = {"MIN": int("min" in finds), "MAX": int("max" in finds), "INDEX": 1, "TERNARY": 0, "PAIRS": 0, "WIDTH": 1}
+        flags = {
+            "MIN": int("min" in finds),
+            "MAX": int("max" in finds),
+            "INDEX": 1,
+            "TERNARY": 0,
+            "PAIRS": 0,
+            "WIDTH": 1,
+        }
         macros: dict[str, Any] = {**flags, "UNROLL": 1, **{k.upper(): v for k, v in tunables.items()}, **options}
         self._device = device
         self._parts = setup.kernel("arg_extrema.cl", "parts", **macros)
@@ -151,7 +158,8 @@ class ArgminmaxWide(_ArgVariant):
     finds = (("min", "max"),)
     tunables: ClassVar[dict[str, Tunable]] = {
         **_ArgVariant.tunables,
-        "group": Tunable({"cpu": 1, "gpu": 256}, (1, 64, 128, 256, 512), "work-items per work-group"),
-        "width": Tunable({"cpu": 16, "gpu": 4}, (4, 8, 16), "elements per load"),
-        "unroll": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 4, 8), "loads in flight per work-item"),
+        "group": Tunable({"cpu": 1, "gpu": 512}, (1, 64, 128, 256, 512), "work-items per work-group"),
+        "groups_per_unit": Tunable({"cpu": 8, "gpu": 16}, (1, 2, 4, 8, 16, 32, 64), "work-groups per compute unit"),
+        "width": Tunable({"cpu": 16, "gpu": 8}, (4, 8, 16), "elements per load"),
+        "unroll": Tunable({"cpu": 1, "gpu": 2}, (1, 2, 4, 8), "loads in flight per work-item"),
     }

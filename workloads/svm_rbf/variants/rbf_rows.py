@@ -203,7 +203,7 @@ class LocalMemory(_RbfVariant):
     kernel = "local_memory"
     tunables: ClassVar[dict[str, Tunable]] = {
         "group": GROUP,
-        "unroll": Tunable({"cpu": 1, "gpu": 8}, (1, 2, 4, 8, 16), "loads in flight per work-item"),
+        "unroll": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 4, 8, 16), "loads in flight per work-item"),
     }
 
     def __init__(self, setup: Setup) -> None:
@@ -230,9 +230,9 @@ class CooperativeRows(_RbfVariant):
     tunables: ClassVar[dict[str, Tunable]] = {
         "group": Tunable({"cpu": 32, "gpu": 256}, (32, 64, 128, 256, 512), "work-items per work-group"),
         "lanes": Tunable({"cpu": 8, "gpu": 32}, (8, 16, 32), "work-items that share a row"),
-        "rows": Tunable(4, (1, 2, 4, 8), "rows that a team walks together"),
+        "rows": Tunable({"cpu": 4, "gpu": 2}, (1, 2, 4, 8), "rows that a team walks together"),
         "width": Tunable({"cpu": 16, "gpu": 4}, (4, 8, 16), "words per load"),
-        "unroll": Tunable(2, (1, 2, 4, 8), "loads in flight per row and work-item"),
+        "unroll": Tunable({"cpu": 2, "gpu": 4}, (1, 2, 4, 8), "loads in flight per row and work-item"),
         "groups_per_unit": Tunable(8, (1, 2, 4, 6, 8, 16, 32), "persistent work-groups per compute unit"),
     }
 
