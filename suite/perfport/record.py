@@ -197,7 +197,6 @@ class Record(_Model):
     datasheet_bound: Bound | None = None
     variant_bound: Bound | None = None
     ceilings: dict[str, Interval] = Field(default_factory=dict)
-    published: list[dict[str, Any]] = Field(default_factory=list)
     failure: Failure | None = None
     source_hash: str = ""
     options: list[str] = Field(default_factory=list)

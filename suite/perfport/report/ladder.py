@@ -221,11 +221,9 @@ class Ladder:
 
     @cached_property
     def published(self) -> list[Published]:
-        """What the publication states for this problem, from the environment and from the records themselves."""
+        """What the publication states for this problem."""
         workload = (self.run.environment.get("workloads") or {}).get(self.workload) or {}
         stated = [entry for entry in workload.get("published") or [] if entry.get("problem") == self.problem]
-        for row in self.rows:
-            stated += [{"variant": row.record.identity.variant, **entry} for entry in row.record.published]
         found: dict[str, Published] = {}
         for entry in stated:
             key = json.dumps([entry.get(name) for name in ("variant", "device", "value", "unit")])
