@@ -28,8 +28,9 @@ from .device import DeviceInfo
 from .errors import CompileError, UnsupportedError
 from .statistics import summarise
 
-SWEEP_VERSION = 4
+SWEEP_VERSION = 6
 FMA_STEPS = 512
+MAX_ITEMS_PER_UNIT = 64 * 512  # of any shape swept: each work-item writes one result
 
 
 class Ceiling(BaseModel):
@@ -75,14 +76,14 @@ class _Probe:
         info = device.info
         self.cpu = info.kind == "cpu"
         cache = info.last_level_cache_bytes or 0
-        # At least 4 times a GPU's cache; a CPU's last level may be larger than what is ours to use.
-        wanted = (256 << 20) if self.cpu else max(4 * cache, 1 << 30)
+        # Long enough that a GPU's ramp-up and tail do not count; a CPU is slow enough for less.
+        wanted = (256 << 20) if self.cpu else max(4 * cache, 4 << 30)
         limit = min(info.max_alloc_bytes, info.memory_bytes // 8)
         self.nbytes = int(min(wanted, limit)) // 4096 * 4096
         self._source = (files("perfport.kernels") / "ceilings.cl").read_text()
         self._arrays: list[Any] = []
         self._kernels: dict[str, Any] = {}
-        self._out = device.empty(4 << 22)
+        self._out = device.empty(4 * MAX_ITEMS_PER_UNIT * info.compute_units)
         self._flush = CacheFlush(device)
 
     def _array(self, number: int) -> Any:
@@ -117,11 +118,12 @@ class _Probe:
             if self.cpu:
                 axes = {"width": (8, 16), "groups": (units, 4 * units, 64 * units), "group": (1,), "unroll": (1, 4)}
             else:
-                axes = {"width": (4, 8), "groups": (16 * units, 32 * units), "group": (256, 512), "unroll": (2, 4, 8)}
+                groups = (16 * units, 32 * units, 64 * units)
+                axes = {"width": (4, 8), "groups": groups, "group": (256, 512), "unroll": (1, 2, 4, 8)}
             axes["chunked"] = (1, 0)
             if full:
                 axes |= {"width": (1, 4, 8, 16), "unroll": (1, 2, 4, 8)}
-            if name != "dram_read":
+            if name == "dram_triad":
                 axes["unroll"] = (1,)
         for values in itertools.product(*axes.values()):
             yield dict(zip(axes, values, strict=True))

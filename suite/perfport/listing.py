@@ -17,16 +17,14 @@ from .workload import Variant, Workload
 
 
 def variant_rows(workload: Workload, devices: list[DeviceInfo]) -> list[dict[str, Any]]:
-    """One row per variant: what it is, its tunables, and on which devices it runs or why not."""
+    """One row per variant: what it is, and on which devices it runs or why not."""
     return [
         {
             "problem": problem,
             "role": variant.role,
             "variant": name,
-            "title": variant.title,
-            "source": variant.source,
-            "tunables": ", ".join(variant.tunables),
             "runs here": _runnable(variant, devices),
+            "title": variant.title,
         }
         for problem, variants in workload.variants.items()
         for name, variant in variants.items()

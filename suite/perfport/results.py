@@ -143,7 +143,7 @@ class Writer:
 
     def __enter__(self) -> Writer:
         try:
-            self._file = (self.folder / RECORDS).open("a+b")
+            self._file = (self.folder / RECORDS).open("a+b", buffering=0)  # nothing is left over after an error
             self._cut_torn_line()
         except OSError as error:
             self.close()

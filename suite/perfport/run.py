@@ -20,6 +20,7 @@ from .results import Writer
 from .worker import failed_record, main
 
 MAX_GROUP_FAILURES = 3  # a worker that dies outside any case, this often, ends its group
+GROUP_STEP_S = 180.0  # least time-out of steps that belong to no case: starting, opening the device, ceilings
 
 
 class WorkerDied(Exception):
@@ -175,8 +176,12 @@ class Runner:
             started = WorkerHandle(self.workload_paths, self.writer.folder.name)
             self._worker, self._served = started, group.device.id
         self._worker.send(group)
+        shared = max(group.timeout, GROUP_STEP_S)
+        limit = shared
         while True:
-            message = self._worker.receive(group.timeout)
+            message = self._worker.receive(limit)
+            if message[0] == "at":
+                limit = shared if message[1] is None else group.timeout
             if message[0] == "done":
                 return
             if message[0] == "retire":
@@ -187,7 +192,7 @@ class Runner:
             if message[0] == "failed":
                 self._close()
                 last = message[1].strip().splitlines()[-1]
-                raise WorkerDied(Status.CRASHED, last, message[1])
+                raise WorkerDied(message[2], last, message[1])
             yield message
 
     def _store(self, record: Record) -> None:

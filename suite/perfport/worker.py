@@ -68,16 +68,19 @@ def main(connection: Connection, workload_paths: list[str], run: str) -> None:
         except (EOFError, KeyboardInterrupt):
             return
         try:
-            GroupRun(group, workloads[group.workload], devices, connection.send, run).run()
+            try:
+                made = GroupRun(group, workloads[group.workload], devices, connection.send, run)
+            except PerfportError as error:  # the problem itself cannot be made: no case of it can run
+                for case in group.cases:
+                    record = failed_record(case.identity, case.key, run, group.seed, _status(error), str(error))
+                    connection.send(("record", record))
+            else:
+                made.run()
         except Retire:
             connection.send(("retire",))
             return
-        except PerfportError as error:  # the problem itself cannot be made: no case of it can run
-            status = _status(error)
-            for case in group.cases:
-                connection.send(("record", failed_record(case.identity, case.key, run, group.seed, status, str(error))))
-        except Exception:
-            connection.send(("failed", traceback.format_exc()))
+        except Exception as error:  # while sampling: the parent knows which case is in flight
+            connection.send(("failed", traceback.format_exc(), _status(error)))
             return
         connection.send(("done",))
 

@@ -38,7 +38,7 @@ class SmoTrain(Problem):
     presets = {
         "tiny": {"source": "generated", "points": 300, "dims": 13, "C": 1.0},
         "quick": {"source": "breast_cancer", "C": 10.0},
-        "digits": {"source": "digits", "C": 10.0},
+        "digits": {"source": "digits", "C": 1.0},
         "mnist_pair": {"source": "mnist", "classes": [3, 8], "C": 10.0},
         "full": {"source": "mnist", "C": 10.0},
     }

@@ -20,8 +20,8 @@
 /* Loads that no other launch of the same kernel will use again. */
 #define STREAM_LOAD4(p, i) vload4((i), (p))
 
-/* A hint to bring the line at p into the second-level cache; p may lie past the end of a buffer. OpenCL's own prefetch()
-   is nothing in PoCL, so CPU compilers get the builtin. GPUs hide latency by threads instead: nothing there. */
+/* A hint to fetch the line at p into the second-level cache; p may lie past the end of a buffer. PoCL's prefetch() made
+   no difference and Intel's less than the builtin, so compilers for CPUs get the builtin; for others it is nothing. */
 #if defined(__x86_64__) || defined(__aarch64__) || defined(__INTEL_LLVM_COMPILER)
 #define PREFETCH(p) __builtin_prefetch((const void *)(size_t)(p), 0, 2)
 #else

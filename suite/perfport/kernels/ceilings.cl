@@ -1,7 +1,7 @@
 /* Kernels whose best shape is a device's ceiling. Macros choose the shape:
    WIDTH     vector width in floats (1, 4, 8, 16)
    CHUNKED   1: each work-group walks a contiguous chunk; 0: grid-stride over the whole array
-   UNROLL    independent loads in flight per work-item (read)
+   UNROLL    independent loads in flight per work-item (read, copy)
    CHAINS    independent recurrences per work-item (fma)
    QUADRATIC 1: x = x * x + c, 0: x = x * a + c */
 #define JOIN_(a, b) a##b
@@ -53,7 +53,15 @@ __kernel void read_sum(__global const float *RESTRICT a, __global float *RESTRIC
 #ifdef COPY
 __kernel void copy(__global const float *RESTRICT a, __global float *RESTRICT b, ulong n) {
     WALK(n);
-    for (size_t i = first; i < last; i += step) STORE(LOAD(i, a), i, b);
+    size_t i = first;
+    for (; i + (UNROLL - 1) * step < last; i += UNROLL * step) {
+        vec v[UNROLL];
+        #pragma unroll
+        for (int u = 0; u < UNROLL; ++u) v[u] = LOAD(i + u * step, a);
+        #pragma unroll
+        for (int u = 0; u < UNROLL; ++u) STORE(v[u], i + u * step, b);
+    }
+    for (; i < last; i += step) STORE(LOAD(i, a), i, b);
 }
 #endif
 

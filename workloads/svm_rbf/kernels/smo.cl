@@ -15,14 +15,14 @@
 
    GROUP, LANES, ROWS, WIDTH, LANE_POINTS   shape: work-items per group, work-items per row, rows per team, words per
                                             load, points per work-item in passes over f
-   NPOINTS, PADDED, CHUNK, GROUPS, SLOTS, VECTORS, FIRST_ORDER */
+   NPOINTS, PADDED, CHUNK, GROUPS, SLOTS, FIRST_ORDER */
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 typedef JOIN(float, WIDTH) vec;
 #define VLOAD JOIN(vload, WIDTH)
 #define SPLAT JOIN(SPLAT_FLOAT, WIDTH)
 #define SUM JOIN(hsum, WIDTH)
-#define PITCH (VECTORS * WIDTH)
+#define PITCH (vectors * WIDTH)
 #define FULL (1 << 30) /* C */
 #define UP 1
 #define LOW 2
@@ -58,7 +58,7 @@ enum { DONE, ITERATIONS, HITS, COMPUTED, B, P_HIGH, P_HIGH_F, P_HIGH_A, P_HIGH_S
 enum { K_V0, K_V1, K_HAND };
 
 #define MEMORY                                                                                              \
-    __global const float *RESTRICT data, __global float *cache, __global float *floats, __global int *ints
+    __global const float *RESTRICT data, __global float *cache, __global float *floats, __global int *ints, uint vectors
 
 /* Best candidate of a work-group: greatest value, lowest index among equals. Ends with a barrier; every item returns the
    index and has the value in values[0]. */
@@ -91,7 +91,7 @@ int best(__local float *values, __local int *indices, float v, int i) {
 /* Rows of one or two points for the group's chunk; `two` is a literal. */
 #if LANES == 1
 void rows(__global const float *RESTRICT data, __global float *out_a, __global float *out_b, int a, int b, int two,
-          uint first, uint last, __local float *part) {
+          uint first, uint last, uint vectors, __local float *part) {
     __global const float *pa = data + (size_t)a * PITCH, *pb = data + (size_t)b * PITCH;
     for (uint tile = first + 16 * get_local_id(0); tile < last; tile += 16 * GROUP) {
         float ta[16], tb[16];
@@ -105,8 +105,7 @@ void rows(__global const float *RESTRICT data, __global float *out_a, __global f
                 sb[r] = SPLAT(0.0f);
                 x[r] = data + (size_t)min(tile + r0 + r, (uint)(NPOINTS - 1)) * PITCH;
             }
-            #pragma unroll 2
-            for (uint v = 0; v < VECTORS; ++v) {
+            for (uint v = 0; v < vectors; ++v) {
                 vec va = VLOAD(v, pa), vb = VLOAD(v, pb);
                 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) {
@@ -137,7 +136,7 @@ void rows(__global const float *RESTRICT data, __global float *out_a, __global f
 #define BLOCK (TEAMS * ROWS)
 #define PART_WORDS (2 * BLOCK * (LANES + 1))
 void rows(__global const float *RESTRICT data, __global float *out_a, __global float *out_b, int a, int b, int two,
-          uint first, uint last, __local float *part) {
+          uint first, uint last, uint vectors, __local float *part) {
     uint item = get_local_id(0), lane = item % LANES, team = item / LANES;
     __global const float *pa = data + (size_t)a * PITCH, *pb = data + (size_t)b * PITCH;
     __local float *part_b = part + BLOCK * (LANES + 1);
@@ -151,7 +150,7 @@ void rows(__global const float *RESTRICT data, __global float *out_a, __global f
             x[r] = data + (size_t)min(block + team * ROWS + r, (uint)(NPOINTS - 1)) * PITCH;
         }
         #pragma unroll 2
-        for (uint v = lane; v < VECTORS; v += LANES) {
+        for (uint v = lane; v < vectors; v += LANES) {
             vec va = VLOAD(v, pa), vb = VLOAD(v, pb);
             #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
@@ -263,7 +262,7 @@ void pass(__global float *floats, __global int *ints, __global const float *row_
     int entry;                                                                   \
     {                                                                            \
         float v_ = -INFINITY;                                                    \
-        int i_ = NONE, e_ = 0;                                                   \
+        int i_ = NONE;                                                           \
         for (int g_ = get_local_id(0); g_ < GROUPS; g_ += GROUP) {               \
             float w_ = sign * array[g_];                                         \
             int take_ = w_ > v_;                                                 \
@@ -359,9 +358,9 @@ __kernel void pick(MEMORY) {
         if (item == 0 && OWNS(low)) SLOT_OF(low) = slot_low;
     }
     __global float *row_low = cache + (size_t)slot_low * PADDED;
-    if (new_high && new_low) rows(data, row_high, row_low, high, low, 1, first, last, part);
+    if (new_high && new_low) rows(data, row_high, row_low, high, low, 1, first, last, vectors, part);
     else if (new_high || new_low)
-        rows(data, new_high ? row_high : row_low, row_low, new_high ? high : low, low, 0, first, last, part);
+        rows(data, new_high ? row_high : row_low, row_low, new_high ? high : low, low, 0, first, last, vectors, part);
     if (lead) {
         PICKED[P_LOW] = low;
         PICKED[P_LOW_F] = as_int(b_low);
@@ -372,7 +371,7 @@ __kernel void pick(MEMORY) {
     }
 #else
     barrier(BOTH_FENCES);
-    if (new_high) rows(data, row_high, row_high, high, high, 0, first, last, part);
+    if (new_high) rows(data, row_high, row_high, high, high, 0, first, last, vectors, part);
     LANES_BEGIN(gain_v, gain_i)
     for (uint k = first + item * LANE_POINTS; k < last; k += GROUP * LANE_POINTS) {
         #pragma unroll
@@ -436,7 +435,7 @@ __kernel void update(MEMORY) {
         int old = slot_low == v0 ? PICKED[P_O0] : PICKED[P_O1];
         if (item == 0 && old >= 0 && OWNS(old)) SLOT_OF(old) = -1;
         if (item == 0 && OWNS(low)) SLOT_OF(low) = slot_low;
-        rows(data, cache + (size_t)slot_low * PADDED, cache, low, low, 0, first, last, part);
+        rows(data, cache + (size_t)slot_low * PADDED, cache, low, low, 0, first, last, vectors, part);
     }
 #endif
     __global const float *row_high = cache + (size_t)slot_high * PADDED;

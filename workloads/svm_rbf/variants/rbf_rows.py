@@ -233,7 +233,9 @@ class CooperativeRows(_RbfVariant):
         "rows": Tunable({"cpu": 4, "gpu": 2}, (1, 2, 4, 8), "rows that a team walks together"),
         "width": Tunable({"cpu": 16, "gpu": 4}, (4, 8, 16), "words per load"),
         "unroll": Tunable({"cpu": 2, "gpu": 4}, (1, 2, 4, 8), "loads in flight per row and work-item"),
-        "groups_per_unit": Tunable(8, (1, 2, 4, 6, 8, 16, 32), "persistent work-groups per compute unit"),
+        "groups_per_unit": Tunable(
+            {"cpu": 8, "gpu": 16}, (1, 2, 4, 6, 8, 16, 32), "persistent work-groups per compute unit"
+        ),
     }
 
     def layout(self, setup: Setup) -> Matrix:
@@ -269,8 +271,10 @@ class RowStreams(_RbfVariant):
         "group": Tunable({"cpu": 1, "gpu": 64}, (1, 32, 64, 128), "work-items per work-group"),
         "width": Tunable({"cpu": 16, "gpu": 4}, (4, 8, 16), "words per load"),
         "unroll": Tunable(2, (1, 2, 4), "vectors per turn of the loop over a row"),
-        "ahead": Tunable({"cpu": 1024, "gpu": 0}, (0, 256, 512, 1024, 2048), "prefetch distance in words; 0: no prefetch"),
-        "items_per_unit": Tunable({"cpu": 16, "gpu": 512}, (1, 2, 4, 8, 16, 32, 64, 128, 512), "work-items per compute unit"),
+        "ahead": Tunable({"cpu": 1024, "gpu": 0}, (0, 256, 512, 1024, 2048), "words that prefetch is ahead; 0: none"),
+        "items_per_unit": Tunable(
+            {"cpu": 16, "gpu": 512}, (1, 2, 4, 8, 16, 32, 64, 128, 512), "work-items per compute unit"
+        ),
     }
 
     def layout(self, setup: Setup) -> Matrix:

@@ -54,7 +54,7 @@ class _Smo(Variant):
         self.slots = int(min(max(2, nbytes // (4 * self.padded)), max(2, problem.points)))
         macros = {
             "NPOINTS": problem.points, "PADDED": self.padded, "CHUNK": chunk, "GROUPS": self.groups,
-            "SLOTS": self.slots, "VECTORS": matrix.pitch // tunables["width"], "FIRST_ORDER": self.first_order,
+            "SLOTS": self.slots, "FIRST_ORDER": self.first_order,
             "GAMMA": _literal(problem.gamma), "PENALTY": _literal(problem.penalty), "TAU": _literal(problem.tau),
         }  # fmt: skip
         self._reset, self._pick, self._update, self._model = (
@@ -65,7 +65,8 @@ class _Smo(Variant):
         start[2 * self.padded : 2 * self.padded + problem.points] = problem.labels
         floats, ints = setup.scratch(start.nbytes), setup.scratch(4 * self._words())
         self.device.write(floats, start)
-        self.memory = (matrix.buffer, cache, floats, ints)
+        vectors = np.uint32(matrix.pitch // tunables["width"])  # no macro: compilers would unroll by it for half a minute
+        self.memory = (matrix.buffer, cache, floats, ints, vectors)
         self.outputs = (setup.output("alpha", np.float32, problem.points), setup.output("b", np.float32, 1))
         self._status = setup.scratch(4 * len(STATUS_WORDS))
         self._last = dict.fromkeys(STATUS_WORDS, 0)

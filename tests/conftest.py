@@ -1,0 +1,100 @@
+"""Devices of this machine and a command line to call, for all tests.
+
+Every platform is found once per session, in child processes; a test that names ``device`` runs once on each of them
+(``opencl``: on OpenCL platforms alone, ``cuda``: on GPUs alone) and is skipped by name where there is none.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from perfport import backend, platforms
+from perfport.backend import OpenDevice
+from perfport.ceilings import Ceilings, store
+from perfport.device import DeviceInfo
+from perfport.discovery import discover
+
+ENVIRONMENT = dict(os.environ)  # before any runtime was chosen for this process
+BACKENDS = {"device": ("opencl", "cuda"), "opencl": ("opencl",), "cuda": ("cuda",)}
+
+
+@cache
+def healthy_devices() -> tuple[DeviceInfo, ...]:
+    """Every device that works; this process sees exactly their OpenCL runtimes from now on."""
+    found = [info for info in discover() if info.healthy]
+    platforms.use({info.runtime for info in found if info.runtime})
+    return tuple(found)
+
+
+@cache
+def opened(identifier: str) -> OpenDevice:
+    """Open a device once per session."""
+    info = next(info for info in healthy_devices() if info.id == identifier)
+    return backend.get(info.backend).open(info)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # One cache for all tests, kept between sessions: ceilings are swept once per device. Not the user's, because
+    # ceilings that are measured beside a test suite are too low.
+    folder = str(config.cache.mkdir("perfport")) if config.cache else "/tmp/perfport-tests"
+    os.environ["XDG_CACHE_HOME"] = ENVIRONMENT["XDG_CACHE_HOME"] = folder
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    for name in BACKENDS.keys() & set(metafunc.fixturenames):
+        ids = [info.id for info in healthy_devices() if info.backend in BACKENDS[name]]
+        none = pytest.param(None, id="none", marks=pytest.mark.skip(reason=f"no working {name} device on this machine"))
+        metafunc.parametrize(name, ids or [none], indirect=True, scope="session")
+
+
+def _device(request: pytest.FixtureRequest) -> OpenDevice:
+    return opened(request.param)
+
+
+device = pytest.fixture(_device, name="device", scope="session")
+opencl = pytest.fixture(_device, name="opencl", scope="session")
+cuda = pytest.fixture(_device, name="cuda", scope="session")
+
+
+@pytest.fixture(scope="session")
+def opencl_infos() -> list[DeviceInfo]:
+    """The working OpenCL devices."""
+    found = [info for info in healthy_devices() if info.backend == "opencl"]
+    if not found:
+        pytest.skip("no working OpenCL device on this machine")
+    return found
+
+
+@pytest.fixture(scope="session")
+def no_ceilings(opencl_infos: list[DeviceInfo], tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment whose cache says that no device has ceilings: nothing is swept or probed."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        for info in opencl_infos:
+            store(info, Ceilings(device=info.id, driver=info.driver, date="", entries={}))
+    # A temporary folder of its own: locks of runs outside this session are not waited for.
+    return {**ENVIRONMENT, "XDG_CACHE_HOME": str(folder), "TMPDIR": str(tmp_path_factory.mktemp("tmp"))}
+
+
+Perfport = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="session")
+def perfport() -> Perfport:
+    """Run ``perfport`` as a child: ``perfport("list", "svm_rbf", env={...}, cwd=folder)``."""
+
+    def call(*args: object, env: dict[str, str] | None = None, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "perfport.cli", *map(str, args)]
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=240, check=False, env=env or ENVIRONMENT, cwd=cwd
+        )
+
+    return call

@@ -1,0 +1,417 @@
+"""Peers: what the libraries that people use instead need for the same problems.
+
+Libraries are imported when a peer is built, never with this module.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+from typing import Any, ClassVar
+
+import numpy as np
+
+from perfport.workload import Setup, Variant
+
+from ..problems import ArgExtrema, RbfRows
+from ..smo import SmoTrain
+from . import inputs
+
+BLOCK_BYTES = 1 << 20  # rows that the host forms take at a time: the difference stays in a core's cache
+ROW_NAMES = ("high_kernel", "low_kernel")
+
+
+def _version(distribution: str) -> str:
+    try:
+        return f"{distribution} {importlib.metadata.version(distribution)}"
+    except importlib.metadata.PackageNotFoundError:
+        return distribution
+
+
+def _threads() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _HostPeer(Variant):
+    """A library on the host: its input lies in host memory, and only the host's clock times it."""
+
+    role = "peer"
+    host = True
+    needs = ("cpu",)
+
+    def __init__(self, setup: Setup) -> None:
+        self.data: Any = setup.problem
+        self.out: dict[str, np.ndarray] = {}
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Bring the input into the library's own form."""
+
+    def results(self) -> dict[str, np.ndarray]:
+        return self.out
+
+
+class _CudaPeer(Variant):
+    """A library on the GPU; it works on the device's own stream, so that device events time it."""
+
+    role = "peer"
+    needs = ("cuda",)
+    modules: ClassVar[tuple[str, ...]] = ("cupy",)
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup, self.device = setup, setup.device
+        self.data: Any = setup.problem
+        self.found: tuple[Any, ...] = ()
+        self.prepare()
+        self.launch()  # compiles, and fills the libraries' memory pools
+        self.device.finish()
+
+    def prepare(self) -> None:
+        """Bring the input into the library's own form."""
+
+    def launch(self) -> None:
+        with self.device.stream:
+            self.found = self.compute()
+
+    def compute(self) -> tuple[Any, ...]:
+        """Enqueue the work and return its results on the device."""
+        raise NotImplementedError
+
+    def on_device(self, buffer: Any, shape: tuple[int, ...]) -> Any:
+        """A CuPy view of a buffer of floats."""
+        return buffer.array.view(np.float32)[: int(np.prod(shape))].reshape(shape)
+
+
+class _TorchCudaPeer(_CudaPeer):
+    modules: ClassVar[tuple[str, ...]] = ("cupy", "torch")
+
+    def __init__(self, setup: Setup) -> None:
+        import torch
+
+        self.torch = torch
+        self.stream = torch.cuda.ExternalStream(setup.device.stream.ptr, device=setup.device.number)
+        super().__init__(setup)
+
+    def launch(self) -> None:
+        with self.torch.cuda.stream(self.stream), self.torch.no_grad():
+            self.found = self.compute()
+
+    def tensor(self, buffer: Any, shape: tuple[int, ...]) -> Any:
+        """A PyTorch view of a buffer of floats."""
+        return self.torch.as_tensor(self.on_device(buffer, shape), device=f"cuda:{self.device.number}")
+
+
+# --- rbf_rows -----------------------------------------------------------------------------------------------------
+
+
+class RbfNumpy(_HostPeer):
+    """Direct form by blocks of rows."""
+
+    problem = RbfRows
+    name, title, rung = "numpy", "NumPy, direct form in float32 by blocks of rows", 1
+    source = _version("numpy")
+
+    def prepare(self) -> None:
+        self.matrix = self.data.matrix
+        self.step = max(1, BLOCK_BYTES // (4 * self.data.dims))
+
+    def launch(self) -> None:
+        data = self.data
+        out = {name: np.empty(data.points, np.float32) for name in ROW_NAMES}
+        for first in range(0, data.points, self.step):
+            rows = self.matrix[first : first + self.step]
+            for point, values in zip((data.high, data.low), out.values(), strict=True):
+                difference = rows - self.matrix[point]
+                values[first : first + self.step] = np.einsum("ij,ij->i", difference, difference)
+        for values in out.values():
+            values *= -data.gamma
+            np.exp(values, out=values)
+        self.out = out
+
+
+class RbfSklearn(_HostPeer):
+    """Expanded form; scikit-learn takes float32 input to float64 by blocks, so that it stays accurate."""
+
+    problem = RbfRows
+    name, title, rung = "sklearn_rbf_kernel", "scikit-learn rbf_kernel (expanded form, float64 by blocks)", 2
+    source = _version("scikit-learn")
+    modules = ("sklearn",)
+
+    def prepare(self) -> None:
+        from sklearn.metrics.pairwise import rbf_kernel
+
+        self.rbf_kernel = rbf_kernel
+        self.matrix = self.data.matrix
+        self.pair = np.ascontiguousarray(self.matrix[[self.data.high, self.data.low]])
+
+    def launch(self) -> None:
+        kernel = self.rbf_kernel(self.matrix, self.pair, gamma=float(self.data.gamma))
+        self.out = dict(zip(ROW_NAMES, kernel.T, strict=True))
+
+
+class RbfTorchCpu(_HostPeer):
+    """Both rows in one pass: ``cdist`` in its direct form."""
+
+    problem = RbfRows
+    name, title, rung = "torch_cpu", "PyTorch cdist without GEMM, all cores", 3
+    source = _version("torch")
+    modules = ("torch",)
+
+    def prepare(self) -> None:
+        import torch
+
+        self.torch = torch
+        self.matrix = torch.from_numpy(self.data.matrix)
+        self.pair = self.matrix[[self.data.high, self.data.low]].contiguous()
+
+    def launch(self) -> None:
+        torch = self.torch
+        torch.set_num_threads(_threads())
+        with torch.no_grad():
+            distance = torch.cdist(self.pair, self.matrix, compute_mode="donot_use_mm_for_euclid_dist")
+            kernel = distance.square_().mul_(-float(self.data.gamma)).exp_()
+        self.out = dict(zip(ROW_NAMES, kernel.numpy(), strict=True))
+
+
+class _RbfTorchCuda(_TorchCudaPeer):
+    problem = RbfRows
+    source = _version("torch")
+
+    def row_major(self) -> Any:
+        """The data as the problem states it."""
+        return self.tensor(inputs.row_major(self.setup).buffer, (self.data.points, self.data.dims))
+
+    def results(self) -> dict[str, np.ndarray]:
+        return {name: tensor.cpu().numpy() for name, tensor in zip(ROW_NAMES, self.found, strict=True)}
+
+
+class RbfTorchGemm(_RbfTorchCuda):
+    """|x|^2 + |y|^2 - 2 x.y, clamped at 0; the norms are made beforehand. Inaccurate far from the origin."""
+
+    name, title, rung = "torch_gemm", "PyTorch GEMM, expanded form, norms computed beforehand", 4
+    precision = "fp32 expanded"
+
+    def prepare(self) -> None:
+        torch = self.torch
+        torch.backends.cuda.matmul.allow_tf32 = False
+        self.matrix = self.row_major()
+        self.pair = self.matrix[[self.data.high, self.data.low]].contiguous()
+        step = max(1, (1 << 28) // self.data.dims)  # the squares of a part of the data at a time
+        self.norms = torch.cat([part.square().sum(1) for part in self.matrix.split(step)])
+        torch.cuda.synchronize()
+
+    def compute(self) -> tuple[Any, ...]:
+        pair_norms = self.norms[[self.data.high, self.data.low]]
+        squared = self.torch.addmm(self.norms[:, None] + pair_norms, self.matrix, self.pair.T, alpha=-2.0)
+        kernel = squared.clamp_(min=0.0).mul_(-float(self.data.gamma)).exp_()
+        return kernel[:, 0], kernel[:, 1]
+
+
+class RbfTorchCompiledRows(_RbfTorchCuda):
+    """The direct form as it is written, fused by the compiler."""
+
+    name, title, rung = "torch_compiled", "torch.compile of the direct form, row-major data", 5
+
+    def prepare(self) -> None:
+        self.matrix = self.row_major()
+        self.high = self.matrix[self.data.high].clone()
+        self.low = self.matrix[self.data.low].clone()
+        self.torch.cuda.synchronize()
+        gamma = -float(self.data.gamma)
+
+        def direct(matrix: Any, high: Any, low: Any) -> tuple[Any, Any]:
+            return (
+                ((matrix - high) ** 2).sum(1).mul(gamma).exp(),
+                ((matrix - low) ** 2).sum(1).mul(gamma).exp(),
+            )
+
+        self.compiled = self.torch.compile(direct, dynamic=False)
+
+    def compute(self) -> tuple[Any, ...]:
+        return self.compiled(self.matrix, self.high, self.low)  # type: ignore[no-any-return]
+
+
+class RbfTorchCompiledColumns(_RbfTorchCuda):
+    """The same on transposed data, whose cost is charged as re-layout."""
+
+    name, title, rung = "torch_compiled_columns", "torch.compile of the direct form, column-major data", 6
+
+    def prepare(self) -> None:
+        layout = inputs.column_major(self.setup, 32)
+        self.matrix = self.tensor(layout.buffer, (self.data.dims, layout.pitch))[:, : self.data.points]
+        self.high = self.matrix[:, self.data.high, None].clone()
+        self.low = self.matrix[:, self.data.low, None].clone()
+        self.torch.cuda.synchronize()
+        gamma = -float(self.data.gamma)
+
+        def direct(matrix: Any, high: Any, low: Any) -> tuple[Any, Any]:
+            return (
+                ((matrix - high) ** 2).sum(0).mul(gamma).exp(),
+                ((matrix - low) ** 2).sum(0).mul(gamma).exp(),
+            )
+
+        self.compiled = self.torch.compile(direct, dynamic=False)
+
+    def compute(self) -> tuple[Any, ...]:
+        return self.compiled(self.matrix, self.high, self.low)  # type: ignore[no-any-return]
+
+
+class RbfCupyFused(_CudaPeer):
+    """One `ReductionKernel`; the two sums are the two parts of a complex number, so that the data is read once."""
+
+    problem = RbfRows
+    name, title, rung = "cupy_fused", "CuPy ReductionKernel, both rows in one pass", 7
+    source = _version("cupy-cuda13x")
+
+    def prepare(self) -> None:
+        import cupy
+
+        self.matrix = self.on_device(inputs.row_major(self.setup).buffer, (self.data.points, self.data.dims))
+        self.high, self.low = self.matrix[self.data.high].copy(), self.matrix[self.data.low].copy()
+        scale = f"{-float(self.data.gamma)!r}f"
+        self.kernel = cupy.ReductionKernel(
+            "float32 x, float32 h, float32 l", "complex64 y",
+            "complex<float>((x - h) * (x - h), (x - l) * (x - l))", "a + b",
+            f"y = complex<float>(expf({scale} * a.real()), expf({scale} * a.imag()))", "complex<float>(0)",
+            "two_rbf_rows", reduce_type="complex<float>",
+        )  # fmt: skip
+
+    def compute(self) -> tuple[Any, ...]:
+        kernel = self.kernel(self.matrix, self.high, self.low, axis=1)
+        return kernel.real, kernel.imag
+
+    def results(self) -> dict[str, np.ndarray]:
+        return {name: array.get() for name, array in zip(ROW_NAMES, self.found, strict=True)}
+
+
+# --- arg_extrema --------------------------------------------------------------------------------------------------
+
+
+class ArgNumpy(_HostPeer):
+    """Two passes on one core."""
+
+    problem = ArgExtrema
+    name, title, rung = "numpy", "NumPy argmin, then argmax", 1
+    source = _version("numpy")
+
+    def prepare(self) -> None:
+        self.vector = self.data.vector
+
+    def launch(self) -> None:
+        low, high = self.vector.argmin(), self.vector.argmax()
+        self.out = {
+            "min": self.vector[[low]], "argmin": np.array([low]), "max": self.vector[[high]], "argmax": np.array([high]),
+        }  # fmt: skip
+
+
+class ArgTorchCpu(_HostPeer):
+    """Value and index together, twice."""
+
+    problem = ArgExtrema
+    name, title, rung = "torch_cpu", "PyTorch min, then max (value and index), all cores", 2
+    source = _version("torch")
+    modules = ("torch",)
+
+    def prepare(self) -> None:
+        import torch
+
+        self.torch = torch
+        self.vector = torch.from_numpy(self.data.vector)
+
+    def launch(self) -> None:
+        self.torch.set_num_threads(_threads())
+        low, high = self.vector.min(0), self.vector.max(0)
+        found = {"min": low.values, "argmin": low.indices, "max": high.values, "argmax": high.indices}
+        self.out = {name: value.numpy().reshape(1) for name, value in found.items()}
+
+
+class ArgCub(_CudaPeer):
+    """CUB's device-wide arg-min, which CuPy takes for contiguous data."""
+
+    problem = ArgExtrema
+    name, title, rung = "cub_argmin", "CUB arg-min through CuPy", 3
+    source = _version("cupy-cuda13x")
+    extrema: ClassVar[tuple[str, ...]] = ("min",)
+
+    def prepare(self) -> None:
+        from cupy import _core
+
+        self.accelerators = _core.get_reduction_accelerators(), _core.get_routine_accelerators()
+        self.core = _core
+        self.vector = self.on_device(inputs.vector(self.setup), (self.data.n,))
+
+    def compute(self) -> tuple[Any, ...]:
+        self.core.set_reduction_accelerators(["cub"])
+        self.core.set_routine_accelerators(["cub"])
+        try:
+            return tuple(getattr(self.vector, f"arg{extremum}")() for extremum in self.extrema)
+        finally:
+            self.core.set_reduction_accelerators(self.accelerators[0])
+            self.core.set_routine_accelerators(self.accelerators[1])
+
+    def results(self) -> dict[str, np.ndarray]:
+        out = {}
+        for extremum, index in zip(self.extrema, self.found, strict=True):
+            out[f"arg{extremum}"] = index.get().reshape(1)
+            out[extremum] = self.vector[index].get().reshape(1)
+        return out
+
+
+class ArgCubBoth(ArgCub):
+    """Arg-min, then arg-max."""
+
+    name, title, rung = "cub_argmin_argmax", "CUB arg-min, then arg-max through CuPy", 4
+    extrema = ("min", "max")
+
+
+class ArgTorchCuda(_TorchCudaPeer):
+    """Arg-min, then arg-max."""
+
+    problem = ArgExtrema
+    name, title, rung = "torch_argmin_argmax", "PyTorch argmin, then argmax", 5
+    source = _version("torch")
+
+    def prepare(self) -> None:
+        self.vector = self.tensor(inputs.vector(self.setup), (self.data.n,))
+
+    def compute(self) -> tuple[Any, ...]:
+        return self.vector.argmin(), self.vector.argmax()
+
+    def results(self) -> dict[str, np.ndarray]:
+        out = {}
+        for extremum, index in zip(("min", "max"), self.found, strict=True):
+            out[f"arg{extremum}"] = index.cpu().numpy().reshape(1)
+            out[extremum] = self.vector[index].cpu().numpy().reshape(1)
+        return out
+
+
+# --- smo_train ----------------------------------------------------------------------------------------------------
+
+
+class SmoSklearn(_HostPeer):
+    """LIBSVM in float64 on one core, with shrinking and its default cache, at the same stop rule (tol = 2 tau)."""
+
+    problem = SmoTrain
+    name, title, rung = "sklearn_svc", "scikit-learn SVC (LIBSVM, float64, one core)", 1
+    source = _version("scikit-learn")
+    precision = "fp64"
+    modules = ("sklearn",)
+
+    def prepare(self) -> None:
+        from sklearn.svm import SVC
+
+        data: SmoTrain = self.data
+        self.matrix = data.matrix.astype(np.float64)
+        tol = 2 * float(data.tau)
+        self.model = SVC(C=float(data.penalty), kernel="rbf", gamma=float(data.gamma), tol=tol)
+
+    def launch(self) -> None:
+        self.model.fit(self.matrix, self.data.labels)
+
+    def results(self) -> dict[str, np.ndarray]:
+        alpha = np.zeros(self.data.points)
+        alpha[self.model.support_] = np.abs(self.model.dual_coef_[0])
+        return {"alpha": alpha, "b": -self.model.intercept_}
+
+    def notes(self) -> dict[str, Any]:
+        return {"iterations": int(self.model.n_iter_[0]), "support_vectors": int(self.model.support_.size)}
