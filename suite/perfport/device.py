@@ -19,7 +19,7 @@ class DeviceInfo(BaseModel):
     runtime : str
         Library of the OpenCL runtime, so that a worker loads only the runtimes it needs.
     capabilities : list of str
-        What variants may ask for: ``images``, ``fp64``, ``dp4a``, ``cuda``, ``opencl``, ...
+        What variants may ask for: ``images``, ``fp64``, ``dp4a``, ``unaligned_vload``, ``cuda``, ``opencl``.
     healthy, reason
         Outcome of the health check (a trivial kernel built and run in a child process).
     """

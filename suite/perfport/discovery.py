@@ -58,7 +58,10 @@ def _ask_child(backend_name: str, name: str, library: str) -> list[DeviceInfo]:
         return [_broken(name, backend_name, f"did not answer within {CHECK_TIMEOUT_S:.0f} s")]
     for line in done.stdout.splitlines():
         if line.startswith("DEVICES "):
-            return [DeviceInfo.model_validate(device) for device in json.loads(line[8:])]
+            found = [DeviceInfo.model_validate(device) for device in json.loads(line[8:])]
+            if library and not found:
+                return [_broken(name, backend_name, f"the runtime {library} cannot be loaded or has no device")]
+            return found
     last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
     if done.returncode < 0:
         last = f"killed by signal {-done.returncode}"

@@ -86,7 +86,7 @@ def _choose(
     hint = "'pip install perfport[cpu]' brings an OpenCL runtime for x86-64 CPUs; Debian has pocl-opencl-icd"
     wanted = ", ".join(selectors or definition.devices)
     raise InfrastructureError(
-        f"no usable device for {wanted!r}" + (f"; broken ones:{broken}" if broken else f"; {hint}")
+        f"no usable device for {wanted!r}; {hint}" + (f"; broken ones:{broken}" if broken else "")
     )
 
 

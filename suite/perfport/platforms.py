@@ -50,7 +50,7 @@ def use(libraries: Iterable[str]) -> None:
         Library paths or names as `runtimes` returns them.
     """
     libraries = sorted(libraries)
-    os.environ.setdefault("PERFPORT_ICD_VENDORS", os.environ.get("OCL_ICD_VENDORS", ""))
+    os.environ.setdefault("PERFPORT_ICD_VENDORS", os.environ.get("OCL_ICD_VENDORS") or str(SYSTEM_VENDORS))
     digest = hashlib.sha256("\n".join(libraries).encode()).hexdigest()[:12]
     folder = Path(tempfile.gettempdir()) / f"perfport-icd-{os.getuid()}-{digest}"
     folder.mkdir(exist_ok=True)

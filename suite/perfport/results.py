@@ -175,8 +175,9 @@ class Writer:
         line = record.model_dump_json(exclude_none=True, exclude_defaults=False).encode() + b"\n"
         before = self._file.seek(0, os.SEEK_END)
         try:
-            self._file.write(line)
-            self._file.flush()
+            left = memoryview(line)
+            while left:  # unbuffered: a disk that fills up takes a part first
+                left = left[self._file.write(left) :]
             os.fsync(self._file.fileno())
         except OSError as error:
             with_torn = f"{self.folder / RECORDS}: cannot write a record ({error.strerror})"

@@ -125,7 +125,7 @@ class Runner:
             for group in groups:
                 with chip_lock(group.device.chip, self.progress.say):
                     self._group(group)
-        except KeyboardInterrupt:
+        except BaseException:  # Ctrl-C, or results that cannot be written: what the worker does is lost anyway
             if self._worker:
                 self._worker.kill()
             raise

@@ -24,7 +24,7 @@ from perfport.results import RECORDS, Run, Writer
 from perfport.run import chip_lock, pending
 
 FAULTY = Path(__file__).parents[1] / "data" / "faulty"
-TIMEOUT = 10  # seconds; a worker must start within it on a busy machine
+TIMEOUT = 5  # seconds, of each step of a case
 #: Status and part of the reason, per variant of tests/data/faulty that has no result.
 EXPECTED = {
     "wrong": (Status.WRONG, "max abs error"),
@@ -220,8 +220,8 @@ def background(no_ceilings: Any, tmp_path: Path) -> Iterator[Callable[..., Backg
             run.process.wait()
 
 
-LONG = {"variants": ["good", "slow"], "parameters": {"n": [100, 200, 300, 400, 500, 600]}}
-CASES = 12
+LONG = {"variants": ["good", "slow"], "parameters": {"n": [100, 200, 300, 400]}}
+CASES = 8
 
 
 def executed(folder: Path) -> set[str]:
@@ -236,9 +236,8 @@ def named(raw: list[bytes]) -> list[str]:
     return [f"{identity['variant']} {identity['parameters']['n']}" for identity in identities]
 
 
-@pytest.mark.parametrize("torn", ["", '{"schema_version":1,"key":"torn', "torn, and with a newline in it"])
 def test_sigkill_in_the_middle_then_resume(
-    selector: str, perfport: Any, no_ceilings: Any, background: Any, tmp_path: Path, torn: str
+    selector: str, perfport: Any, no_ceilings: Any, background: Any, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     arguments = command(experiment(tmp_path, LONG), selector, out)
@@ -252,7 +251,7 @@ def test_sigkill_in_the_middle_then_resume(
     before = [line for line in before if line.endswith(b"\n")]
     assert 3 <= len(before) < CASES
     with (out / RECORDS).open("a") as file:
-        file.write(torn)
+        file.write('{"schema_version":1,"key":"to')
     (tmp_path / "log.txt").unlink()
 
     env = {**no_ceilings, "FAULTY_LOG": str(tmp_path / "log.txt")}

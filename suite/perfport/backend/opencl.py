@@ -97,7 +97,7 @@ class OpenCLBackend:
         cpu = bool(device.type & cl.device_type.CPU)
         gpu = bool(device.type & cl.device_type.GPU)
         extensions = device.extensions.split()
-        capabilities = ["opencl"]
+        capabilities = ["opencl", "unaligned_vload"]  # OpenCL C: vload needs the alignment of one element
         if device.image_support:
             capabilities.append("images")
         if "cl_khr_fp64" in extensions:

@@ -107,7 +107,7 @@ class Slow(_Scale):
     host_driven = True
 
     def fault(self) -> None:
-        time.sleep(0.15)
+        time.sleep(0.1)
 
 
 class Wrong(_Scale):

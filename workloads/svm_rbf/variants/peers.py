@@ -108,7 +108,7 @@ class RbfNumpy(_HostPeer):
     """Direct form by blocks of rows."""
 
     problem = RbfRows
-    name, title, rung = "numpy", "NumPy, direct form in float32 by blocks of rows", 1
+    name, title, rung = "numpy", "NumPy, direct form in float32 by blocks of rows, one core", 1
     source = _version("numpy")
 
     def prepare(self) -> None:
@@ -150,10 +150,10 @@ class RbfSklearn(_HostPeer):
 
 
 class RbfTorchCpu(_HostPeer):
-    """Both rows in one pass: ``cdist`` in its direct form."""
+    """Direct form by blocks of rows; on two cores a third faster than ``cdist`` without GEMM."""
 
     problem = RbfRows
-    name, title, rung = "torch_cpu", "PyTorch cdist without GEMM, all cores", 3
+    name, title, rung = "torch_cpu", "PyTorch, direct form by blocks of rows, all cores", 3
     source = _version("torch")
     modules = ("torch",)
 
@@ -162,15 +162,22 @@ class RbfTorchCpu(_HostPeer):
 
         self.torch = torch
         self.matrix = torch.from_numpy(self.data.matrix)
-        self.pair = self.matrix[[self.data.high, self.data.low]].contiguous()
+        self.step = max(1, BLOCK_BYTES // (4 * self.data.dims))
+        self.block = torch.empty(min(self.step, self.data.points), self.data.dims)
 
     def launch(self) -> None:
-        torch = self.torch
+        torch, data = self.torch, self.data
         torch.set_num_threads(_threads())
         with torch.no_grad():
-            distance = torch.cdist(self.pair, self.matrix, compute_mode="donot_use_mm_for_euclid_dist")
-            kernel = distance.square_().mul_(-float(self.data.gamma)).exp_()
-        self.out = dict(zip(ROW_NAMES, kernel.numpy(), strict=True))
+            out = {name: torch.empty(data.points) for name in ROW_NAMES}
+            for first in range(0, data.points, self.step):
+                rows = self.matrix[first : first + self.step]
+                for point, values in zip((data.high, data.low), out.values(), strict=True):
+                    difference = torch.sub(rows, self.matrix[point], out=self.block[: len(rows)])
+                    torch.linalg.vector_norm(difference, dim=1, out=values[first : first + self.step])
+            for values in out.values():
+                values.square_().mul_(-float(data.gamma)).exp_()
+        self.out = {name: values.numpy() for name, values in out.items()}
 
 
 class _RbfTorchCuda(_TorchCudaPeer):
@@ -291,7 +298,7 @@ class ArgNumpy(_HostPeer):
     """Two passes on one core."""
 
     problem = ArgExtrema
-    name, title, rung = "numpy", "NumPy argmin, then argmax", 1
+    name, title, rung = "numpy", "NumPy argmin, then argmax, one core", 1
     source = _version("numpy")
 
     def prepare(self) -> None:
@@ -389,12 +396,14 @@ class ArgTorchCuda(_TorchCudaPeer):
 
 
 class SmoSklearn(_HostPeer):
-    """LIBSVM in float64 on one core, with shrinking and its default cache, at the same stop rule (tol = 2 tau)."""
+    """LIBSVM in float64 on one core, with shrinking and its default cache, at the same stop rule (tol = 2 tau).
+
+    In the same precision class as the variants: one criterion, LIBSVM's own model at tol 1e-9, holds for all.
+    """
 
     problem = SmoTrain
     name, title, rung = "sklearn_svc", "scikit-learn SVC (LIBSVM, float64, one core)", 1
     source = _version("scikit-learn")
-    precision = "fp64"
     modules = ("sklearn",)
 
     def prepare(self) -> None:

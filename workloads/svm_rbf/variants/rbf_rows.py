@@ -278,8 +278,8 @@ class RowStreams(_RbfVariant):
     }
 
     def layout(self, setup: Setup) -> Matrix:
-        # Vector loads need the alignment of a word in OpenCL, of 4 words in CUDA.
-        self.any_alignment = setup.device.info.backend == "opencl"
+        # Where vector loads need their own alignment, rows are padded to 4 words.
+        self.any_alignment = "unaligned_vload" in setup.device.info.capabilities
         return inputs.row_major(setup) if self.any_alignment else inputs.pitched(setup, 4)
 
     def macros(self) -> dict[str, int]:

@@ -1,0 +1,91 @@
+"""Peers: host peers give the right answer; all can be listed where their libraries are missing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from perfport import workload
+from perfport.device import DeviceInfo
+from perfport.errors import UnsupportedError
+from perfport.workload import Setup, Variant
+from perfport.workloads.svm_rbf.problems import ArgExtrema, RbfRows
+from perfport.workloads.svm_rbf.smo import SmoTrain
+from perfport.workloads.svm_rbf.variants import peers
+
+SVM = workload.discover()["svm_rbf"]
+PEERS = [cls for variants in SVM.variants.values() for cls in variants.values() if cls.role == "peer"]
+HOST = [cls for cls in PEERS if cls.host]
+CASES: dict[type, list[dict[str, Any]]] = {
+    RbfRows: [{"points": 131, "dims": 37}, {"points": 1, "dims": 1}, {"points": 700, "dims": 1000, "mean": 100.0}],
+    ArgExtrema: [{"n": 1}, {"n": 1009}, {"n": 70_000, "bits": 3}],
+    SmoTrain: [{"points": 120, "dims": 6}, {"points": 90, "dims": 20, "C": 50.0}],
+}
+
+
+def info(kind: str, *capabilities: str) -> DeviceInfo:
+    return DeviceInfo(
+        id=f"x:{kind}:0", backend="x", platform="x", name="x", chip="x", kind=kind, compute_units=2,  # type: ignore[arg-type]
+        memory_bytes=1, max_alloc_bytes=1, local_memory_bytes=1, max_work_group=1, capabilities=list(capabilities),
+    )  # fmt: skip
+
+
+def built(cls: type[Variant], parameters: dict[str, Any]) -> tuple[Any, Any]:
+    task = cls.problem(cls.problem.Parameters(**parameters), 5)
+    setup = Setup(workload.Session(None, task, Path(SVM.folder)), {}, {})  # type: ignore[arg-type]
+    return task, cls(setup)
+
+
+def test_every_problem_has_peers_of_both_kinds() -> None:
+    names = {problem: [cls.name for cls in PEERS if cls.problem.name == problem] for problem in SVM.problems}
+    assert {"numpy", "sklearn_rbf_kernel", "torch_cpu", "torch_gemm", "torch_compiled", "cupy_fused"} <= set(names["rbf_rows"])
+    assert {"numpy", "torch_cpu", "cub_argmin", "cub_argmin_argmax", "torch_argmin_argmax"} == set(names["arg_extrema"])
+    assert names["smo_train"] == ["sklearn_svc"]
+
+
+@pytest.mark.parametrize(
+    ("cls", "parameters"), [(cls, case) for cls in HOST for case in CASES[cls.problem]],
+    ids=lambda value: getattr(value, "__name__", None),
+)  # fmt: skip
+def test_host_peers_pass_the_check(cls: type[Variant], parameters: dict[str, Any]) -> None:
+    for module in cls.modules:
+        pytest.importorskip(module)
+    task, peer = built(cls, parameters)
+    peer.launch()
+    errors = task.check(peer.results())
+    assert errors and all(error.passed for error in errors.values()), errors
+    first = {name: np.array(value) for name, value in peer.results().items()}
+    peer.launch()
+    assert all(np.array_equal(value, first[name]) for name, value in peer.results().items())
+
+
+def test_host_peers_take_many_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "BLOCK_BYTES", 7 * 4 * 37)
+    for cls in (peers.RbfNumpy, peers.RbfTorchCpu):
+        for module in cls.modules:
+            pytest.importorskip(module)
+        task, peer = built(cls, {"points": 131, "dims": 37})
+        assert peer.step == 7
+        peer.launch()
+        assert all(error.passed for error in task.check(peer.results()).values())
+
+
+@pytest.mark.parametrize("cls", PEERS, ids=lambda cls: cls.__name__)
+def test_peers_say_where_they_cannot_run(cls: type[Variant]) -> None:
+    assert cls.needs == (("cpu",) if cls.host else ("cuda",))
+    with pytest.raises(UnsupportedError, match=f"needs {cls.needs[0]}"):
+        cls.require(info("gpu", "opencl"))
+
+
+def test_libraries_are_not_imported_with_the_workload() -> None:
+    code = (
+        "import sys; from perfport import workload; workload.discover(); "
+        "print([m for m in ('torch', 'cupy', 'sklearn.svm', 'mlxtend', 'pyopencl') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.strip() == "[]"
