@@ -17,6 +17,7 @@ from perfport.workload import Metric, Problem
 from . import data
 
 REFERENCE_TOL = 1e-9
+FEASIBLE = 1e-6  # relative to C
 OBJECTIVE = 1e-6
 OFFSET = 1e-3
 DECISION = 1.2e-3
@@ -213,7 +214,9 @@ class SmoTrain(Problem):
         support_limit = max(1.0, SUPPORT_SHARE * expected["support"])
         norm = float(np.linalg.norm(expected["decision"]))
         return {
-            "alpha.feasible": entry(violation, 1e-6 * penalty, "max_abs", penalty, "0 <= alpha <= C or sum y alpha = 0 fails"),
+            "alpha.feasible": entry(
+                violation, FEASIBLE * penalty, "max_abs", penalty, "0 <= alpha <= C or sum y alpha = 0 fails"
+            ),
             "alpha.objective": entry(
                 abs(objective - expected["objective"]), OBJECTIVE, "relative", abs(expected["objective"]),
                 f"{objective!r}, LIBSVM {expected['objective']!r}; {remedy}",
@@ -226,7 +229,9 @@ class SmoTrain(Problem):
                 update={"relative_l2": float(np.linalg.norm(difference)) / (norm or 1.0)}
             ),
             "decision.signs": entry(flips, 0.0, "max_abs", self.points, f"{flips} points change sides"),
-            "b": entry(abs(b - expected["b"]) if usable else 0.0, OFFSET, "max_abs", 1.0, f"{b}, LIBSVM {expected['b']}"),
+            "b": entry(
+                abs(b - expected["b"]) if usable else 0.0, OFFSET, "max_abs", 1.0, f"{b}, LIBSVM {expected['b']}"
+            ),
         }  # fmt: skip
 
 

@@ -59,7 +59,8 @@ class _CudaPeer(Variant):
     modules: ClassVar[tuple[str, ...]] = ("cupy",)
 
     def __init__(self, setup: Setup) -> None:
-        self.setup, self.device = setup, setup.device
+        self.setup = setup
+        self.device: Any = setup.device  # a CudaDevice: its stream and number are not of the protocol
         self.data: Any = setup.problem
         self.found: tuple[Any, ...] = ()
         self.prepare()
@@ -89,7 +90,8 @@ class _TorchCudaPeer(_CudaPeer):
         import torch
 
         self.torch = torch
-        self.stream = torch.cuda.ExternalStream(setup.device.stream.ptr, device=setup.device.number)
+        device: Any = setup.device
+        self.stream = torch.cuda.ExternalStream(device.stream.ptr, device=device.number)
         super().__init__(setup)
 
     def launch(self) -> None:
@@ -235,7 +237,7 @@ class RbfTorchCompiledRows(_RbfTorchCuda):
         self.compiled = self.torch.compile(direct, dynamic=False)
 
     def compute(self) -> tuple[Any, ...]:
-        return self.compiled(self.matrix, self.high, self.low)  # type: ignore[no-any-return]
+        return self.compiled(self.matrix, self.high, self.low)
 
 
 class RbfTorchCompiledColumns(_RbfTorchCuda):
@@ -260,7 +262,7 @@ class RbfTorchCompiledColumns(_RbfTorchCuda):
         self.compiled = self.torch.compile(direct, dynamic=False)
 
     def compute(self) -> tuple[Any, ...]:
-        return self.compiled(self.matrix, self.high, self.low)  # type: ignore[no-any-return]
+        return self.compiled(self.matrix, self.high, self.low)
 
 
 class RbfCupyFused(_CudaPeer):
@@ -307,7 +309,8 @@ class ArgNumpy(_HostPeer):
     def launch(self) -> None:
         low, high = self.vector.argmin(), self.vector.argmax()
         self.out = {
-            "min": self.vector[[low]], "argmin": np.array([low]), "max": self.vector[[high]], "argmax": np.array([high]),
+            "min": self.vector[[low]], "argmin": np.array([low]),
+            "max": self.vector[[high]], "argmax": np.array([high]),
         }  # fmt: skip
 
 

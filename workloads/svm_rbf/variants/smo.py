@@ -15,6 +15,7 @@ from . import inputs
 
 MIB = 1 << 20
 ITERATION_LIMIT = 10_000_000
+BATCH_LIMIT = 1024  # iterations; a queue should not hold more launches
 STATUS_WORDS = ("done", "iterations", "cache_hits", "rows_computed")
 
 
@@ -22,7 +23,8 @@ class _Smo(Variant):
     """Everything happens on the device: the host enqueues batches of iterations and reads a few words after each.
 
     Iterations enqueued beyond convergence do nothing. A batch is about an eighth of the iterations so far, so that
-    neither reading back nor the surplus costs much.
+    neither reading back nor the surplus costs much. A training that has not converged after `ITERATION_LIMIT`
+    iterations ends, and its model fails the check.
     """
 
     problem = SmoTrain
@@ -65,7 +67,8 @@ class _Smo(Variant):
         start[2 * self.padded : 2 * self.padded + problem.points] = problem.labels
         floats, ints = setup.scratch(start.nbytes), setup.scratch(4 * self._words())
         self.device.write(floats, start)
-        vectors = np.uint32(matrix.pitch // tunables["width"])  # no macro: compilers would unroll by it for half a minute
+        # No macro: compilers would unroll by it for half a minute.
+        vectors = np.uint32(matrix.pitch // tunables["width"])
         self.memory = (matrix.buffer, cache, floats, ints, vectors)
         self.outputs = (setup.output("alpha", np.float32, problem.points), setup.output("b", np.float32, 1))
         self._status = setup.scratch(4 * len(STATUS_WORDS))
@@ -97,7 +100,7 @@ class _Smo(Variant):
             self._last = dict(zip(STATUS_WORDS, words.tolist(), strict=True))
             if self._last["done"] or self._last["iterations"] >= ITERATION_LIMIT:
                 return
-            batch = max(batch, self._last["iterations"] // 8)
+            batch = max(batch, min(self._last["iterations"] // 8, BATCH_LIMIT))
 
     def launch(self) -> None:
         self._train(lambda enqueue: enqueue())
