@@ -226,6 +226,18 @@ def probe_again(device: OpenDevice, known: Ceilings, samples: int = 5) -> Ceilin
     return known.model_copy(update={"date": _now(), "entries": entries})
 
 
+def raise_to(known: Ceilings, now: Ceilings) -> Ceilings:
+    """Return ceilings raised to what a probe gave, where it gave more than the sweep's interval allows.
+
+    A ceiling is what a device can do: a sweep taken in a bad moment is corrected upwards, never downwards.
+    """
+    higher = {name: entry for name, entry in now.entries.items() if entry.low > known.entries[name].high}
+    if not higher:
+        return known
+    update = {name: entry.model_copy(update={"sweep": known.entries[name].sweep}) for name, entry in higher.items()}
+    return known.model_copy(update={"date": now.date, "entries": {**known.entries, **update}})
+
+
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 

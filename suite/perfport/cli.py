@@ -245,7 +245,7 @@ def show(
 
 @app.command()
 def validate(
-    path: Annotated[Path, typer.Argument(help="An experiment file, a run folder, or a device profile.")],
+    path: Annotated[Path, typer.Argument(help="An experiment file, or a folder of results.")],
     workloads: WorkloadsOption = None,
 ) -> None:
     """Check an experiment file or a folder of results; says what is wrong and where."""
@@ -256,11 +256,12 @@ def validate(
             print(f"{folder}: {len(Run(folder).records)} records, valid")
         return
     from .experiment import find, load
-    from .plan import make
+    from .plan import make, select_devices
     from .workload import discover
 
     experiment = load(find(path))
-    groups = make(experiment, str(path), discover(workloads or []), _devices(), seed=0)
+    devices = select_devices(experiment.devices, _devices(), f"{path}: devices")
+    groups = make(experiment, str(path), discover(workloads or []), devices, seed=0)
     print(f"{path}: valid; {sum(len(group.cases) for group in groups)} cases on the devices here")
 
 

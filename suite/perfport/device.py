@@ -60,4 +60,6 @@ class DeviceInfo(BaseModel):
             return True
         if ":" in selector:
             return self.id.startswith(selector + ":")
-        return selector in self.id or selector in self.platform.lower() or selector in self.name.lower()
+        if selector in self.id or selector in self.platform.lower():
+            return True
+        return self.kind != "cpu" and selector in self.name.lower()  # a CPU's name is not its platform's

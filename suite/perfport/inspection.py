@@ -139,8 +139,9 @@ def log(subject: Subject) -> str:
 def rerun(subject: Subject, devices: list[str] | None, command: list[str]) -> list[Record]:
     """Run just this case again, into a results folder of its own, with the record's inputs."""
     identity = subject.identity
+    parameters = {name: [value] for name, value in identity.parameters.items()}
     study = Study(
-        workload=identity.workload, problem=identity.problem, parameters=identity.parameters or {},
+        workload=identity.workload, problem=identity.problem, parameters=parameters,
         presets=[identity.preset] if identity.preset else None, variants=[identity.variant],
         profiles=[identity.profile or "native"], tunables={name: [value] for name, value in identity.tunables.items()},
     )  # fmt: skip

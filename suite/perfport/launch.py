@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections import Counter
 from collections.abc import Callable
@@ -96,7 +97,8 @@ def _folder(definition: Experiment, options: Options) -> Path:
             raise UsageError(f"--out {options.out}: holds a run already; add --resume to go on with it")
         return options.out
     if options.resume:
-        runs = [run for run in find_runs(RESULTS) if run.name.startswith(definition.name + "-")]
+        own = re.compile(re.escape(definition.name) + r"-\d{8}-\d{6}")
+        runs = [run for run in find_runs(RESULTS) if own.fullmatch(run.name)]
         if not runs:
             raise UsageError(f"--resume: no run of {definition.name!r} under {RESULTS}")
         return runs[-1]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .backend import OpenDevice, Times
 from .cache import CacheFlush
@@ -41,6 +41,12 @@ class Targets(BaseModel):
     min_samples: int = Field(7, ge=3)
     max_samples: int = Field(200, ge=3)
     time_budget: float = Field(3.0, gt=0)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Targets:
+        if self.max_samples < self.min_samples:
+            raise ValueError(f"max_samples ({self.max_samples}) is below min_samples ({self.min_samples})")
+        return self
 
 
 @dataclass

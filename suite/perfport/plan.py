@@ -136,7 +136,7 @@ def make(
             cases = [
                 case
                 for variant, profile in itertools.product(variants, study.profiles)
-                for case in _cases(study, workload, variant, profile, preset, parameters, device, seed, at)
+                for case in _cases(study, workload, variant, profile, preset, parameters, device, seed, targets.cache)
                 if pattern is None or pattern in f"{workload.name}/{study.problem}/{variant.name}"
             ]
             group = Group(
@@ -200,7 +200,7 @@ def _cases(
     parameters: dict[str, Any],
     device: DeviceInfo,
     seed: int,
-    at: str,
+    cache: str,
 ) -> Iterable[Case]:
     macros = {} if profile == NATIVE else parameters_for(load_profile(profile), workload.name)
     tunables = {name: macros.get(name, tunable.default_for(device)) for name, tunable in variant.tunables.items()}
@@ -215,6 +215,7 @@ def _cases(
         parts = [
             identity.model_dump_json(),
             macros,
+            cache,
             workload.source_digest(),
             harness_digest(),
             device.driver,

@@ -113,9 +113,8 @@ class Overheads(_Model):
 
     compile_s: float | None = None
     upload_s: float | None = None
-    upload_bytes: int | None = None
     layout_s: float | None = None
-    peak_device_bytes: int | None = None
+    device_bytes: int | None = None
 
 
 class OutputError(_Model):

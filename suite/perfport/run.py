@@ -83,7 +83,12 @@ class WorkerHandle:
 def chip_lock(chip: str, say: Callable[[str], None]) -> Iterator[None]:
     """Hold a chip alone among runs of this suite on this machine; waits for a run that holds it."""
     name = re.sub(r"[^A-Za-z0-9]+", "-", chip)
-    file: IO[str] = (Path(tempfile.gettempdir()) / f"perfport-{name}.lock").open("w")
+    try:
+        file: IO[str] = (Path(tempfile.gettempdir()) / f"perfport-{name}.lock").open("w")
+    except PermissionError:  # left there by another user
+        say(f"cannot lock {chip}: runs of other users may disturb this one")
+        yield
+        return
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

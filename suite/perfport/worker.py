@@ -18,7 +18,7 @@ from typing import Any
 
 from . import backend, platforms, workload
 from .backend import OpenDevice
-from .ceilings import Ceilings, load_cached, probe_again, store, sweep
+from .ceilings import Ceilings, load_cached, probe_again, raise_to, store, sweep
 from .contention import Watch
 from .errors import CompileError, DeviceMemoryError, PerfportError, UnavailableError, UnsupportedError, UsageError
 from .measure import Sampler, Subject
@@ -124,6 +124,10 @@ class GroupRun:
     def run(self) -> None:
         known = self._ceilings()
         before = self._probe(known, "before")
+        if (raised := raise_to(known, before)) is not known:  # the sweep was disturbed
+            known = raised
+            store(self.device.info, known)
+        self.send(("ceilings", self.device.info.id, known.model_dump()))
         self.ceilings = measured_ceilings(known, before)
         live = [one for case in self.group.cases if (one := self._prepare(case))]
         need_wall = any(one.variant.host or one.variant.host_driven for one in live)
@@ -153,7 +157,6 @@ class GroupRun:
         if known is None:
             known = sweep(self.device, progress=lambda name: self.send(("at", None, f"measuring ceiling {name}")))
             store(info, known)
-        self.send(("ceilings", info.id, known.model_dump()))
         return known
 
     def _probe(self, known: Ceilings, when: str) -> Ceilings:
@@ -173,7 +176,6 @@ class GroupRun:
         try:
             self._at(case, "compile")
             cls.require(self.device.info)
-            self.device.peak_allocated = self.device.allocated
             setup = Setup(self.session, dict(case.identity.tunables), case.macros)
             variant = cls(setup)
             live = Live(case, variant, setup, record)
@@ -254,7 +256,7 @@ class GroupRun:
         record.clocks = self.device.clocks()
         record.overheads = Overheads(
             compile_s=setup.compile_s, layout_s=setup.layout_s, upload_s=setup.input_s,
-            peak_device_bytes=self.device.peak_allocated,
+            device_bytes=setup.device_bytes,
         )  # fmt: skip
         self._place(record, timing)
         self.send(("record", record))

@@ -174,6 +174,8 @@ class Setup:
         self.kernels: list[Kernel] = []
         self.outputs: dict[str, Output] = {}
         self.buffers: list[Buffer] = []
+        self._used: dict[str, int] = {}
+        self._own_bytes = 0
         self.compile_s = 0.0
         self.layout_s: float | None = None
         self.input_s: float | None = None
@@ -189,15 +191,25 @@ class Setup:
         self.kernels.append(loaded)
         return loaded
 
+    def _shared(self, key: str, make: Callable[[], Any]) -> tuple[Any, float]:
+        value, seconds = self.session.shared(key, make)
+        self._used[key] = getattr(value, "nbytes", 0)
+        return value, seconds
+
+    @property
+    def device_bytes(self) -> int:
+        """Device memory of this variant: its own buffers and the shared ones that it uses."""
+        return sum(self._used.values()) + self._own_bytes
+
     def input(self, key: str, make: Callable[[], Any]) -> Any:
         """Return an input as the problem states it, made once for all variants."""
-        value, seconds = self.session.shared(f"input {key}", make)
+        value, seconds = self._shared(f"input {key}", make)
         self.input_s = (self.input_s or 0.0) + seconds
         return value
 
     def layout(self, key: str, make: Callable[[], Any]) -> Any:
         """Return a re-laid-out input, made once for all variants; its cost is charged to each of them."""
-        value, seconds = self.session.shared(f"layout {key}", make)
+        value, seconds = self._shared(f"layout {key}", make)
         self.layout_s = (self.layout_s or 0.0) + seconds
         return value
 
@@ -212,6 +224,7 @@ class Setup:
         """Allocate a buffer that lives as long as the variant."""
         buffer = self.device.empty(nbytes)
         self.buffers.append(buffer)
+        self._own_bytes += nbytes
         return buffer
 
     def release(self) -> None:

@@ -88,7 +88,7 @@ def record(variant: str, seconds: float = 0.05, **change: Any) -> Record:
         base["metric"] = MetricValue(
             **rate, value=amount / found.value / 1e9, low=amount / found.high / 1e9, high=amount / found.low / 1e9
         )
-        base["overheads"] = Overheads(compile_s=0.12, upload_s=0.3, upload_bytes=400 << 20, peak_device_bytes=401 << 20)
+        base["overheads"] = Overheads(compile_s=0.12, upload_s=0.3, device_bytes=401 << 20)
         base["verification"] = verification(status != Status.WRONG)
         base["work"] = work
         traffic = change.pop("traffic", Traffic(flops=work.flops, dram_read=4e8, dram_write=8e5))

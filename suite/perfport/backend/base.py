@@ -97,7 +97,6 @@ class OpenDevice(Protocol):
 
     info: DeviceInfo
     allocated: int
-    peak_allocated: int
 
     @property
     def target(self) -> str | None:

@@ -15,8 +15,7 @@ from ..errors import CompileError, DeviceMemoryError, UnavailableError, Unsuppor
 from .base import Artifact, Macros, Times, as_tuple, define_flags, digest
 
 DIALECT = (files("perfport.backend") / "dialect_cuda.h").read_text()
-# CuPy's own compile path adds -ftz=true; OpenCL builds keep subnormals, so both backends here do. Division and square
-# root are correctly rounded on both.
+# CuPy's own compile path adds -ftz=true; OpenCL builds keep subnormals, so both backends here do.
 OPTIONS = ("--std=c++17", "-default-device", "-ftz=false", "-prec-div=true", "-prec-sqrt=true", "-fmad=true")
 TARGETS = ("sm_75", "sm_80", "sm_90")
 STATIC_LOCAL_BYTES = 48 * 1024
@@ -225,7 +224,7 @@ class CudaDevice:
         cupy.cuda.Device(number).use()
         self.stream = cupy.cuda.Stream(non_blocking=True)
         self.stream.use()
-        self.allocated = self.peak_allocated = 0
+        self.allocated = 0
         self._launches = 0
         self._marks: list[tuple[str, Any]] | None = None
         self._flag_memory = cupy.cuda.alloc_pinned_memory(4)
@@ -251,7 +250,6 @@ class CudaDevice:
         except self.cupy.cuda.memory.OutOfMemoryError as error:
             raise DeviceMemoryError(f"{self.info.id}: {error}") from error
         self.allocated += nbytes
-        self.peak_allocated = max(self.peak_allocated, self.allocated)
         return buffer
 
     def upload(self, array: np.ndarray) -> CudaBuffer:

@@ -69,7 +69,7 @@ class OfflineDevice:
     def __init__(self, info: DeviceInfo) -> None:
         self.info = info
         self.target = f"sm_{(info.compute_capability or '').replace('.', '')}"
-        self.allocated = self.peak_allocated = 0
+        self.allocated = 0
         self.artifacts: list[Artifact] = []
 
     def load(self, artifact: Artifact) -> OfflineModule:

@@ -212,7 +212,7 @@ class OpenCLDevice:
         self._queue = self.queue()
         self._queues = [self._queue]
         self._trace: list[tuple[str, cl.Event]] | None = None
-        self.allocated = self.peak_allocated = 0
+        self.allocated = 0
 
     def load(self, artifact: Artifact) -> OpenCLModule:
         """Build the program for this device."""
@@ -238,7 +238,6 @@ class OpenCLDevice:
         except cl.Error as error:
             raise self._memory_error(error, nbytes) from error
         self.allocated += nbytes
-        self.peak_allocated = max(self.peak_allocated, self.allocated)
         return buffer
 
     def _memory_error(self, error: cl.Error, nbytes: int) -> Exception:

@@ -155,10 +155,10 @@ def _overheads(ladder: Ladder) -> str:
         if check:
             compared = sum(out.checked for out in check.outputs.values())
             total = sum(out.total for out in check.outputs.values())
-        upload = seconds(over.upload_s, 3) + (f" ({size(over.upload_bytes)})" if over.upload_bytes else "")
+        upload = seconds(over.upload_s, 3)
         rows.append([
             _name(row), launches, seconds(over.compile_s, 3), upload,
-            size(over.peak_device_bytes), relaid, _with_layout(record) if result else NONE,
+            size(over.device_bytes), relaid, _with_layout(record) if result else NONE,
             significant(check.worst, 2) if check and check.outputs else NONE,
             f"{compared} of {total}" if check and check.outputs else NONE, passed,
         ])  # fmt: skip

@@ -172,7 +172,8 @@ __kernel void gather(__global const float *RESTRICT data, uint pitch, uint high,
 /* The work-group copies both points into local memory first. */
 __kernel void local_memory(PARAMETERS) {
     LOCAL_ARENA(float4, points, 2 * BLOCKS);
-    for (uint b = get_local_id(0); b < BLOCKS; b += get_local_size(0)) {
+    /* GROUP, not get_local_size(0): with that and BLOCKS = 1 PoCL 3.1 compiles this loop to code that crashes. */
+    for (uint b = get_local_id(0); b < BLOCKS; b += GROUP) {
         points[b] = vload4((size_t)b * pitch + high, data);
         points[BLOCKS + b] = vload4((size_t)b * pitch + low, data);
     }

@@ -234,7 +234,7 @@ class CooperativeRows(_RbfVariant):
         "width": Tunable({"cpu": 16, "gpu": 4}, (4, 8, 16), "words per load"),
         "unroll": Tunable({"cpu": 2, "gpu": 4}, (1, 2, 4, 8), "loads in flight per row and work-item"),
         "groups_per_unit": Tunable(
-            {"cpu": 8, "gpu": 16}, (1, 2, 4, 6, 8, 16, 32), "persistent work-groups per compute unit"
+            {"cpu": 8, "gpu": 16}, (4, 8, 16, 32, 64, 1024), "persistent work-groups per compute unit"
         ),
     }
 
