@@ -13,6 +13,8 @@
    sum y alpha stays 0. f is a sum of two floats (`f` and its rounding errors `lost`), so that it does not drift.
    Kernel rows live in SLOTS slots; victims are found by the clock algorithm (second chance), by group 0.
 
+   With a single group (GROUPS == 1) `iterate` does both in a loop, any number of times in a launch.
+
    GROUP, LANES, ROWS, WIDTH, LANE_POINTS   shape: work-items per group, work-items per row, rows per team, words per
                                             load, points per work-item in passes over f
    NPOINTS, PADDED, CHUNK, GROUPS, SLOTS, FIRST_ORDER */
@@ -307,10 +309,7 @@ __kernel void reset(MEMORY) {
     pass(floats, ints, floats, floats, 0.0f, first, last, group, values, indices);
 }
 
-__kernel void pick(MEMORY) {
-    LOCAL_ARRAY(float, values, GROUP);
-    LOCAL_ARRAY(int, indices, GROUP);
-    LOCAL_ARRAY(float, part, PART_WORDS);
+void pick_pair(MEMORY, __local float *values, __local int *indices, __local float *part) {
     CHUNK_OF_GROUP
     OVER_GROUPS(HIGH_F, HIGH_I, -1.0f, eh)
     OVER_GROUPS(MOST, HIGH_I, 1.0f, em)
@@ -413,10 +412,7 @@ int victim(__global int *ints, int other, int keep_a, int keep_b) {
     return other == 0 ? 1 : 0;
 }
 
-__kernel void update(MEMORY) {
-    LOCAL_ARRAY(float, values, GROUP);
-    LOCAL_ARRAY(int, indices, GROUP);
-    LOCAL_ARRAY(float, part, PART_WORDS);
+void take_step(MEMORY, __local float *values, __local int *indices, __local float *part) {
     CHUNK_OF_GROUP
     if (PICKED[DONE]) return;
     int lead = group == 0 && item == 0;
@@ -478,6 +474,36 @@ __kernel void update(MEMORY) {
         KEPT[K_V1] = v1;
     }
 }
+
+__kernel void pick(MEMORY) {
+    LOCAL_ARRAY(float, values, GROUP);
+    LOCAL_ARRAY(int, indices, GROUP);
+    LOCAL_ARRAY(float, part, PART_WORDS);
+    pick_pair(data, cache, floats, ints, vectors, values, indices, part);
+}
+
+__kernel void update(MEMORY) {
+    LOCAL_ARRAY(float, values, GROUP);
+    LOCAL_ARRAY(int, indices, GROUP);
+    LOCAL_ARRAY(float, part, PART_WORDS);
+    take_step(data, cache, floats, ints, vectors, values, indices, part);
+}
+
+#if GROUPS == 1
+/* One work-group needs no launch to be in step with itself. */
+__kernel void iterate(MEMORY, uint count) {
+    LOCAL_ARRAY(float, values, GROUP);
+    LOCAL_ARRAY(int, indices, GROUP);
+    LOCAL_ARRAY(float, part, PART_WORDS);
+    for (uint k = 0; k < count; ++k) {
+        pick_pair(data, cache, floats, ints, vectors, values, indices, part);
+        barrier(BOTH_FENCES);
+        if (PICKED[DONE]) break;
+        take_step(data, cache, floats, ints, vectors, values, indices, part);
+        barrier(BOTH_FENCES);
+    }
+}
+#endif
 
 /* The model so far: alpha in its own units, b, and the words for the host. */
 __kernel void model(MEMORY, __global int *RESTRICT status, __global float *RESTRICT alpha, __global float *RESTRICT b) {

@@ -159,7 +159,7 @@ class ArgminmaxWide(_ArgVariant):
     tunables: ClassVar[dict[str, Tunable]] = {
         **_ArgVariant.tunables,
         "group": Tunable({"cpu": 1, "gpu": 256}, (1, 64, 128, 256, 512), "work-items per work-group"),
-        "groups_per_unit": Tunable({"cpu": 8, "gpu": 16}, (1, 2, 4, 8, 16, 32, 64), "work-groups per compute unit"),
-        "width": Tunable({"cpu": 16, "gpu": 8}, (4, 8, 16), "elements per load"),
+        "groups_per_unit": Tunable({"cpu": 8, "gpu": 32}, (1, 2, 4, 8, 16, 32, 64), "work-groups per compute unit"),
+        "width": Tunable({"cpu": 16, "gpu": 4}, (4, 8, 16), "elements per load"),
         "unroll": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 4, 8), "loads in flight per work-item"),
     }

@@ -230,11 +230,11 @@ class CooperativeRows(_RbfVariant):
     tunables: ClassVar[dict[str, Tunable]] = {
         "group": Tunable({"cpu": 32, "gpu": 256}, (32, 64, 128, 256, 512), "work-items per work-group"),
         "lanes": Tunable({"cpu": 8, "gpu": 32}, (8, 16, 32), "work-items that share a row"),
-        "rows": Tunable({"cpu": 4, "gpu": 2}, (1, 2, 4, 8), "rows that a team walks together"),
+        "rows": Tunable({"cpu": 4, "gpu": 1}, (1, 2, 4, 8), "rows that a team walks together"),
         "width": Tunable({"cpu": 16, "gpu": 4}, (4, 8, 16), "words per load"),
         "unroll": Tunable({"cpu": 2, "gpu": 4}, (1, 2, 4, 8), "loads in flight per row and work-item"),
         "groups_per_unit": Tunable(
-            {"cpu": 8, "gpu": 16}, (4, 8, 16, 32, 64, 1024), "persistent work-groups per compute unit"
+            {"cpu": 8, "gpu": 64}, (4, 8, 16, 32, 64, 1024), "persistent work-groups per compute unit"
         ),
     }
 

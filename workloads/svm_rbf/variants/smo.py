@@ -30,6 +30,7 @@ class _Smo(Variant):
     problem = SmoTrain
     host_driven = True
     first_order: ClassVar[int]
+    iterate_kernel: ClassVar[str | None] = None  # does a whole batch in one launch, by one work-group
     tunables: ClassVar[dict[str, Tunable]] = {
         "group": Tunable({"cpu": 1, "gpu": 256}, (1, 32, 64, 128, 256, 512), "work-items per work-group"),
         "lanes": Tunable({"cpu": 1, "gpu": 32}, (1, 8, 16, 32), "work-items that share a kernel row's element"),
@@ -49,7 +50,7 @@ class _Smo(Variant):
             raise UnsupportedError(f"group ({tunables['group']}) must be a multiple of lanes ({tunables['lanes']})")
         matrix = inputs.pitched(setup, tunables["width"])
         self.padded = -(-problem.points // 16) * 16
-        groups = self.device.info.compute_units * tunables["groups_per_unit"]
+        groups = self.device.info.compute_units * tunables["groups_per_unit"] if self.iterate_kernel is None else 1
         chunk = -(-self.padded // groups // 16) * 16
         self.groups, self.group = -(-self.padded // chunk), tunables["group"]
         nbytes = min(problem.parameters.cache_mb * MIB, self.device.info.max_alloc_bytes)
@@ -59,8 +60,9 @@ class _Smo(Variant):
             "SLOTS": self.slots, "FIRST_ORDER": self.first_order,
             "GAMMA": _literal(problem.gamma), "PENALTY": _literal(problem.penalty), "TAU": _literal(problem.tau),
         }  # fmt: skip
+        steps = ("pick", "update") if self.iterate_kernel is None else (self.iterate_kernel, self.iterate_kernel)
         self._reset, self._pick, self._update, self._model = (
-            setup.kernel("smo.cl", name, **macros) for name in ("reset", "pick", "update", "model")
+            setup.kernel("smo.cl", name, **macros) for name in ("reset", *steps, "model")
         )
         cache = setup.scratch(4 * self.slots * self.padded)
         start = np.zeros(3 * self.padded + 4 * self.groups, np.float32)
@@ -87,9 +89,7 @@ class _Smo(Variant):
             self._run(self._reset)
 
         def iterate() -> None:
-            for _ in range(batch):
-                self._run(self._pick)
-                self._run(self._update)
+            self.iterate(batch)
             self._run(self._model, self._status, *self.outputs)
 
         execute(begin)
@@ -101,6 +101,12 @@ class _Smo(Variant):
             if self._last["done"] or self._last["iterations"] >= ITERATION_LIMIT:
                 return
             batch = max(batch, min(self._last["iterations"] // 8, BATCH_LIMIT))
+
+    def iterate(self, count: int) -> None:
+        """Enqueue iterations."""
+        for _ in range(count):
+            self._run(self._pick)
+            self._run(self._update)
 
     def launch(self) -> None:
         self._train(lambda enqueue: enqueue())
@@ -136,6 +142,23 @@ class SmoSecondOrder(_Smo):
     name, title, rung = "smo_second_order", "second-order choice of the second point", 2
     source = "Catanzaro 2011 (heuristics of its reference implementation); Fan, Chen, Lin 2005"
     first_order = 0
+
+
+class SmoResident(SmoSecondOrder):
+    """No launch per iteration: what small problems on devices with slow launches gain, for one compute unit's speed."""
+
+    name, title, role, rung = "smo_resident", "second order, one work-group, many iterations per launch", "beyond", 3
+    source = "beyond the source"
+    iterate_kernel = "iterate"
+    tunables: ClassVar[dict[str, Tunable]] = {
+        **{name: tunable for name, tunable in _Smo.tunables.items() if name != "groups_per_unit"},
+        "group": Tunable({"cpu": 1, "gpu": 512}, (1, 64, 128, 256, 512), "work-items of the work-group"),
+        "rows": Tunable({"cpu": 4, "gpu": 2}, (1, 2, 4, 8), "points that a team reads side by side"),
+        "batch": Tunable(256, (64, 256, 1024), "iterations in the first launch"),
+    }
+
+    def iterate(self, count: int) -> None:
+        self._run(self._pick, np.uint32(count))
 
 
 def _literal(value: np.float32) -> str:
