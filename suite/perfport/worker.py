@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import os
 import signal
+import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from .record import Failure, Identity, Interval, MetricValue, Overheads, Record,
 from .roofline import datasheet_ceilings, measured_ceilings, problem_bound, variant_bound
 from .workload import Problem, Session, Setup, Variant
 
+PROBE_AGE_S = 10.0
 POISON = 0xFF  # NaN as float32 and float64, the largest unsigned integer, -1
 STATUS = {
     CompileError: Status.COMPILE_ERROR,
@@ -62,6 +64,7 @@ def main(connection: Connection, workload_paths: list[str], run: str) -> None:
     os.environ.setdefault("POCL_KERNEL_CACHE", "0")  # compile times are reported: measure them
     workloads = workload.discover(workload_paths)
     devices: dict[str, OpenDevice] = {}
+    probes: dict[str, tuple[float, Ceilings]] = {}
     while True:
         try:
             group: Group = connection.recv()
@@ -69,7 +72,7 @@ def main(connection: Connection, workload_paths: list[str], run: str) -> None:
             return
         try:
             try:
-                made = GroupRun(group, workloads[group.workload], devices, connection.send, run)
+                made = GroupRun(group, workloads[group.workload], devices, probes, connection.send, run)
             except PerfportError as error:  # the problem itself cannot be made: no case of it can run
                 for case in group.cases:
                     record = failed_record(case.identity, case.key, run, group.seed, _status(error), str(error))
@@ -98,11 +101,13 @@ class GroupRun:
         group: Group,
         found: workload.Workload,
         devices: dict[str, OpenDevice],
+        probes: dict[str, tuple[float, Ceilings]],
         send: Callable[[Any], None],
         run: str,
     ) -> None:
         self.group = group
         self.workload = found
+        self.probes = probes
         self.send = send
         self.run_name = run
         self.send(("at", None, "opening the device"))
@@ -123,7 +128,7 @@ class GroupRun:
 
     def run(self) -> None:
         known = self._ceilings()
-        before = self._probe(known, "before")
+        before = self._recent_probe() or self._probe(known, "before")
         if (raised := raise_to(known, before)) is not known:  # the sweep was disturbed
             known = raised
             store(self.device.info, known)
@@ -159,9 +164,15 @@ class GroupRun:
             store(info, known)
         return known
 
+    def _recent_probe(self) -> Ceilings | None:
+        """The probe that ended the group before, if that was just now."""
+        taken, probe = self.probes.get(self.device.info.id, (0.0, None))
+        return probe if time.monotonic() - taken < PROBE_AGE_S else None
+
     def _probe(self, known: Ceilings, when: str) -> Ceilings:
         self.send(("at", None, f"probing ceilings {when}"))
         now = probe_again(self.device, known)
+        self.probes[self.device.info.id] = (time.monotonic(), now)
         entries = {name: {"value": e.value, "low": e.low, "high": e.high} for name, e in now.entries.items()}
         self.send(("probe", {"device": known.device, "when": when, "date": now.date, "entries": entries}))
         return now
@@ -265,8 +276,8 @@ class GroupRun:
     def _place(self, record: Record, timing: Timing) -> None:
         """Fill in metric and bounds."""
         chosen = timing.summary[timing.rank]
-        time = Interval(value=chosen.median, low=chosen.ci_low, high=chosen.ci_high)
-        values = [self.problem.metric_value(seconds) for seconds in (time.value, time.low, time.high)]
+        taken = Interval(value=chosen.median, low=chosen.ci_low, high=chosen.ci_high)
+        values = [self.problem.metric_value(seconds) for seconds in (taken.value, taken.low, taken.high)]
         metric = self.problem.metric
         record.metric = MetricValue(
             tag=metric.tag, unit=metric.unit, direction=metric.direction,
@@ -274,10 +285,10 @@ class GroupRun:
         )  # fmt: skip
         assert record.work
         record.ceilings = self.ceilings
-        record.problem_bound = problem_bound(record.work, self.ceilings, time)
-        record.datasheet_bound = problem_bound(record.work, self.datasheet, time)
+        record.problem_bound = problem_bound(record.work, self.ceilings, taken)
+        record.datasheet_bound = problem_bound(record.work, self.datasheet, taken)
         if record.traffic:
-            record.variant_bound = variant_bound(record.traffic, self.ceilings, time)
+            record.variant_bound = variant_bound(record.traffic, self.ceilings, taken)
 
 
 def _status(error: Exception) -> Status:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -44,7 +43,7 @@ def test_no_runtime_no_device(icds: Path) -> None:
     assert opencl_found() == []
 
 
-@pytest.mark.parametrize("content", [None, b"", b"this is no library", b"\x7fELF" + bytes(60)])
+@pytest.mark.parametrize("content", [None, b"", b"this is no library", b"\x7fELF" + bytes(60)], ids=["absent", "empty", "text", "elf"])
 def test_a_runtime_that_cannot_be_loaded(icds: Path, content: bytes | None, opencl_infos: list[DeviceInfo]) -> None:
     library = icds / "libplanted.so"
     if content is not None:
@@ -66,7 +65,7 @@ def test_a_runtime_that_crashes_its_process(icds: Path, opencl_infos: list[Devic
     (icds / "crash.icd").write_text(str(library))
     (icds / "good.icd").write_text(opencl_infos[0].runtime)
     broken, *good = sorted(opencl_found(), key=lambda info: info.healthy)
-    assert not broken.healthy and ("killed by signal" in broken.reason or str(library) in broken.reason)
+    assert not broken.healthy and "killed by signal" in broken.reason and str(library) in broken.reason
     assert good and all(info.healthy for info in good)
 
 
@@ -119,7 +118,11 @@ def test_the_check_fails_where_a_kernel_gives_wrong_results_or_does_not_build(
     assert not found.healthy and found.reason.startswith("a trivial kernel fails: ") and len(found.reason) > 30
 
 
-def test_selectors(opencl_infos: list[Any]) -> None:
-    info = opencl_infos[0].model_copy(update={"id": "opencl:pocl:1", "kind": "cpu", "platform": "Portable", "name": "Chip X"})
-    assert all(info.matches(text) for text in ("all", "cpu", "opencl", "opencl:pocl:1", "opencl:pocl", "POCL", "portable", "chip x"))
-    assert not any(info.matches(text) for text in ("gpu", "cuda", "opencl:pocl:0", "opencl:poc", "intel"))
+def test_selectors(opencl_infos: list[DeviceInfo]) -> None:
+    named = {"id": "opencl:pocl:1", "backend": "opencl", "platform": "Portable", "name": "Chip X"}
+    cpu, gpu = (opencl_infos[0].model_copy(update={**named, "kind": kind}) for kind in ("cpu", "gpu"))
+    for text in ("all", "opencl", "opencl:pocl:1", "opencl:pocl", "POCL", "portable"):
+        assert cpu.matches(text) and gpu.matches(text)
+    assert cpu.matches("cpu") and gpu.matches("gpu") and gpu.matches("chip x")
+    for text in ("cuda", "opencl:pocl:0", "opencl:poc", "intel"):
+        assert not cpu.matches(text) and not gpu.matches(text)

@@ -182,7 +182,7 @@ class SmoTrain(Problem):
         """Compare a model (``alpha`` and ``b``) with LIBSVM's, one entry per criterion.
 
         The reference is LIBSVM at tolerance 1e-9; the model compared is the one that the timed training stopped with,
-        at its own tau. All presets meet every criterion at tau = 5e-4 (relative objective: 5e-7 at worst). Other data
+        at its own tau. All presets meet every criterion at tau = 5e-4 (relative objective: 4e-7 at worst). Other data
         need not: with a tiny C, or a large one on classes that overlap in few dimensions, LIBSVM itself at the same
         stop rule misses them too, and a smaller ``tau`` is the remedy that the entry then names.
         """

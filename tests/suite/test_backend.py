@@ -1,0 +1,263 @@
+"""The protocol of `perfport.backend.base`, on every device of either backend."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from perfport import backend
+from perfport.backend import Kernel, OpenDevice
+from perfport.errors import CompileError, DeviceMemoryError, UnsupportedError, UsageError
+
+SOURCE = """
+__kernel void scale(__global const float *x, __global float *y, uint n, float factor) {
+    uint i = get_global_id(0);
+    if (i < n) y[i] = x[i] * factor;
+}
+
+__kernel void where(__global uint *out) {
+    uint i = get_global_id(0) + get_global_size(0) * get_global_id(1);
+    out[4 * i] = get_local_id(0);
+    out[4 * i + 1] = get_local_id(1);
+    out[4 * i + 2] = get_group_id(0);
+    out[4 * i + 3] = get_group_id(1);
+}
+
+__kernel void reverse(__global int *data) {
+    LOCAL_ARENA(int, arena, COUNT);
+    uint i = get_local_id(0);
+    arena[i] = data[i];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    data[i] = arena[get_local_size(0) - 1 - i];
+}
+
+__kernel void spin(__global float *x, int turns) {
+    float v = x[0];
+    for (int i = 0; i < turns; ++i) v = v * 0.999f + 0.5f;
+    x[0] = v;
+}
+
+__kernel void pass_on(__global const int *a, __global int *b, int more) { b[0] = a[0] + more; }
+"""
+IMAGES = """
+__constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST;
+
+__kernel void paint(__write_only image2d_t image, int width) {
+    int x = get_global_id(0), y = get_global_id(1);
+    write_imagef(image, MAKE_INT2(x, y), MAKE_FLOAT4((float)x, (float)y, (float)(x + width * y), 0.25f));
+}
+
+__kernel void look(__read_only image2d_t image, __global float *out, int width) {
+    int x = get_global_id(0), y = get_global_id(1);
+    vstore4(read_imagef(image, nearest, MAKE_INT2(x, y)), x + width * y, out);
+}
+"""
+
+
+def kernel(device: OpenDevice, name: str, source: str = SOURCE, **macros: Any) -> Kernel:
+    """Build, load and return a kernel."""
+    artifact = backend.get(device.info.backend).build("test.cl", source, {"COUNT": 64, **macros}, device.target)
+    return device.load(artifact).kernel(name)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.uint8, np.float64])
+@pytest.mark.parametrize("shape", [(1,), (17, 3), (0,), (1 << 20,)])
+def test_upload_and_read(device: OpenDevice, dtype: Any, shape: tuple[int, ...]) -> None:
+    data = np.random.default_rng(1).integers(0, 200, shape).astype(dtype)
+    buffer = device.upload(data)
+    assert buffer.nbytes == data.nbytes
+    assert np.array_equal(device.read(buffer, dtype, shape), data)
+    buffer.free()
+
+
+def test_a_view_that_is_not_contiguous_is_uploaded_as_it_reads(device: OpenDevice) -> None:
+    data = np.arange(20, dtype=np.int32).reshape(4, 5)
+    assert np.array_equal(device.read(device.upload(data.T), np.int32, (5, 4)), data.T)
+
+
+@pytest.mark.parametrize("nbytes", [1, 3, 4, 1001])
+@pytest.mark.parametrize("byte", [0, 0xFF, 0x3C])
+def test_fill_sets_every_byte(device: OpenDevice, nbytes: int, byte: int) -> None:
+    buffer = device.upload(np.full(nbytes, 7, np.uint8))
+    device.fill(buffer, byte)
+    assert (device.read(buffer, np.uint8, (nbytes,)) == byte).all()
+
+
+def test_memory_is_counted(device: OpenDevice) -> None:
+    before = device.allocated
+    one, two = device.empty(1000), device.empty(500)
+    assert device.allocated == before + 1500
+    one.free()
+    two.free()
+    assert device.allocated == before
+
+
+def test_launch(device: OpenDevice) -> None:
+    x = np.arange(1000, dtype=np.float32)
+    source, target = device.upload(x), device.empty(4000)
+    device.fill(target, 0xFF)
+    device.launch(kernel(device, "scale"), 16, 64, source, target, np.uint32(999), np.float32(3))
+    found = device.read(target, np.float32, (1000,))
+    assert np.array_equal(found[:999], 3 * x[:999]) and np.isnan(found[999])
+
+
+def test_launch_in_two_dimensions(device: OpenDevice) -> None:
+    out = device.empty(16 * 6 * 6)
+    device.launch(kernel(device, "where"), (3, 2), (2, 3), out)
+    found = device.read(out, np.uint32, (6, 6, 4))
+    y, x = np.mgrid[:6, :6]
+    assert np.array_equal(found, np.stack([x % 2, y % 3, x // 2, y // 3], axis=-1))
+
+
+def test_macros_reach_the_kernel_and_the_hash(device: OpenDevice) -> None:
+    source = "__kernel void value(__global float *x) { x[0] = VALUE; }"
+    build = backend.get(device.info.backend).build
+    artifacts = [build("v.cl", source, {"VALUE": value}, device.target) for value in (1, 2, 2)]
+    assert artifacts[0].source_hash != artifacts[1].source_hash == artifacts[2].source_hash
+    assert "-DVALUE=1" in artifacts[0].options and source in artifacts[0].listing["source"]
+    buffer = device.empty(4)
+    for artifact, value in zip(artifacts, (1, 2, 2), strict=True):
+        device.launch(device.load(artifact).kernel("value"), 1, 1, buffer)
+        assert device.read(buffer, np.float32, (1,))[0] == value
+
+
+def test_local_arena(device: OpenDevice) -> None:
+    data = np.arange(64, dtype=np.int32)
+    buffer = device.upload(data)
+    device.launch(kernel(device, "reverse"), 1, 64, buffer, local_bytes=256)
+    assert np.array_equal(device.read(buffer, np.int32, (64,)), data[::-1])
+
+
+def test_limits_are_unsupported_not_errors(device: OpenDevice) -> None:
+    buffer, reverse = device.empty(4096), kernel(device, "reverse")
+    with pytest.raises(UnsupportedError, match="work-group of"):
+        device.launch(reverse, 1, 2 * device.info.max_work_group, buffer)
+    with pytest.raises(UnsupportedError, match="bytes of local memory"):
+        device.launch(reverse, 1, 64, buffer, local_bytes=device.info.local_memory_bytes + 4)
+
+
+@pytest.mark.parametrize("fault", ["planted_undeclared_name", "float x = ;", "#error planted directive"])
+def test_compile_errors_carry_the_log(device: OpenDevice, fault: str) -> None:
+    source = f"__kernel void broken(__global float *y) {{\n{fault};\n}}"
+    with pytest.raises(CompileError, match=r"broken\.cl does not compile for") as caught:
+        device.load(backend.get(device.info.backend).build("broken.cl", source, {}, device.target))
+    assert "error" in caught.value.log and (fault.split()[-1].strip(";") in caught.value.log or "expression" in caught.value.log)
+
+
+def test_out_of_memory(device: OpenDevice) -> None:
+    before = device.allocated
+    with pytest.raises(DeviceMemoryError, match=device.info.id):
+        device.empty(2 * device.info.memory_bytes)
+    assert device.allocated == before
+    assert device.read(device.upload(np.ones(3, np.float32)), np.float32, (3,)).sum() == 3, "the device goes on"
+
+
+@pytest.mark.parametrize("size", [(1, 1), (5, 3), (64, 1), (17, 33)])
+def test_images(device: OpenDevice, size: tuple[int, int]) -> None:
+    if "images" not in device.info.capabilities:
+        pytest.skip(f"{device.info.id} has no images")
+    width, height = size
+    image, out = device.image(width, height), device.empty(16 * width * height)
+    look = kernel(device, "look", IMAGES)
+    device.launch(kernel(device, "paint", IMAGES), size, (1, 1), image.write, np.int32(width))
+    device.launch(look, size, (1, 1), image.read, out, np.int32(width))
+    y, x = np.mgrid[:height, :width]
+    expected = np.stack([x, y, x + width * y, np.full_like(x, 0.25, float)], axis=-1).astype(np.float32)
+    assert np.array_equal(device.read(out, np.float32, (height, width, 4)), expected)
+
+    pixels = np.random.default_rng(2).normal(size=(height, width, 4)).astype(np.float32)
+    device.copy_to_image(device.upload(pixels), image)
+    device.launch(look, size, (1, 1), image.read, out, np.int32(width))
+    assert np.array_equal(device.read(out, np.float32, (height, width, 4)), pixels)
+
+
+def test_an_image_too_large_is_unsupported(device: OpenDevice) -> None:
+    with pytest.raises(UnsupportedError):
+        device.image(device.info.image2d_max_width + 1, 1)
+    with pytest.raises(UnsupportedError):
+        device.image(1, device.info.image2d_max_height + 1)
+
+
+def test_times_are_consistent(device: OpenDevice) -> None:
+    spin, x = kernel(device, "spin"), device.upload(np.ones(1, np.float32))
+    scale, source = kernel(device, "scale"), device.upload(np.ones(64, np.float32))
+    target = device.empty(256)
+
+    def execute() -> None:
+        device.launch(spin, 1, 1, x, np.int32(200_000))
+        device.launch(scale, 1, 64, source, target, np.uint32(64), np.float32(2))
+
+    times = device.timed(execute, split=True)
+    assert times.launches == 2 and set(times.kernels) == {"spin", "scale"}
+    assert times.busy is not None and 0 < times.busy <= times.span * 1.001
+    assert times.busy == pytest.approx(sum(times.kernels.values())) and times.kernels["spin"] > times.kernels["scale"]
+    assert (device.read(target, np.float32, (64,)) == 2).all()
+
+
+def test_time_grows_with_work(device: OpenDevice) -> None:
+    spin, x = kernel(device, "spin"), device.upload(np.ones(1, np.float32))
+
+    def span(turns: int) -> float:
+        return min(device.timed(lambda: device.launch(spin, 1, 1, x, np.int32(turns))).span for _ in range(5))
+
+    assert span(3_000_000) > 10 * span(30_000)
+
+
+def test_many_launches_are_all_counted_and_run(device: OpenDevice) -> None:
+    count, more = device.upload(np.zeros(1, np.int32)), kernel(device, "pass_on")
+    times = device.timed(lambda: [device.launch(more, 1, 1, count, count, np.int32(1)) for _ in range(300)])  # type: ignore[arg-type,return-value]
+    assert times.launches == 300 and times.span > 0
+    assert device.read(count, np.int32, (1,))[0] == 300
+
+
+def test_what_runs_before_the_window_is_not_timed(device: OpenDevice) -> None:
+    spin, x = kernel(device, "spin"), device.upload(np.ones(1, np.float32))
+
+    def run(turns: int) -> None:
+        device.launch(spin, 1, 1, x, np.int32(turns))
+
+    times = device.timed(lambda: run(1000), before=lambda: run(5_000_000))
+    long = device.timed(lambda: run(5_000_000))
+    assert times.launches == 1 and times.span < long.span / 2
+
+
+def test_a_fault_while_timing_leaves_the_device_usable(device: OpenDevice) -> None:
+    def fail() -> None:
+        raise RuntimeError("planted")
+
+    with pytest.raises(RuntimeError, match="planted"):
+        device.timed(fail)
+    device.finish()
+    assert device.timed(lambda: None).launches == 0
+
+
+def test_queues_and_events_order_work(device: OpenDevice) -> None:
+    spin, pass_on = kernel(device, "spin"), kernel(device, "pass_on")
+    x = device.upload(np.ones(1, np.float32))
+    a, b, c = (device.upload(np.array([value], np.int32)) for value in (1, 0, 0))
+    first, second = device.queue(), device.queue()
+    device.launch(spin, 1, 1, x, np.int32(2_000_000), queue=first)
+    device.launch(pass_on, 1, 1, a, b, np.int32(10), queue=first)
+    device.wait(device.record(first), second)
+    device.launch(pass_on, 1, 1, b, c, np.int32(100), queue=second)
+    device.wait(device.record(second))
+    device.launch(pass_on, 1, 1, c, a, np.int32(1000))
+    assert device.read(a, np.int32, (1,))[0] == 1111
+    device.finish()
+
+
+def test_asynchronous_copy_from_pinned_memory(device: OpenDevice) -> None:
+    host = device.pinned(4000)
+    assert host.nbytes == 4000 and host.dtype == np.uint8
+    host.view(np.int32)[:] = np.arange(1000)
+    queue, buffer = device.queue(), device.empty(4000)
+    device.write(buffer, host, queue)
+    device.wait(device.record(queue))
+    assert np.array_equal(device.read(buffer, np.int32, (1000,)), np.arange(1000))
+
+
+def test_unknown_backend() -> None:
+    with pytest.raises(UsageError, match="opencl, cuda"):
+        backend.get("metal")
