@@ -143,7 +143,8 @@ def test_compile_errors_carry_the_log(device: OpenDevice, fault: str) -> None:
     source = f"__kernel void broken(__global float *y) {{\n{fault};\n}}"
     with pytest.raises(CompileError, match=r"broken\.cl does not compile for") as caught:
         device.load(backend.get(device.info.backend).build("broken.cl", source, {}, device.target))
-    assert "error" in caught.value.log and (fault.split()[-1].strip(";") in caught.value.log or "expression" in caught.value.log)
+    log = caught.value.log
+    assert "error" in log and (fault.split()[-1].strip(";") in log or "expression" in log)
 
 
 def test_out_of_memory(device: OpenDevice) -> None:

@@ -79,7 +79,8 @@ def test_the_harness_own_kernels_compile(target: str) -> None:
 
 
 def test_cubins_carry_options_that_match_opencl() -> None:
-    artifact = backend.get("cuda").build("k.cl", "__kernel void k(__global float *x) { x[0] = 1.0f / x[0]; }", {}, "sm_90")
+    source = "__kernel void k(__global float *x) { x[0] = 1.0f / x[0]; }"
+    artifact = backend.get("cuda").build("k.cl", source, {}, "sm_90")
     assert artifact.code[:4] == b"\x7fELF"
     assert {"-ftz=false", "-prec-div=true", "-prec-sqrt=true"} <= set(artifact.options)
     assert "div.rn.f32" in artifact.listing["ptx"] or "rcp.rn.f32" in artifact.listing["ptx"]

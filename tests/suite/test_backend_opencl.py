@@ -14,9 +14,13 @@ def test_slugs() -> None:
     from perfport.backend.opencl import _slug
 
     named = {
-        "Portable Computing Language": "pocl", "Intel(R) OpenCL": "intel", "NVIDIA CUDA": "nvidia", "Some (New) Thing!": "some-new-thing",
-        "AMD Accelerated Parallel Processing": "amd", "***": "unknown",
-    }  # fmt: skip
+        "Portable Computing Language": "pocl",
+        "Intel(R) OpenCL": "intel",
+        "NVIDIA CUDA": "nvidia",
+        "Some (New) Thing!": "some-new-thing",
+        "AMD Accelerated Parallel Processing": "amd",
+        "***": "unknown",
+    }
     assert {name: _slug(name) for name in named} == named
 
 

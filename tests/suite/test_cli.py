@@ -25,9 +25,7 @@ Cli = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def main(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
-) -> Cli:
+def main(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest) -> Cli:
     """Call the command line in this process, with the devices that the session has found."""
 
     def call(*args: object, discover: bool = True) -> tuple[int, str, str]:
@@ -241,7 +239,8 @@ def test_run_names_its_folder_and_writes_the_report(stored: Path) -> None:
     assert (stored / "reports" / "test.md").read_text().startswith("#")
     (run,) = (stored / "results").iterdir()
     assert run.name.startswith("test-")
-    assert sorted(file.name for file in run.iterdir()) == ["environment.json", "experiment.yaml", "lock", "records.jsonl"]
+    files = sorted(file.name for file in run.iterdir())
+    assert files == ["environment.json", "experiment.yaml", "lock", "records.jsonl"]
     assert (run / "experiment.yaml").read_text() == (stored / "experiment.yaml").read_text()
     environment = Run(run).environment
     assert environment["seed"] == 3 and environment["versions"]["numpy"] and environment["command"][0] == "perfport"

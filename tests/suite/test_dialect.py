@@ -25,7 +25,7 @@ RULES = {
     "half of a vector: CUDA's float2 and float4 have none": r"\.(?:lo|hi|even|odd)\b",
     "swizzle: CUDA's vectors have none": r"\.(?=[xyzw]{2,4}\b)[xyzw]+",
     "array in local memory: use LOCAL_ARRAY or LOCAL_ARENA": r"__local\s+[\w\s]*\w\s*\[",
-    "OpenCL's unprefixed qualifier": r"(?<![\w])(?:kernel\s+void|global\s+\w|local\s+(?:float|int|uint)\b|constant\s+\w)",
+    "OpenCL's unprefixed qualifier": r"(?<!\w)(?:kernel\s+void|global\s+\w|local\s+(?:float|u?int)\b|constant\s+\w)",
     "double constant: add an f": r"(?<![\w.])(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d+)?(?![\w.])",
     "double": r"\bdouble\b",
 }
@@ -56,12 +56,14 @@ def test_kernels_keep_to_the_dialect(path: Path) -> None:
     ("line", "rule"),
     [
         ("float4 v = (float4)(a, b, c, d);", "vector literal"), ("v = ( float16 ) (0.0f);", "vector literal"),
-        ("uint2 v = (uint2)(1, 2);", "vector literal"), ("x = v.s0;", "component by number"), ("v.sF = x;", "component by number"),
+        ("uint2 v = (uint2)(1, 2);", "vector literal"), ("x = v.s0;", "component by number"),
+        ("v.sF = x;", "component by number"), ("double x;", "double"),
+        ("__local unsigned int t[4 * N];", "array in local memory"),
         ("x = v.lo;", "half of a vector"), ("f(w.hi.x);", "half of a vector"), ("v.xy = w.zw;", "swizzle"),
-        ("__local float tile[32];", "array in local memory"), ("__local unsigned int t[4 * N];", "array in local memory"),
+        ("__local float tile[32];", "array in local memory"),
         ("kernel void f() {", "unprefixed"), ("f(global float *x)", "unprefixed"), ("x = 1.0 * y;", "double constant"),
         ("x = 1.;", "double constant"), ("x = .5;", "double constant"), ("x = 1e-7;", "double constant"),
-        ("x = 2.5E+3 + y;", "double constant"), ("double x;", "double"),
+        ("x = 2.5E+3 + y;", "double constant"),
     ],
 )  # fmt: skip
 def test_the_lint_catches(line: str, rule: str) -> None:
@@ -72,7 +74,8 @@ def test_the_lint_catches(line: str, rule: str) -> None:
     "line",
     [
         "float4 v = MAKE_FLOAT4(a, b, c, d);", "x = v.x + v.w;", "__local float *p = arena;", "x = 1.0f + .5f - 1e-7f;",
-        "LOCAL_ARRAY(float, tile, 33);", "size_t i = (size_t)(4 * k);", "x = (float)(1u << 3);", "/* (float4)(0) in v.s0 */",
+        "LOCAL_ARRAY(float, tile, 33);", "size_t i = (size_t)(4 * k);", "x = (float)(1u << 3);",
+        "/* (float4)(0) in v.s0 */",
         "// 1.0 and double", "x = 0x85EBCA6Bu;", "__local const float *part = (a ? b : c) + r;", "__kernel void f(",
         "f(__global float *x)", "i = n3.x;",
     ],
@@ -81,9 +84,12 @@ def test_the_lint_lets_pass(line: str) -> None:
     assert lint(line) == []
 
 
-def run(device: OpenDevice, body: str, data: np.ndarray, out: int, dtype: type = np.float32, items: int = 1) -> np.ndarray:
+def run(
+    device: OpenDevice, body: str, data: np.ndarray, out: int, dtype: type = np.float32, items: int = 1
+) -> np.ndarray:
     """Run a kernel body over ``x`` (floats) or ``u`` (the same bits as uints), writing ``y`` or ``v``."""
-    source = f"""__kernel void test(__global const float *x, __global const uint *u, __global float *y, __global uint *v) {{
+    source = f"""
+    __kernel void test(__global const float *x, __global const uint *u, __global float *y, __global uint *v) {{
         uint i = get_global_id(0); (void)i;
         {body}
     }}"""

@@ -43,7 +43,9 @@ def test_no_runtime_no_device(icds: Path) -> None:
     assert opencl_found() == []
 
 
-@pytest.mark.parametrize("content", [None, b"", b"this is no library", b"\x7fELF" + bytes(60)], ids=["absent", "empty", "text", "elf"])
+@pytest.mark.parametrize(
+    "content", [None, b"", b"this is no library", b"\x7fELF" + bytes(60)], ids=["absent", "empty", "text", "elf"]
+)
 def test_a_runtime_that_cannot_be_loaded(icds: Path, content: bytes | None, opencl_infos: list[DeviceInfo]) -> None:
     library = icds / "libplanted.so"
     if content is not None:

@@ -27,7 +27,7 @@ def test_quick_is_there() -> None:
 
 def test_a_file_comes_before_a_shipped_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert find("quick").parent != Path(".")
+    assert find("quick").parent != Path()
     (tmp_path / "quick").write_text("")
     assert find("quick") == Path("quick")
 

@@ -76,9 +76,8 @@ def test_the_budget_ends_sampling_but_not_before_the_least_number(monkeypatch: p
 
 
 def test_clocks() -> None:
-    device_one, host, driven = (
-        Subject("device", lambda: None), Subject("host", lambda: None, host=True), Subject("d", lambda: None, host_driven=True)
-    )  # fmt: skip
+    device_one, host = Subject("device", lambda: None), Subject("host", lambda: None, host=True)
+    driven = Subject("driven", lambda: None, host_driven=True)
     sample(FakeDevice(itertools.repeat(1.0)), targets(max_samples=5), [device_one, host, driven], need_wall=True)
     assert (len(device_one.span), len(device_one.wall), device_one.rank) == (5, 5, "span")
     assert (host.span, host.rank) == ([], "wall") and len(host.wall) >= 5

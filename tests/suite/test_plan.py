@@ -13,15 +13,27 @@ from perfport.experiment import Experiment
 from perfport.plan import Case, Group, select_devices
 
 LIMITS = {
-    "compute_units": 4, "memory_bytes": 1 << 30, "max_alloc_bytes": 1 << 28, "local_memory_bytes": 1 << 15, "max_work_group": 256,
-}  # fmt: skip
+    "compute_units": 4,
+    "memory_bytes": 1 << 30,
+    "max_alloc_bytes": 1 << 28,
+    "local_memory_bytes": 1 << 15,
+    "max_work_group": 256,
+}
 WORKLOADS = workload.discover()
 
 
 def info(identifier: str, kind: str = "cpu", **change: Any) -> DeviceInfo:
     backend = identifier.split(":")[0]
-    fields = {"id": identifier, "backend": backend, "platform": "P", "name": f"N {identifier}", "chip": "c", "kind": kind}
-    return DeviceInfo.model_validate({**fields, **LIMITS, "driver": "1", **change})
+    fields = {
+        "id": identifier,
+        "backend": backend,
+        "platform": "P",
+        "name": "N",
+        "chip": "c",
+        "kind": kind,
+        "driver": "1",
+    }
+    return DeviceInfo.model_validate({**fields, **LIMITS, **change})
 
 
 POCL, INTEL, GPU = info("opencl:pocl:0"), info("opencl:intel:0"), info("cuda:nvidia:0", "gpu")
@@ -32,7 +44,11 @@ def study(**change: Any) -> dict[str, Any]:
 
 
 def groups(
-    *studies: dict[str, Any], devices: tuple[DeviceInfo, ...] = (POCL,), seed: int = 1, pattern: str | None = None, **keys: Any
+    *studies: dict[str, Any],
+    devices: tuple[DeviceInfo, ...] = (POCL,),
+    seed: int = 1,
+    pattern: str | None = None,
+    **keys: Any,
 ) -> list[Group]:
     experiment = Experiment.model_validate({"name": "e", "experiments": list(studies), **keys})
     return plan.make(experiment, "e.yaml", WORKLOADS, list(devices), seed, pattern)
@@ -109,7 +125,7 @@ def key(device: DeviceInfo = POCL, seed: int = 1, **change: Any) -> str:
 @pytest.mark.parametrize(
     "other",
     [
-        {"seed": 2}, {"device": INTEL}, {"device": info("opencl:pocl:0", driver="2")}, {"device": info("opencl:pocl:0", chip="d")},
+        {"seed": 2}, {"device": INTEL}, {"device": info(POCL.id, driver="2")}, {"device": info(POCL.id, chip="d")},
         {"presets": ["quick"]}, {"parameters": {"mean": 1.0}}, {"variants": ["image"]}, {"tunables": {"group": [32]}},
         {"profiles": ["hd7970"]},
     ],
@@ -139,7 +155,7 @@ def test_selectors() -> None:
     assert chosen("cpu", "pocl") == [POCL.id, INTEL.id]
     assert chosen("opencl:intel") == [INTEL.id] and chosen("INTEL") == [INTEL.id]
     assert chosen("broken") == []
-    with pytest.raises(UsageError, match="'opencl:pocl:00'.*did you mean 'opencl:pocl:0'"):
+    with pytest.raises(UsageError, match=r"'opencl:pocl:00'.*did you mean 'opencl:pocl:0'"):
         chosen("opencl:pocl:00")
 
 

@@ -47,7 +47,8 @@ def test_the_suites_own_variable_comes_first(icds: Path, monkeypatch: pytest.Mon
 def test_installed_runtimes_are_added_unless_an_icd_names_them(icds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platforms, "_installed_file", lambda distribution, name: Path("/env/lib") / name)
     monkeypatch.setattr(platforms, "_nvidia", lambda: "/lib/libnvidia-opencl.so.1")
-    assert platforms.runtimes() == {"intel-pip": "/env/lib/libintelocl.so", "nvidia-driver": "/lib/libnvidia-opencl.so.1"}
+    found = {"intel-pip": "/env/lib/libintelocl.so", "nvidia-driver": "/lib/libnvidia-opencl.so.1"}
+    assert platforms.runtimes() == found
     (icds / "intel.icd").write_text("/system/libintelocl.so")
     (icds / "nvidia.icd").write_text("libnvidia-opencl.so.1")
     assert platforms.runtimes() == {"intel": "/system/libintelocl.so", "nvidia": "libnvidia-opencl.so.1"}

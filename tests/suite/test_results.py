@@ -108,7 +108,8 @@ def test_an_unknown_field_or_status_is_named(stored: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "expected"), [("{", "not JSON"), ('{"schema_version": 0}', "schema version 0"), (None, "cannot be read")]
+    ("content", "expected"),
+    [("{", "not JSON"), ('{"schema_version": 0}', "schema version 0"), (None, "cannot be read")],
 )
 def test_a_bad_environment_is_named(stored: Path, content: str | None, expected: str) -> None:
     (stored / ENVIRONMENT).unlink()
@@ -189,5 +190,3 @@ def test_small_files_are_replaced_whole(stored: Path, monkeypatch: pytest.Monkey
         with pytest.raises(InfrastructureError, match=f"{ENVIRONMENT}: cannot be written"):
             writer.environment({"schema_version": 1})
     assert Run(stored).environment["seed"] == 5
-
-

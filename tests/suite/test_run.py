@@ -51,14 +51,16 @@ GOOD = ("good", "also_good", "slow")
 def experiment(folder: Path, *studies: dict[str, Any], **keys: Any) -> Path:
     """Write an experiment over the faulty workload with the least of measurement."""
     measurement = {"min_samples": 3, "max_samples": 3, "time_budget": 0.05, "cache": "warm"}
-    defaults = {"workload": "faulty", "problem": "double", "presets": ["tiny"]}
+    defaults = {"workload": "faulty", "problem": "double"}
+    sized = [{**defaults, **({} if "parameters" in study else {"presets": ["tiny"]}), **study} for study in studies]
     content = {
-        "name": "faults", "measurement": measurement, "timeout": TIMEOUT, "seed": 7,
-        "experiments": [{**({} if "parameters" in study else defaults), **defaults, **study} for study in studies], **keys,
-    }  # fmt: skip
-    for study in content["experiments"]:
-        if "parameters" in study:
-            study.pop("presets")
+        "name": "faults",
+        "measurement": measurement,
+        "timeout": TIMEOUT,
+        "seed": 7,
+        "experiments": sized,
+        **keys,
+    }
     path = folder / "faults.yaml"
     path.write_text(yaml.safe_dump(content))
     return path
@@ -282,9 +284,7 @@ def test_ctrl_c_leaves_a_valid_store(selector: str, perfport: Any, background: A
     assert done.returncode == 0 and "valid" in done.stdout
 
 
-def test_retry_failed_runs_failed_cases_alone(
-    selector: str, perfport: Any, no_ceilings: Any, tmp_path: Path
-) -> None:
+def test_retry_failed_runs_failed_cases_alone(selector: str, perfport: Any, no_ceilings: Any, tmp_path: Path) -> None:
     out, log = tmp_path / "out", tmp_path / "log.txt"
     file = experiment(tmp_path, {"variants": ["good", "raises", "wrong", "needs_cuda"]})
     env = {**no_ceilings, "FAULTY_LOG": str(log)}
@@ -319,7 +319,9 @@ def test_results_folder_that_cannot_be_written(selector: str, perfport: Any, no_
     assert done.returncode == 4 and "cannot write results here" in done.stderr and "Traceback" not in done.stderr
 
 
-def test_disk_full_in_the_middle(selector: str, perfport: Any, no_ceilings: Any, background: Any, tmp_path: Path) -> None:
+def test_disk_full_in_the_middle(
+    selector: str, perfport: Any, no_ceilings: Any, background: Any, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     arguments = command(experiment(tmp_path, LONG), selector, out)
     run = background(arguments)

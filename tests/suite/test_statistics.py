@@ -132,7 +132,13 @@ def test_verdict_is_antisymmetric(ratio: Interval) -> None:
 
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
-    [(0.99, 1.01, "same"), (1.01, 1.05, "faster"), (0.9, 0.97, "slower"), (0.97, 1.2, "ambiguous"), (1.0, 1.5, "ambiguous")],
+    [
+        (0.99, 1.01, "same"),
+        (1.01, 1.05, "faster"),
+        (0.9, 0.97, "slower"),
+        (0.97, 1.2, "ambiguous"),
+        (1.0, 1.5, "ambiguous"),
+    ],
 )
 def test_verdict_examples(low: float, high: float, expected: str) -> None:
     assert verdict(Interval(low=low, value=(low + high) / 2, high=high)) == expected

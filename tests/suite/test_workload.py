@@ -116,9 +116,11 @@ def test_a_path_without_workloads(tmp_path: Path, make: Any) -> None:
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        ("import no_such_module_anywhere", "ModuleNotFoundError"), ("def broken(:", "SyntaxError"), ("1 / 0", "ZeroDivisionError")
+        ("import no_such_module_anywhere", "ModuleNotFoundError"),
+        ("def broken(:", "SyntaxError"),
+        ("1 / 0", "ZeroDivisionError"),
     ],
-)  # fmt: skip
+)
 def test_a_workload_that_does_not_import(tmp_path: Path, source: str, expected: str) -> None:
     path = package(tmp_path, source)
     with pytest.raises(UsageError, match=rf"workload '{path.name}' does not import: {expected}"):
@@ -131,9 +133,9 @@ def test_a_workload_that_does_not_import(tmp_path: Path, source: str, expected: 
 
 def test_names_are_suggested() -> None:
     svm = workload.discover()["svm_rbf"]
-    with pytest.raises(UsageError, match="has no problem 'rbf_row' .did you mean 'rbf_rows'.*arg_extrema"):
+    with pytest.raises(UsageError, match=r"has no problem 'rbf_row' .did you mean 'rbf_rows'.*arg_extrema"):
         svm.problem("rbf_row")
-    with pytest.raises(UsageError, match="has no variant 'vectorised' .did you mean 'vectorized'"):
+    with pytest.raises(UsageError, match=r"has no variant 'vectorised' .did you mean 'vectorized'"):
         svm.variant("rbf_rows", "vectorised")
 
 

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
 from perfport.errors import DeviceMemoryError
 from perfport.record import OutputError
 from perfport.verify import compare
 from perfport.work import Work
 from perfport.workload import Metric, Problem, Setup, Tunable, Variant
-from pydantic import BaseModel, ConfigDict, Field
 
 
 class Double(Problem):

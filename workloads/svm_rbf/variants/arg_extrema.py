@@ -139,7 +139,7 @@ class ArgminAos(_ArgVariant):
             setup.device.launch(kernel, min(-(-problem.n // 256), 1 << 14), 256, values, out, np.uint32(problem.n))
             return out
 
-        return setup.layout("pairs", make)  # type: ignore[no-any-return]
+        return setup.layout("pairs", make)
 
 
 class ArgminTernary(_ArgVariant):

@@ -97,4 +97,4 @@ def vector(setup: Setup) -> Buffer:
         _fill_generated(setup, buffer, problem.n, 0.0, problem.bits)
         return buffer
 
-    return setup.input("vector", make)  # type: ignore[no-any-return]
+    return setup.input("vector", make)

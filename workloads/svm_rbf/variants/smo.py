@@ -152,7 +152,7 @@ class SmoResident(SmoSecondOrder):
     iterate_kernel = "iterate"
     tunables: ClassVar[dict[str, Tunable]] = {
         **{name: tunable for name, tunable in _Smo.tunables.items() if name != "groups_per_unit"},
-        "group": Tunable({"cpu": 1, "gpu": 512}, (1, 64, 128, 256, 512), "work-items of the work-group"),
+        "group": Tunable({"cpu": 1, "gpu": 256}, (1, 64, 128, 256, 512), "work-items of the work-group"),
         "rows": Tunable({"cpu": 4, "gpu": 2}, (1, 2, 4, 8), "points that a team reads side by side"),
         "batch": Tunable(256, (64, 256, 1024), "iterations in the first launch"),
     }
