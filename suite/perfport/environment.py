@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
 import subprocess
 from importlib.resources import files
@@ -52,8 +53,11 @@ def versions() -> dict[str, str]:
 def commit() -> dict[str, Any] | None:
     """Commit of the source tree that this package runs from, and whether it has uncommitted changes.
 
-    ``None`` for an installed wheel.
+    ``None`` for an installed wheel. A copy of the tree without its history names its commit in the environment
+    variable ``PERFPORT_COMMIT`` (``HASH`` or ``HASH-dirty``).
     """
+    if named := os.environ.get("PERFPORT_COMMIT"):
+        return {"hash": named.removesuffix("-dirty"), "dirty": named.endswith("-dirty")}
     folder = Path(str(files("perfport"))).resolve()
     git = ["git", "-C", str(folder)]
     try:

@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import launch, plan, workload
+from . import experiment, launch, plan, workload
 from .backend import Artifact
 from .backend.offline import OfflineDevice, cuda_info
 from .discovery import discover
@@ -17,7 +17,7 @@ from .errors import InfrastructureError, UsageError, nearest
 from .experiment import Experiment, Study
 from .measure import Targets
 from .record import Identity, Record
-from .results import Run, find_runs
+from .results import EXPERIMENT, Run, find_runs
 from .run import stamp
 from .workload import Session, Setup, Variant, Workload
 
@@ -145,15 +145,17 @@ def rerun(subject: Subject, devices: list[str] | None, command: list[str]) -> li
         presets=[identity.preset] if identity.preset else None, variants=[identity.variant],
         profiles=[identity.profile or "native"], tunables={name: [value] for name, value in identity.tunables.items()},
     )  # fmt: skip
-    definition = Experiment(name="rerun", devices=devices or identity.devices or ["all"], experiments=[study])
+    targets = experiment.load(subject.run.folder / EXPERIMENT).measurement if subject.run else Targets()
+    if subject.record and subject.record.timing:
+        targets = targets.model_copy(update={"cache": subject.record.timing.cache})
+    definition = Experiment(
+        name="rerun", devices=devices or identity.devices or ["all"], experiments=[study], measurement=targets
+    )  # fmt: skip
     found = discover()
     chosen = plan.select_devices(definition.devices, found, "--device")
     if not chosen:
         raise InfrastructureError(f"no usable device for {', '.join(definition.devices)!r}")
     groups = plan.make(definition, identity.variant, subject.found, chosen, subject.seed)
-    if subject.record and subject.record.timing:
-        cache = Targets(cache=subject.record.timing.cache)
-        groups = [group.model_copy(update={"targets": cache}) for group in groups]
     folder = launch.RESULTS / f"rerun-{stamp()}"
     options = launch.Options(workloads=subject.workload_paths, command=command)
     file = Path(tempfile.mkdtemp()) / "rerun.yaml"

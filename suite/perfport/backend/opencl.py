@@ -288,7 +288,7 @@ class OpenCLDevice:
         if width > limit[0] or height > limit[1]:
             raise UnsupportedError(f"an image of {width} x {height} exceeds {self.info.id}'s {limit[0]} x {limit[1]}")
         rgba = cl.ImageFormat(cl.channel_order.RGBA, cl.channel_type.FLOAT)
-        handle = cl.Image(self.context, cl.mem_flags.READ_WRITE, rgba, shape=(width, height))
+        handle = cl.create_image(self.context, cl.mem_flags.READ_WRITE, rgba, shape=(width, height))
         return OpenCLImage(handle, width, height)
 
     def copy_to_image(self, buffer: OpenCLBuffer, image: OpenCLImage) -> None:

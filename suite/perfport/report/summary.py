@@ -89,6 +89,8 @@ def best_tables(found: list[Ladder]) -> str:
     settings = short_settings(found)
     rows, peers = [], []
     for ladder in found:
+        if all(row.record.identity.role == "peer" for row in ladder.rows):
+            continue  # a precision class that only peers have: shown in its own table further down
         where = [
             code(f"{ladder.workload}/{ladder.problem}"), text(settings[ladder.subject]), code(ladder.site),
             text(ladder.precision),
