@@ -14,7 +14,7 @@ from .cache import CacheFlush
 from .record import Summary, Timing
 from .statistics import summarise
 
-WARM_UP_LIMIT = 8
+WARM_UP_LIMIT = 5
 STABLE_WITHIN = 0.05
 
 
@@ -127,7 +127,7 @@ class Sampler:
             self._flush.close()
 
     def warm_up(self, subject: Subject) -> None:
-        """Execute until two successive times agree within 5 %, at most 8 times."""
+        """Execute until two successive times agree within 5 %, at most 5 times."""
         previous = 0.0
         for _ in range(WARM_UP_LIMIT):
             elapsed = self._wall(subject)

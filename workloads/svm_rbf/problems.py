@@ -138,7 +138,7 @@ class ArgExtrema(Problem):
     )  # fmt: skip
     presets = {
         "tiny": {"n": 1009},
-        "quick": {"n": 1 << 24},
+        "quick": {"n": 1 << 23},
         "full": {"n": 1 << 27},
         "large": {"n": 1 << 30},
         "paper": {"n": 1 << 26},
