@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..device import DeviceInfo
+from ..errors import UnsupportedError
 
 Macros = Mapping[str, int | float | str]
 
@@ -204,6 +206,26 @@ class Backend(Protocol):
     def open(self, info: DeviceInfo) -> OpenDevice:
         """Open a discovered device in this process."""
         ...
+
+
+def check_launch(info: DeviceInfo, kernel: Kernel, group: tuple[int, ...], local_bytes: int) -> None:
+    """Raise `UnsupportedError` where a work-group or an arena exceeds what the device allows the kernel."""
+    items, limit = math.prod(group), kernel.resources["max_work_group"]
+    if items > limit:
+        raise UnsupportedError(f"{kernel.name} needs a work-group of {items}, {info.id} allows {limit}")
+    if local_bytes > info.local_memory_bytes:
+        raise UnsupportedError(
+            f"{kernel.name} needs {local_bytes} bytes of local memory, {info.id} has {info.local_memory_bytes}"
+        )
+
+
+def check_image(info: DeviceInfo, width: int, height: int) -> None:
+    """Raise `UnsupportedError` where the device has no images, or none so large."""
+    if "images" not in info.capabilities:
+        raise UnsupportedError(f"{info.id} has no images")
+    limit = (info.image2d_max_width, info.image2d_max_height)
+    if width > limit[0] or height > limit[1]:
+        raise UnsupportedError(f"an image of {width} x {height} exceeds {info.id}'s {limit[0]} x {limit[1]}")
 
 
 def define_flags(macros: Macros) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.resources import files
@@ -11,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..device import DeviceInfo
-from ..errors import CompileError, DeviceMemoryError, UnavailableError, UnsupportedError
-from .base import Artifact, Macros, Times, as_tuple, define_flags, digest
+from ..errors import CompileError, DeviceMemoryError, UnavailableError
+from .base import Artifact, Macros, Times, as_tuple, check_image, check_launch, define_flags, digest
 
 DIALECT = (files("perfport.backend") / "dialect_cuda.h").read_text()
 # CuPy's own compile path adds -ftz=true; OpenCL builds keep subnormals, so both backends here do.
@@ -289,9 +288,7 @@ class CudaDevice:
 
     def image(self, width: int, height: int) -> CudaImage:
         """Allocate an RGBA float image."""
-        limit = (self.info.image2d_max_width, self.info.image2d_max_height)
-        if width > limit[0] or height > limit[1]:
-            raise UnsupportedError(f"an image of {width} x {height} exceeds {self.info.id}'s {limit[0]} x {limit[1]}")
+        check_image(self.info, width, height)
         return CudaImage(width, height)
 
     def copy_to_image(self, buffer: CudaBuffer, image: CudaImage) -> None:
@@ -327,16 +324,7 @@ class CudaDevice:
     ) -> None:
         """Enqueue a kernel."""
         groups, group = as_tuple(groups), as_tuple(group)
-        limit = kernel.resources["max_work_group"]
-        if math.prod(group) > limit:
-            raise UnsupportedError(
-                f"{kernel.name} needs a work-group of {math.prod(group)}, {self.info.id} allows {limit}"
-            )
-        if local_bytes > self.info.local_memory_bytes:
-            raise UnsupportedError(
-                f"{kernel.name} needs {local_bytes} bytes of local memory, "
-                f"{self.info.id} has {self.info.local_memory_bytes}"
-            )
+        check_launch(self.info, kernel, group, local_bytes)
         kernel.reserve(local_bytes)
         handles = tuple(arg.array if isinstance(arg, CudaBuffer) else arg for arg in args)
         kernel.function(_three(groups), _three(group), handles, shared_mem=local_bytes, stream=queue or self.stream)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import warnings
 from collections.abc import Callable, Sequence
@@ -15,7 +14,7 @@ import pyopencl as cl
 
 from ..device import DeviceInfo
 from ..errors import CompileError, DeviceMemoryError, UnsupportedError
-from .base import Artifact, Macros, Times, as_tuple, define_flags, digest
+from .base import Artifact, Macros, Times, as_tuple, check_image, check_launch, define_flags, digest
 
 DIALECT = (files("perfport.backend") / "dialect_opencl.h").read_text()
 OPTIONS = ("-cl-std=CL1.2",)
@@ -282,11 +281,7 @@ class OpenCLDevice:
 
     def image(self, width: int, height: int) -> OpenCLImage:
         """Allocate an RGBA float image."""
-        limit = (self.info.image2d_max_width, self.info.image2d_max_height)
-        if "images" not in self.info.capabilities:
-            raise UnsupportedError(f"{self.info.id} has no images")
-        if width > limit[0] or height > limit[1]:
-            raise UnsupportedError(f"an image of {width} x {height} exceeds {self.info.id}'s {limit[0]} x {limit[1]}")
+        check_image(self.info, width, height)
         rgba = cl.ImageFormat(cl.channel_order.RGBA, cl.channel_type.FLOAT)
         handle = cl.create_image(self.context, cl.mem_flags.READ_WRITE, rgba, shape=(width, height))
         return OpenCLImage(handle, width, height)
@@ -326,16 +321,7 @@ class OpenCLDevice:
     ) -> None:
         """Enqueue a kernel."""
         groups, group = as_tuple(groups), as_tuple(group)
-        limit = kernel.resources["max_work_group"]
-        if math.prod(group) > limit:
-            raise UnsupportedError(
-                f"{kernel.name} needs a work-group of {math.prod(group)}, {self.info.id} allows {limit}"
-            )
-        if local_bytes > self.info.local_memory_bytes:
-            raise UnsupportedError(
-                f"{kernel.name} needs {local_bytes} bytes of local memory, "
-                f"{self.info.id} has {self.info.local_memory_bytes}"
-            )
+        check_launch(self.info, kernel, group, local_bytes)
         handles = [arg.handle if isinstance(arg, OpenCLBuffer) else arg for arg in args]
         size = tuple(n * g for n, g in zip(groups, group, strict=True))
         try:
