@@ -150,8 +150,8 @@ class GroupRun:
                 self._finish(by_key[subject.key], subject)
         finally:
             sampler.close()
+        self.session.close()  # first: the probe needs room for arrays of its own
         self._probe(known, "after")
-        self.session.close()
 
     def _at(self, case: Case, step: str) -> None:
         self.send(("at", case.key, step))
