@@ -54,8 +54,6 @@ def main() -> None:
         app()
     except UsageError as error:
         _complain(error, ExitCode.USAGE)
-    except InfrastructureError as error:
-        _complain(error, ExitCode.INFRASTRUCTURE)
     except PerfportError as error:
         _complain(error, ExitCode.INFRASTRUCTURE)
     except KeyboardInterrupt:

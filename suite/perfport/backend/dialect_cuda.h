@@ -136,9 +136,6 @@ __device__ __forceinline__ void vstore4(int4 v, size_t i, int *p) { reinterpret_
 __device__ __forceinline__ void vstore4(uint4 v, size_t i, uint *p) { reinterpret_cast<uint4 *>(p)[i] = v; }
 __device__ __forceinline__ void vstore8(float8 v, size_t i, float *p) { vstore4(v.lo, 2 * i, p); vstore4(v.hi, 2 * i + 1, p); }
 __device__ __forceinline__ void vstore16(float16 v, size_t i, float *p) { vstore8(v.lo, 2 * i, p); vstore8(v.hi, 2 * i + 1, p); }
-__device__ __forceinline__ float4 STREAM_LOAD4(const float *p, size_t i) {
-    return __ldcs(reinterpret_cast<const float4 *>(p) + i);
-}
 #define PREFETCH(p) /* a CPU matter: see the OpenCL side */
 
 /* Type punning and conversions. */

@@ -17,9 +17,6 @@
 /* Work-items of one hardware thread are not in lock step on CPUs. */
 #define HW_THREAD_SYNC() barrier(CLK_LOCAL_MEM_FENCE)
 
-/* Loads that no other launch of the same kernel will use again. */
-#define STREAM_LOAD4(p, i) vload4((i), (p))
-
 /* A hint to fetch the line at p into the second-level cache; p may lie past the end of a buffer. PoCL's prefetch() made
    no difference and Intel's less than the builtin, so compilers for CPUs get the builtin; for others it is nothing. */
 #if defined(__x86_64__) || defined(__aarch64__) || defined(__INTEL_LLVM_COMPILER)
