@@ -95,11 +95,11 @@ def perfport() -> Perfport:
     """Run ``perfport`` as a child: ``perfport("list", "svm_rbf", env={...}, cwd=folder)``."""
 
     def call(
-        *args: object, env: dict[str, str] | None = None, cwd: Path | None = None
+        *args: object, env: dict[str, str] | None = None, cwd: Path | None = None, timeout: float = 240
     ) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "perfport.cli", *map(str, args)]
         return subprocess.run(
-            command, capture_output=True, text=True, timeout=240, check=False, env=env or ENVIRONMENT, cwd=cwd
+            command, capture_output=True, text=True, timeout=timeout, check=False, env=env or ENVIRONMENT, cwd=cwd
         )
 
     return call

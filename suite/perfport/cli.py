@@ -89,8 +89,8 @@ def run(
 ) -> None:
     """Run an experiment; store records, and write its report where the file names one.
 
-    Exit code: 0 all cases fine, unsupported or unavailable; 3 a wrong result; 4 a case crashed, timed out or did not
-    compile, or the suite cannot run here; 2 bad input.
+    Exit code: 0 all cases fine, unsupported or unavailable; 3 a wrong or an impossible result; 4 a case crashed, timed
+    out or did not compile, or the suite cannot run here; 2 bad input.
     """
     from . import launch
 
@@ -110,9 +110,147 @@ def _exit_code(records: list[Record]) -> ExitCode:
     from .record import Status
 
     statuses = {record.status for record in records}
-    if Status.WRONG in statuses:
+    if statuses & {Status.WRONG, Status.IMPOSSIBLE}:
         return ExitCode.WRONG
     return ExitCode.INFRASTRUCTURE if any(status.failed for status in statuses) else ExitCode.FINE
+
+
+@app.command()
+def verify(
+    pattern: Annotated[str, typer.Argument(help="Only variants whose workload/problem/variant contains this.")] = "",
+    sanitize: Annotated[
+        bool, typer.Option("--sanitize", help="Under Oclgrind (default device), or compute-sanitizer on CUDA devices.")
+    ] = False,
+    profile: Annotated[
+        str | None,
+        typer.Option("--profile", help="Tuning parameters of a device profile; with --sanitize also its limits."),
+    ] = None,
+    device: DeviceOption = None,
+    workloads: WorkloadsOption = None,
+    seed: Annotated[int, typer.Option(help="Seed of all random inputs.")] = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Check every variant at small odd sizes, untimed; with --sanitize also for races, bounds and unwritten memory.
+
+    Exit code: 0 all right, unsupported or unavailable; 3 a wrong result or a finding; 4 a case crashed or a tool
+    failed; 2 bad input.
+    """
+    from . import sanitize as sanitizers
+    from .listing import print_rows
+    from .profile import load_profile
+    from .workload import discover
+
+    folders = [str(path) for path in workloads or []]
+    chosen = load_profile(profile) if profile else None
+    found = discover(folders)
+    if sanitize and not device:
+        tasks = sanitizers.on_simulator(found, seed, pattern, chosen)
+    else:
+        tasks = sanitizers.on_devices(found, _select(device), seed, pattern, chosen, sanitize)
+    if not tasks:
+        raise UsageError(f"verify: no variant's workload/problem/variant contains {pattern!r}")
+    verdicts = []
+    for verdict in sanitizers.run(tasks, folders):
+        verdicts.append(verdict)
+        if not as_json:
+            print(verdict, flush=True)
+    if as_json:
+        print_rows(sanitizers.rows(verdicts), as_json)
+    else:
+        print(sanitizers.summary(verdicts))
+    if any(verdict.wrong for verdict in verdicts):
+        sys.exit(ExitCode.WRONG)
+    sys.exit(ExitCode.INFRASTRUCTURE if any(v.outcome.status.failed for v in verdicts) else ExitCode.FINE)
+
+
+def _select(selectors: list[str] | None) -> list[DeviceInfo]:
+    """Return the healthy devices that are meant. Raises `InfrastructureError` where there is none."""
+    from .plan import select_devices
+
+    chosen = select_devices(selectors or ["all"], _devices(), "--device")
+    if not chosen:
+        raise InfrastructureError(f"no usable device for {', '.join(selectors or ['all'])!r}; see perfport devices")
+    return chosen
+
+
+@app.command()
+def count(
+    what: Annotated[str | None, typer.Argument(help="WORKLOAD[/PROBLEM[/VARIANT]]; default: all of them.")] = None,
+    device: DeviceOption = None,
+    output: Annotated[Path | None, typer.Option("-o", "--out", help="Folder of the counts.")] = None,
+    preset: Annotated[
+        list[str] | None, typer.Option("--preset", help="Count at this preset too (DRAM traffic); repeatable.")
+    ] = None,
+    coalescing: Annotated[
+        bool, typer.Option("--coalescing", help="Cache lines touched by each access of a hardware thread.")
+    ] = False,
+    profile: Annotated[
+        list[str] | None, typer.Option("--profile", help="--coalescing for this device profile; repeatable.")
+    ] = None,
+    workloads: WorkloadsOption = None,
+    seed: Annotated[int, typer.Option(help="Seed of all random inputs.")] = 1,
+    timeout: Annotated[float, typer.Option(help="Seconds for the variants of one problem at one size.")] = 1800.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Count the operations and bytes that variants cause, beside what they declare (docs/counting.md).
+
+    On the simulator (the default), or with Nsight Compute on a CUDA device. Exit code: 3 a declared quantity is more
+    than 5 % off, or a result is wrong; 4 a variant cannot be run, or the tool is missing; 2 bad input.
+    """
+    from .counting import Verdict, survey
+    from .record import Status
+
+    options = survey.Options(
+        what=what, devices=device or [], out=output, presets=preset or [], coalescing=coalescing,
+        profiles=profile or [], workloads=[str(path) for path in workloads or []], seed=seed, timeout=timeout,
+        command=["perfport", *sys.argv[1:]],
+    )  # fmt: skip
+    folder, counts = survey.run(options)
+    print(survey.as_json(counts) if as_json else f"{survey.tables(counts)}\n{folder}: {len(counts)} counts")
+    if any(one.verdict is Verdict.DEVIATES or one.status is Status.WRONG for one in counts):
+        sys.exit(ExitCode.WRONG)
+    sys.exit(ExitCode.INFRASTRUCTURE if any(one.verdict is Verdict.FAILED for one in counts) else ExitCode.FINE)
+
+
+@app.command()
+def ceilings(
+    folders: Annotated[list[Path] | None, typer.Argument(help="With --report: folders of stored ceilings.")] = None,
+    device: DeviceOption = None,
+    full: Annotated[
+        bool, typer.Option("--full/--quick", help="All kernel shapes, or those that have won somewhere.")
+    ] = False,
+    peer: Annotated[str | None, typer.Option("--peer", help="'clpeak': run it before and after, and compare.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--out", help="Folder to store them in, a file each.")] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Measure nothing: write this page from the ceilings in FOLDERS.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure the ceilings of devices anew: bandwidths, arithmetic rates, atomics, launches, transfers."""
+    from rich.console import Console
+
+    from .ceilings import survey
+    from .report.ceilings import render, terminal
+
+    if peer not in (None, "clpeak"):
+        raise UsageError(f"--peer: expected 'clpeak', got {peer!r}")
+    if bool(folders) != bool(report):
+        raise UsageError("ceilings: --report FILE and FOLDERS of stored ceilings belong together")
+    if report:
+        files = render(list(survey.read(folders or [])), report)
+        print(f"{report}: {len(files) - 1} plots beside it")
+        return
+    found = []
+    for info in _select(device):
+        with Console(stderr=True).status(info.id) as status:
+            one = survey.survey(info, full, bool(peer), ["perfport", *sys.argv[1:]], status.update)
+        found.append(one)
+        if output:
+            survey.write(one, output)
+        if not as_json:
+            print(terminal(one), flush=True)
+    if as_json:
+        print(json.dumps([one.model_dump(mode="json") for one in found], indent=1))
 
 
 @app.command()
@@ -192,17 +330,16 @@ def _print_problems(workload: Workload) -> None:
 
 @app.command()
 def report(
-    results: Annotated[list[Path], typer.Argument(help="Run folders, or a folder of them.")],
+    results: Annotated[list[Path], typer.Argument(help="Run folders, folders of counts, or a folder of them.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Markdown file; plots go beside it.")] = Path(
         "reports/report.md"
     ),
 ) -> None:
-    """Write a markdown roofline report with SVG plots from stored results."""
-    from .report import render
-    from .results import Run, find_runs
+    """Write a markdown roofline report with SVG plots from stored results; counts among them take part."""
+    from .report import render, stored
 
-    runs = [Run(folder) for path in results for folder in find_runs(path)]
-    files = render(runs, output)
+    runs, counted = stored(results)
+    files = render(runs, output, counted)
     print(f"{output}: {len(files) - 1} plots beside it")
 
 

@@ -19,7 +19,8 @@ class DeviceInfo(BaseModel):
     runtime : str
         Library of the OpenCL runtime, so that a worker loads only the runtimes it needs.
     capabilities : list of str
-        What variants may ask for: ``images``, ``fp64``, ``dp4a``, ``unaligned_vload``, ``cuda``, ``opencl``.
+        What variants may ask for: ``images``, ``fp64``, ``dp4a``, ``mma``, ``wgmma``,
+        ``unaligned_vload``, ``cuda``, ``opencl``.
     healthy, reason
         Outcome of the health check (a trivial kernel built and run in a child process).
     """
@@ -58,6 +59,8 @@ class DeviceInfo(BaseModel):
         selector = selector.lower()
         if selector in ("all", self.kind, self.backend, self.id):
             return True
+        if selector == "cuda":  # NVIDIA calls its OpenCL platform so, too
+            return False
         if ":" in selector:
             return self.id.startswith(selector + ":")
         if selector in self.id or selector in self.platform.lower():

@@ -7,8 +7,10 @@ CUDA, is listed and tried in a child of its own; what does not come back is list
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -50,10 +52,14 @@ def _broken(name: str, backend_name: str, reason: str) -> DeviceInfo:
     )  # fmt: skip
 
 
-def _ask_child(backend_name: str, name: str, library: str) -> list[DeviceInfo]:
+def ask_child(
+    backend_name: str, name: str, library: str, environment: Mapping[str, str] | None = None
+) -> list[DeviceInfo]:
+    """List and try the devices of one runtime in a child process; one that fails is a broken device with its reason."""
     command = [sys.executable, "-m", "perfport.discovery", backend_name, library]
+    env = {**os.environ, **(environment or {})}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_TIMEOUT_S, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_TIMEOUT_S, check=False, env=env)
     except subprocess.TimeoutExpired:
         return [_broken(name, backend_name, f"did not answer within {CHECK_TIMEOUT_S:.0f} s")]
     for line in done.stdout.splitlines():
@@ -79,7 +85,7 @@ def discover() -> list[DeviceInfo]:
     jobs = [("opencl", name, library) for name, library in platforms.runtimes().items()]
     jobs.append(("cuda", "nvidia", ""))
     with ThreadPoolExecutor(max_workers=2) as pool:
-        found = [device for devices in pool.map(lambda job: _ask_child(*job), jobs) for device in devices]
+        found = [device for devices in pool.map(lambda job: ask_child(*job), jobs) for device in devices]
     unique: dict[str, DeviceInfo] = {}
     for device in found:
         stem, number = device.id.rsplit(":", 1)

@@ -26,13 +26,14 @@ NVIDIA_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/local/nvidia/
 def runtimes() -> dict[str, str]:
     """Return ``{name: library}`` of every OpenCL runtime found.
 
-    A folder named by ``OCL_ICD_VENDORS`` replaces the system's; pip-installed runtimes are added to either.
+    A folder named by ``OCL_ICD_VENDORS`` replaces the system's; pip-installed runtimes are added to either. Oclgrind is
+    left out: it simulates, so what it takes says nothing about a device (`perfport.simulator` asks for it by name).
     """
     folder = Path(os.environ.get("PERFPORT_ICD_VENDORS") or os.environ.get("OCL_ICD_VENDORS") or SYSTEM_VENDORS)
     found: dict[str, str] = {}
     if folder.is_dir():
         for icd in sorted(folder.glob("*.icd")):
-            if lines := icd.read_text(errors="replace").split():
+            if (lines := icd.read_text(errors="replace").split()) and "oclgrind" not in lines[0]:
                 found[icd.stem] = lines[0]
     if (intel := _installed_file("intel-opencl-rt", "libintelocl.so")) and not _names(found, "intelocl"):
         found["intel-pip"] = str(intel)

@@ -1,4 +1,4 @@
-"""The record: everything about one case in one JSON object (schema version 1, see docs/records.md)."""
+"""The record: everything about one case in one JSON object (schema version 2, see docs/records.md)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from .work import Traffic, Work
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class Status(StrEnum):
-    """How a case ended. Only ``ok`` is ranked; ``contended`` is shown with its mark."""
+    """How a case ended. Only ``ok`` is ranked; ``contended`` is shown with its mark.
+
+    ``impossible`` is a time below the problem bound by more than any interval allows: the declared work, the clock or
+    the ceiling is wrong, and so is every figure that follows from them.
+    """
 
     OK = "ok"
     WRONG = "wrong"
@@ -24,6 +28,7 @@ class Status(StrEnum):
     TIMEOUT = "timeout"
     OUT_OF_MEMORY = "out_of_memory"
     CONTENDED = "contended"
+    IMPOSSIBLE = "impossible"
 
     @property
     def measured(self) -> bool:
@@ -33,7 +38,9 @@ class Status(StrEnum):
     @property
     def failed(self) -> bool:
         """Whether ``--retry failed`` runs the case again."""
-        return self in (Status.WRONG, Status.COMPILE_ERROR, Status.CRASHED, Status.TIMEOUT, Status.OUT_OF_MEMORY)
+        return self in (
+            Status.WRONG, Status.COMPILE_ERROR, Status.CRASHED, Status.TIMEOUT, Status.OUT_OF_MEMORY, Status.IMPOSSIBLE,
+        )  # fmt: skip
 
 
 Provenance = Literal["measured", "published", "modelled"]
@@ -156,7 +163,8 @@ class MetricValue(_Model):
 class Bound(_Model):
     """A lower bound on time and how much of it the case reaches (1.0 = at the bound).
 
-    ``terms`` holds the seconds that each resource alone would need; ``binding`` names the largest.
+    ``terms`` holds the seconds that each resource alone would need, by the name of its ceiling (``dram`` for memory);
+    ``binding`` names the largest.
     """
 
     seconds: float

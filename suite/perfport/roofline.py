@@ -16,6 +16,12 @@ from .work import Traffic, Work
 #: A share is an error only when the lower end of its interval is above this.
 IMPOSSIBLE_SHARE = 1.02
 
+#: A stream of mixed 32-bit integer instructions goes under the faster of these.
+INTEGER_CEILINGS = ("int32_mad", "int32_logic")
+#: Units of integer operations that a variant may name; every other unit does floating-point operations.
+INTEGER_UNITS = (*INTEGER_CEILINGS, "dp4a", "int8_mma")
+SPECIAL_CEILINGS = ("exp", "rsqrt")
+
 
 def measured_ceilings(ceilings: Ceilings, now: Ceilings | None = None) -> dict[str, Interval]:
     """Return ceilings as intervals, widened to hold what a probe beside the measurement gave.
@@ -55,21 +61,26 @@ def memory_seconds(read: float, write: float, ceilings: dict[str, Interval]) -> 
     return read * reading + write * writing
 
 
-def _terms(flops: float, read: float, write: float, ceilings: dict[str, Interval]) -> dict[str, float]:
-    terms = {}
-    if (moving := memory_seconds(read, write, ceilings)) is not None:
+def _arithmetic(flops: float, integer_ops: float, unit: str | None, ceilings: dict[str, Interval]) -> dict[str, str]:
+    """Return which ceiling each kind of operation goes under: ``{"flops": ceiling, "integer_ops": ceiling}``."""
+    integer = max(INTEGER_CEILINGS, key=lambda name: ceilings[name].value if name in ceilings else 0.0)
+    chosen = {"flops": "fp32_fma", "integer_ops": integer}
+    if unit:
+        chosen["integer_ops" if unit in INTEGER_UNITS else "flops"] = unit
+    amounts = {"flops": flops, "integer_ops": integer_ops}
+    return {kind: name for kind, name in chosen.items() if amounts[kind] and name in ceilings}
+
+
+def _bound(amounts: dict[str, float], moving: float | None, ceilings: dict[str, Interval], time: Interval) -> Bound | None:
+    """Bound by amounts under the ceilings of their names, and by the seconds that DRAM needs."""
+    terms = {name: amount / ceilings[name].value for name, amount in amounts.items() if amount and name in ceilings}
+    if moving is not None:
         terms["dram"] = moving
-    if flops and "fp32_fma" in ceilings:
-        terms["fp32"] = flops / ceilings["fp32_fma"].value
-    return terms
-
-
-def _bound(terms: dict[str, float], ceilings: dict[str, Interval], time: Interval) -> Bound | None:
     if not terms:
         return None
     binding = max(terms, key=lambda name: terms[name])
     seconds = terms[binding]
-    ceiling = ceilings["dram_read" if binding == "dram" else "fp32_fma"]
+    ceiling = ceilings["dram_read" if binding == "dram" else binding]
     # A higher ceiling is a lower bound on time, hence a lower share.
     share = Interval(
         value=seconds / time.value,
@@ -79,7 +90,9 @@ def _bound(terms: dict[str, float], ceilings: dict[str, Interval], time: Interva
     return Bound(seconds=seconds, binding=binding, terms=terms, share=share, stale=share.value > 1.0)
 
 
-def problem_bound(work: Work, ceilings: dict[str, Interval], time: Interval) -> Bound | None:
+def problem_bound(
+    work: Work, ceilings: dict[str, Interval], time: Interval, unit: str | None = None, cold: bool = True
+) -> Bound | None:
     """Bound by the problem's useful operations and compulsory bytes; ``None`` without ceilings.
 
     Parameters
@@ -89,10 +102,46 @@ def problem_bound(work: Work, ceilings: dict[str, Interval], time: Interval) -> 
         From `measured_ceilings` or `datasheet_ceilings`, SI units per second.
     time : Interval
         Seconds per execution.
+    unit : str, optional
+        The ceiling of the unit that does the operations, where it is not ``fp32_fma`` or 32-bit integer arithmetic.
+    cold : bool
+        Whether inputs lie in DRAM at the start. From a warm cache DRAM is no bound, and its term is left out.
     """
-    return _bound(_terms(work.flops, work.read_bytes, work.write_bytes, ceilings), ceilings, time)
+    chosen = _arithmetic(work.flops, work.integer_ops, unit, ceilings)
+    amounts = {name: getattr(work, kind) for kind, name in chosen.items()}
+    moving = memory_seconds(work.read_bytes, work.write_bytes, ceilings) if cold else None
+    return _bound(amounts, moving, ceilings, time)
 
 
-def variant_bound(traffic: Traffic, ceilings: dict[str, Interval], time: Interval) -> Bound | None:
-    """Bound by the operations and DRAM bytes that the variant causes; ``None`` without ceilings."""
-    return _bound(_terms(traffic.flops, traffic.dram_read, traffic.dram_write, ceilings), ceilings, time)
+def variant_bound(
+    traffic: Traffic,
+    ceilings: dict[str, Interval],
+    time: Interval,
+    unit: str | None = None,
+    cold: bool = True,
+    merged: bool = False,
+) -> Bound | None:
+    """Bound by the operations and the bytes per memory level that the variant causes; ``None`` without ceilings.
+
+    Parameters
+    ----------
+    traffic : Traffic
+    ceilings, time, unit, cold
+        As for `problem_bound`.
+    merged : bool
+        Whether the compiler merges accesses of neighbouring work-items (it does on CPUs, where a work-group becomes a
+        loop over vectors): then issued and local bytes are no bound, and their terms are left out.
+    """
+    chosen = _arithmetic(traffic.flops, traffic.integer_ops, unit, ceilings)
+    amounts = {name: getattr(traffic, kind) for kind, name in chosen.items()}
+    special = max(SPECIAL_CEILINGS, key=lambda name: ceilings[name].value if name in ceilings else 0.0)
+    amounts |= {
+        special: traffic.special_ops,
+        "l2_read": traffic.l2_bytes or 0.0,
+        "atomic_global_many": traffic.global_atomics,
+        "atomic_local_many": traffic.local_atomics,
+    }
+    if not merged:
+        amounts |= {"l1_read": traffic.issued_bytes, "local_read": traffic.local_bytes}
+    moving = memory_seconds(traffic.dram_read, traffic.dram_write, ceilings) if cold else None
+    return _bound(amounts, moving, ceilings, time)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat
 
 
@@ -15,7 +17,7 @@ class Work(BaseModel):
     flops : float
         Useful FP32 operations (an FMA counts 2).
     integer_ops : float
-        Useful integer operations.
+        Useful integer operations (a multiply-add counts 2).
     read_bytes, write_bytes : float
         Compulsory DRAM traffic in bytes.
     """
@@ -39,27 +41,64 @@ class Work(BaseModel):
 
 
 class Traffic(BaseModel):
-    """Bytes and operations that one execution of a variant really causes, per memory level.
+    """Operations and bytes that one execution of a variant really causes, per memory level.
 
     Attributes
     ----------
     flops : float
-        Operations issued, the needless ones included.
+        FP32 additions, multiplications and divisions, the needless ones included (an FMA counts 2). Comparisons,
+        selections, minima, maxima, conversions and changes of sign are not counted.
+    special_ops : float
+        Calls of exp, log, sqrt, rsqrt, sin, cos, pow and the like, one each.
+    integer_ops : float
+        Integer arithmetic on data, one per instruction (a multiply-add counts 2): what ends in a stored value or in a
+        decision about loaded data. Addresses and loop counters are not counted.
     dram_read, dram_write : float
         Bytes to and from DRAM.
-    local_bytes : float
-        Bytes read and written in local memory.
-    issued_bytes : float
-        Bytes of all global loads and stores as issued by work-items: what L1 or the load units see.
+    l2_bytes : float, optional
+        Bytes between the second-level cache and the compute units; ``None`` where nobody knows.
+    global_read, global_write : float
+        Bytes of loads and stores of global memory as work-items issue them.
+    constant_read, image_read, image_write : float
+        The same for the constant address space and for images.
+    local_read, local_write : float
+        The same for local memory.
+    global_atomics, local_atomics : float
+        Atomic operations (not bytes; they are in no other figure).
     provenance : str
-        ``modelled`` or ``counted``.
+        ``modelled`` by the variant, or ``counted`` by a tool.
     """
 
     model_config = ConfigDict(extra="forbid")
 
     flops: NonNegativeFloat = 0.0
+    special_ops: NonNegativeFloat = 0.0
+    integer_ops: NonNegativeFloat = 0.0
     dram_read: NonNegativeFloat = 0.0
     dram_write: NonNegativeFloat = 0.0
-    local_bytes: NonNegativeFloat = 0.0
-    issued_bytes: NonNegativeFloat = 0.0
-    provenance: str = "modelled"
+    l2_bytes: NonNegativeFloat | None = None
+    global_read: NonNegativeFloat = 0.0
+    global_write: NonNegativeFloat = 0.0
+    constant_read: NonNegativeFloat = 0.0
+    image_read: NonNegativeFloat = 0.0
+    image_write: NonNegativeFloat = 0.0
+    local_read: NonNegativeFloat = 0.0
+    local_write: NonNegativeFloat = 0.0
+    global_atomics: NonNegativeFloat = 0.0
+    local_atomics: NonNegativeFloat = 0.0
+    provenance: Literal["modelled", "counted"] = "modelled"
+
+    @property
+    def dram_bytes(self) -> float:
+        """Bytes to and from DRAM."""
+        return self.dram_read + self.dram_write
+
+    @property
+    def issued_bytes(self) -> float:
+        """Bytes that work-items ask of the first-level cache: everything issued but local memory and atomics."""
+        return self.global_read + self.global_write + self.constant_read + self.image_read + self.image_write
+
+    @property
+    def local_bytes(self) -> float:
+        """Bytes read and written in local memory."""
+        return self.local_read + self.local_write

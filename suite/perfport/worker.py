@@ -26,7 +26,14 @@ from .measure import Sampler, Subject
 from .plan import Case, Group
 from .profile import match_profile
 from .record import Failure, Identity, Interval, MetricValue, Overheads, Record, Status, Timing, Verification
-from .roofline import datasheet_ceilings, measured_ceilings, problem_bound, variant_bound
+from .roofline import (
+    IMPOSSIBLE_SHARE,
+    INTEGER_CEILINGS,
+    datasheet_ceilings,
+    measured_ceilings,
+    problem_bound,
+    variant_bound,
+)
 from .workload import Problem, Session, Setup, Variant
 
 PROBE_AGE_S = 10.0
@@ -75,7 +82,7 @@ def main(connection: Connection, workload_paths: list[str], run: str) -> None:
                 made = GroupRun(group, workloads[group.workload], devices, probes, connection.send, run)
             except PerfportError as error:  # the problem itself cannot be made: no case of it can run
                 for case in group.cases:
-                    record = failed_record(case.identity, case.key, run, group.seed, _status(error), str(error))
+                    record = failed_record(case.identity, case.key, run, group.seed, status_of(error), str(error))
                     connection.send(("record", record))
             else:
                 made.run()
@@ -83,7 +90,7 @@ def main(connection: Connection, workload_paths: list[str], run: str) -> None:
             connection.send(("retire",))
             return
         except Exception as error:  # while sampling: the parent knows which case is in flight
-            connection.send(("failed", traceback.format_exc(), _status(error)))
+            connection.send(("failed", traceback.format_exc(), status_of(error)))
             return
         connection.send(("done",))
 
@@ -128,7 +135,7 @@ class GroupRun:
 
     def run(self) -> None:
         known = self._ceilings()
-        before = self._recent_probe() or self._probe(known, "before")
+        before = self._recent_probe(known) or self._probe(known, "before")
         if (raised := raise_to(known, before)) is not known:  # the sweep was disturbed
             known = raised
             store(self.device.info, known)
@@ -164,14 +171,24 @@ class GroupRun:
             store(info, known)
         return known
 
-    def _recent_probe(self) -> Ceilings | None:
-        """The probe that ended the group before, if that was just now."""
+    def _probed(self, known: Ceilings) -> set[str]:
+        """The ceilings to probe: memory, and what the work of this group goes under."""
+        work = self.problem.work()
+        units = {self.workload.variant(self.group.problem, case.identity.variant).unit for case in self.group.cases}
+        names = {"dram_read", "dram_copy", *filter(None, units)}
+        names |= {"fp32_fma"} if work.flops else set()
+        names |= set(INTEGER_CEILINGS) if work.integer_ops else set()
+        return names & set(known.entries)
+
+    def _recent_probe(self, known: Ceilings) -> Ceilings | None:
+        """The probe that ended the group before, if that was just now and of all that this group needs."""
         taken, probe = self.probes.get(self.device.info.id, (0.0, None))
-        return probe if time.monotonic() - taken < PROBE_AGE_S else None
+        fresh = probe is not None and time.monotonic() - taken < PROBE_AGE_S
+        return probe if probe and fresh and self._probed(known) <= set(probe.entries) else None
 
     def _probe(self, known: Ceilings, when: str) -> Ceilings:
         self.send(("at", None, f"probing ceilings {when}"))
-        now = probe_again(self.device, known)
+        now = probe_again(self.device, known, self._probed(known))
         self.probes[self.device.info.id] = (time.monotonic(), now)
         entries = {name: {"value": e.value, "low": e.low, "high": e.high} for name, e in now.entries.items()}
         self.send(("probe", {"device": known.device, "when": when, "date": now.date, "entries": entries}))
@@ -206,7 +223,6 @@ class GroupRun:
         record.source_hash = "+".join(sorted({artifact.source_hash[:16] for artifact in setup.artifacts}))
         record.options = sorted({option for artifact in setup.artifacts for option in artifact.options})
         record.resources = {kernel.name: kernel.resources for kernel in setup.kernels}
-        record.traffic = live.variant.traffic()
 
     def _verify(self, live: Live) -> None:
         for output in live.setup.outputs.values():
@@ -233,7 +249,7 @@ class GroupRun:
         self.send(("record", record))
 
     def _fail(self, record: Record, error: Exception) -> None:
-        record.status = _status(error)
+        record.status = status_of(error)
         log = getattr(error, "log", "")
         if record.status is Status.CRASHED:
             log = traceback.format_exc()
@@ -252,6 +268,7 @@ class GroupRun:
             contended = live.watch.reason() if live.watch else ""
             self._at(live.case, "verify again")
             self._verify(live)
+            record.traffic = live.variant.traffic()
             record.extra = live.variant.notes()
         except Exception as error:
             self._fail(record, error)
@@ -269,12 +286,13 @@ class GroupRun:
             compile_s=setup.compile_s, layout_s=setup.layout_s, upload_s=setup.input_s,
             device_bytes=setup.device_bytes,
         )  # fmt: skip
-        self._place(record, timing)
+        self._place(live, timing)
         self.send(("record", record))
         setup.release()
 
-    def _place(self, record: Record, timing: Timing) -> None:
+    def _place(self, live: Live, timing: Timing) -> None:
         """Fill in metric and bounds."""
+        record, unit, cold = live.record, live.variant.unit, timing.cache == "cold"
         chosen = timing.summary[timing.rank]
         taken = Interval(value=chosen.median, low=chosen.ci_low, high=chosen.ci_high)
         values = [self.problem.metric_value(seconds) for seconds in (taken.value, taken.low, taken.high)]
@@ -285,13 +303,22 @@ class GroupRun:
         )  # fmt: skip
         assert record.work
         record.ceilings = self.ceilings
-        record.problem_bound = problem_bound(record.work, self.ceilings, taken)
-        record.datasheet_bound = problem_bound(record.work, self.datasheet, taken)
+        record.problem_bound = problem_bound(record.work, self.ceilings, taken, unit, cold)
+        record.datasheet_bound = problem_bound(record.work, self.datasheet, taken, unit, cold)
         if record.traffic:
-            record.variant_bound = variant_bound(record.traffic, self.ceilings, taken)
+            merged = self.device.info.kind == "cpu"
+            record.variant_bound = variant_bound(record.traffic, self.ceilings, taken, unit, cold, merged)
+        if (bound := record.problem_bound) and bound.share.low > IMPOSSIBLE_SHARE:
+            record.status = Status.IMPOSSIBLE
+            record.failure = Failure(
+                reason=f"{taken.value:.3g} s is less than the problem bound of {bound.seconds:.3g} s allows "
+                f"({bound.share.value:.0%} of the {bound.binding} bound, at least {bound.share.low:.0%}): "
+                "the declared work, the clock or the ceiling is wrong"
+            )
 
 
-def _status(error: Exception) -> Status:
+def status_of(error: Exception) -> Status:
+    """Return the status of a case that ended with an exception."""
     return next((status for kind, status in STATUS.items() if isinstance(error, kind)), Status.CRASHED)
 
 

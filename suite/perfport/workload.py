@@ -56,12 +56,16 @@ class Problem(ABC):
         The parameters with their defaults; bad values raise errors that name the key.
     presets : dict
         Parameters by preset name: ``tiny``, ``quick``, ``full``, ``large``, ``paper``.
+    check_sizes : tuple of dict
+        Parameters small enough for a simulator and odd enough to meet every edge; at least two that differ in each
+        dimension, so that the scaling of declared work is checked.
     metric : Metric
     """
 
     name: ClassVar[str] = ""
     title: ClassVar[str] = ""
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
+    check_sizes: ClassVar[tuple[dict[str, Any], ...]] = ()
     metric: ClassVar[Metric]
     Parameters: ClassVar[type[BaseModel]]
 
@@ -253,6 +257,9 @@ class Variant(ABC):
     tunables : dict of str to Tunable
     precision : str
         Precision class; classes are never ranked together.
+    unit : str, optional
+        The ceiling that its operations go under, where that is not ``fp32_fma`` (floating point) or 32-bit integer
+        arithmetic: ``tf32_mma``, ``bf16_mma``, ``dp4a``, ``int8_mma``.
     host_driven : bool
         Reads back within an execution: ranked by wall time.
     host : bool
@@ -269,6 +276,7 @@ class Variant(ABC):
     modules: ClassVar[tuple[str, ...]] = ()
     tunables: ClassVar[dict[str, Tunable]] = {}
     precision: ClassVar[str] = "fp32"
+    unit: ClassVar[str | None] = None
     host_driven: ClassVar[bool] = False
     host: ClassVar[bool] = False
 
@@ -280,7 +288,7 @@ class Variant(ABC):
         """Enqueue one execution on the device's own queue (or perform it, where ``host``)."""
 
     def traffic(self) -> Traffic | None:
-        """Modelled bytes and operations that one execution causes."""
+        """Modelled bytes and operations of the last execution; asked for after at least one."""
         return None
 
     def results(self) -> dict[str, np.ndarray]:

@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from perfport.counting import Comparison, Count, Verdict
+from perfport.counting.counts import COUNTS
 from perfport.record import (
+    SCHEMA_VERSION,
     Failure,
     Identity,
     Interval,
@@ -22,15 +25,33 @@ from perfport.record import (
     Verification,
 )
 from perfport.results import Run
-from perfport.roofline import problem_bound, variant_bound
+from perfport.roofline import IMPOSSIBLE_SHARE, problem_bound, variant_bound
 from perfport.statistics import summarise
 from perfport.work import Traffic, Work
 
-POCL, INTEL = "opencl:pocl:0", "opencl:intel:0"
+POCL, INTEL, GPU = "opencl:pocl:0", "opencl:intel:0", "opencl:nvidia:0"
 SIZES = {"points": 100_000, "dims": 1000}
 WORK = Work(flops=6e8, read_bytes=4e8, write_bytes=8e5)
 NO_FLOPS = Work(integer_ops=1e8, read_bytes=4e8, write_bytes=8.0)
-CEILINGS = {"dram_read": 40e9, "dram_copy": 32e9, "dram_triad": 33e9, "fp32_fma": 400e9}
+ONLY_BYTES = Work(read_bytes=4e8, write_bytes=4e8)
+CEILINGS = {
+    "dram_read": 40e9, "dram_copy": 32e9, "dram_triad": 33e9, "fp32_fma": 400e9, "l1_read": 900e9,
+    "l2_read": 300e9, "l3_read": 90e9, "local_read": 700e9, "int32_mad": 200e9,
+    "int32_logic": 150e9, "exp": 5e9, "atomic_global_many": 3e8, "launch_latency": 4e-6,
+}  # fmt: skip
+GPU_CEILINGS = {
+    "dram_read": 4.5e12, "dram_copy": 4.2e12, "dram_triad": 4.3e12, "fp32_fma": 62e12, "l1_read": 29e12,
+    "l2_read": 7.5e12, "local_read": 31e12, "local_conflict": 1e12, "constant_read": 20e12, "int32_mad": 33e12,
+    "int32_logic": 16e12, "dp4a": 130e12, "tf32_mma": 420e12, "exp": 4e12, "rsqrt": 4.1e12, "atomic_local_many": 2e12,
+    "atomic_global_many": 3e11, "launch_latency": 2.5e-6, "h2d_pinned": 55e9,
+}  # fmt: skip
+
+
+DATASHEET = {
+    POCL: {"dram_read": 80e9, "fp32_fma": 800e9},
+    INTEL: {"dram_read": 80e9, "fp32_fma": 800e9},
+    GPU: {"dram_read": 4.8e12, "fp32_fma": 66.9e12},
+}
 
 
 def exact(values: dict[str, float]) -> dict[str, Interval]:
@@ -47,7 +68,8 @@ def record(variant: str, seconds: float = 0.05, **change: Any) -> Record:
     """Return a record; keywords replace parts of it.
 
     Identity's fields (``role``, ``rung``, ``problem``, ``device``, ...) and the record's own are told apart by name.
-    ``clock`` may be ``span``, ``both`` or ``wall``; ``ceilings`` None leaves the bounds out.
+    ``clock`` may be ``span``, ``both`` or ``wall``; ``ceilings`` None leaves the bounds out; ``unit`` and ``cache`` are
+    the variant's and the run's. As in a worker, CPUs merge accesses, and a time that cannot be is ``impossible``.
     """
     device = change.pop("device", POCL)
     fields = {k: change.pop(k) for k in list(change) if k in Identity.model_fields}
@@ -67,7 +89,8 @@ def record(variant: str, seconds: float = 0.05, **change: Any) -> Record:
     base["identity"] = identity
     work, ceilings = change.pop("work", WORK), change.pop("ceilings", CEILINGS)
     clock, noise, n = change.pop("clock", "both"), change.pop("noise", 0.01), change.pop("n", 15)
-    if status in (Status.OK, Status.CONTENDED, Status.WRONG):
+    unit, cache = change.pop("unit", None), change.pop("cache", "cold")
+    if status in (Status.OK, Status.CONTENDED, Status.WRONG, Status.IMPOSSIBLE):
         times = samples(seconds, hash_of(name) % 1000, n, noise)
         clocks: dict[str, list[float]] = {}
         if clock != "wall":
@@ -79,7 +102,7 @@ def record(variant: str, seconds: float = 0.05, **change: Any) -> Record:
         shown = summary[rank]
         found = Interval(value=shown.median, low=shown.ci_low, high=shown.ci_high)
         timing = {
-            "rank": rank, "cache": "cold", "launches": 1, "rounds": list(range(n)), **clocks, "summary": summary,
+            "rank": rank, "cache": cache, "launches": 1, "rounds": list(range(n)), **clocks, "summary": summary,
             "target": 0.02, "target_met": shown.half_width <= 0.02, "kernels": change.pop("kernels", {}),
         }  # fmt: skip
         amount = work.flops or work.integer_ops
@@ -91,13 +114,21 @@ def record(variant: str, seconds: float = 0.05, **change: Any) -> Record:
         base["overheads"] = Overheads(compile_s=0.12, upload_s=0.3, device_bytes=401 << 20)
         base["verification"] = verification(status != Status.WRONG)
         base["work"] = work
-        traffic = change.pop("traffic", Traffic(flops=work.flops, dram_read=4e8, dram_write=8e5))
+        own = Traffic(
+            flops=work.flops, integer_ops=work.integer_ops, dram_read=work.read_bytes, dram_write=work.write_bytes,
+        )  # fmt: skip
+        traffic = change.pop("traffic", own)
         base["traffic"] = traffic
         if ceilings:
+            how = (found, unit, cache == "cold")
             base["ceilings"] = exact(ceilings)
-            base["problem_bound"] = problem_bound(work, exact(ceilings), found)
-            base["datasheet_bound"] = problem_bound(work, exact({"dram_read": 80e9, "fp32_fma": 800e9}), found)
-            base["variant_bound"] = variant_bound(traffic, exact(ceilings), found) if traffic else None
+            base["problem_bound"] = problem_bound(work, exact(ceilings), *how)
+            base["datasheet_bound"] = problem_bound(work, exact(DATASHEET[device]), *how)
+            base["variant_bound"] = variant_bound(traffic, exact(ceilings), *how, device != GPU) if traffic else None
+            above = base["problem_bound"] and base["problem_bound"].share.low > IMPOSSIBLE_SHARE
+            if above and status.measured:
+                base["status"] = Status.IMPOSSIBLE
+                base["failure"] = Failure(reason="less than the problem bound allows")
     else:
         base["failure"] = Failure(reason=f"{status.value} for a reason")
     return Record.model_validate({**base, **change})
@@ -117,25 +148,38 @@ def verification(passed: bool) -> Verification:
     return Verification(passed=passed, seed=1, outputs={"high": error})
 
 
-def device(id_: str, chip: str = "AMD EPYC 9999") -> dict[str, Any]:
+def device(id_: str, chip: str = "") -> dict[str, Any]:
     """Return a device as an environment file holds it."""
+    backend, platform, _ = id_.split(":")
+    kind = "gpu" if id_ == GPU else "cpu"
+    chip = chip or ("NVIDIA H200" if id_ == GPU else "AMD EPYC 9999")
     return {
-        "id": id_, "backend": "opencl", "platform": id_.split(":")[1], "name": f"cpu-{chip}", "chip": chip,
-        "driver": "3.1", "kind": "cpu", "compute_units": 2, "memory_bytes": 8 << 30, "max_alloc_bytes": 2 << 30,
+        "id": id_, "backend": backend, "platform": platform, "name": f"{kind}-{chip}", "chip": chip,
+        "driver": "3.1", "kind": kind, "compute_units": 2, "memory_bytes": 8 << 30, "max_alloc_bytes": 2 << 30,
         "local_memory_bytes": 512 << 10, "max_work_group": 4096, "healthy": True, "reason": "",
     }  # fmt: skip
+
+
+def unit_of(name: str) -> str:
+    """Return the unit of a ceiling."""
+    if name == "launch_latency":
+        return "s"
+    if name.endswith(("_read", "_copy", "_triad", "_conflict")) or "2d_" in name or "2h_" in name:
+        return "B/s"
+    return "FLOP/s" if name in ("fp32_fma", "tf32_mma", "bf16_mma") else "op/s"
 
 
 def ceilings(id_: str, date: str = "2026-11-21T11:30:00+00:00") -> dict[str, Any]:
     """Return measured ceilings as an environment file holds them."""
     entries = {
         name: {
-            "value": v, "low": 0.99 * v, "high": 1.01 * v, "unit": "FLOP/s" if name == "fp32_fma" else "B/s",
+            "value": v, "low": 0.99 * v, "high": 1.01 * v, "unit": unit_of(name),
             "shape": {"width": 16, "chunked": 1}, "samples": 15, "spread": 0.12,
             "sweep": {"width=1": 0.12 * v, "width=16": v},
         }
-        for name, v in CEILINGS.items()
+        for name, v in (GPU_CEILINGS if id_ == GPU else CEILINGS).items()
     }  # fmt: skip
+    entries["fp32_fma"] |= {"theory": 66.9e12 if id_ == GPU else 384e9, "above_theory": id_ != GPU}
     return {
         "device": id_,
         "driver": "3.1",
@@ -162,7 +206,7 @@ PUBLISHED = [
 ]  # fmt: skip
 
 
-def environment(ids: tuple[str, ...] = (POCL, INTEL), **change: Any) -> dict[str, Any]:
+def environment(ids: tuple[str, ...] = (POCL, INTEL, GPU), **change: Any) -> dict[str, Any]:
     """Return the content of an environment file; keywords replace top-level keys."""
     metric = {
         "tag": "demo.rate",
@@ -170,20 +214,26 @@ def environment(ids: tuple[str, ...] = (POCL, INTEL), **change: Any) -> dict[str
         "direction": "higher",
         "description": "useful operations per second.",
     }
-    profile = {"name": "generic_cpu", "title": "Generic CPU", "bandwidth": 80e9, "fp32": 800e9}
+    names = {POCL: "generic_cpu", INTEL: "generic_cpu", GPU: "h200"}
+    profiles = {
+        id_: {"name": names[id_], "title": f"A {names[id_]}", "bandwidth": DATASHEET[id_]["dram_read"],
+              "fp32": DATASHEET[id_]["fp32_fma"]}
+        for id_ in ids
+    }  # fmt: skip
     return {
-        "schema_version": 1, "run": "demo-20261121", "started": "2026-11-21T12:00:00+00:00", "seed": 7,
+        "schema_version": SCHEMA_VERSION, "run": "demo-20261121", "started": "2026-11-21T12:00:00+00:00", "seed": 7,
         "command": ["perfport", "run", "demo.yaml", "--out", "a folder"],
         "experiment": {"name": "demo", "title": "A demonstration", "file": "demo.yaml", "sha256": "ab" * 32},
         "host": {"cpu": "AMD EPYC 9999", "cores": 2, "memory_bytes": 8 << 30, "os": "Linux 6.1", "python": "3.13"},
         "versions": {"perfport": "0.1.0", "numpy": "2.1"}, "commit": {"hash": "0123abcd", "dirty": True},
         "devices": {id_: device(id_) for id_ in ids}, "ceilings": {id_: ceilings(id_) for id_ in ids},
         "probes": [probe(POCL, "before", 1.0), probe(POCL, "after", 0.97)],
-        "profiles": dict.fromkeys(ids, profile),
+        "profiles": profiles,
         "workloads": {"demo": {
             "title": "Demonstration workload", "published": PUBLISHED,
             "problems": {"rows": {"title": "Rows of a kernel matrix", "metric": metric},
-                         "argmin": {"title": "Arg-min", "metric": {**metric, "unit": "Gop/s"}}},
+                         "argmin": {"title": "Arg-min", "metric": {**metric, "unit": "Gop/s"}},
+                         "copy": {"title": "Copy", "metric": {**metric, "unit": "Gop/s"}}},
         }},
         "report": {}, **change,
     }  # fmt: skip
@@ -212,6 +262,54 @@ def ladder(device: str, slower: float = 1.0) -> list[Record]:
     ]
 
 
+def levels(**times: float) -> Traffic:
+    """Return the traffic of the demonstration's rows, each level so many times the compulsory bytes."""
+    nbytes = {name: 4e8 * factor for name, factor in times.items()}
+    return Traffic(**{"flops": 6e8, "dram_read": 4e8, "dram_write": 8e5, **nbytes})
+
+
+def gpu_ladder() -> list[Record]:
+    """Return the ladder on a GPU, with traffic at every memory level and a variant for matrix units."""
+    common: dict[str, Any] = {"problem": "tiles", "device": GPU, "ceilings": GPU_CEILINGS}
+    special = levels(l2_bytes=1, global_read=1.2).model_copy(update={"special_ops": 8e6, "global_atomics": 1e5})
+    return [
+        record("row_major", 5.6e-4, rung=1, traffic=levels(dram_read=4, l2_bytes=6, global_read=24), **common),
+        record("column_major", 2.4e-4, rung=2, traffic=levels(dram_read=1.3, l2_bytes=2, global_read=3), **common),
+        record("vectorized", 2.0e-4, rung=3, traffic=levels(l2_bytes=1.5, global_read=3), **common),
+        record("local_memory", 1.2e-4, rung=4, traffic=levels(l2_bytes=1, global_read=1, local_read=2), **common),
+        record("no_model", 3.4e-4, role="control", rung=1, traffic=None, **common),
+        record("with_exp", 1.02e-4, role="beyond", rung=1, traffic=special, **common),
+        record("matrix_units", 0.98e-4, role="beyond", rung=2, traffic=levels(l2_bytes=1), unit="tf32_mma", **common),
+        record("library", 1.1e-4, role="peer", traffic=None, **common),
+    ]
+
+
+def count(of: Record, counted: Traffic, judged: tuple[str, ...] = ("flops",)) -> Count:
+    """Return what a profiler counted of a record's case: ``judged`` quantities agree within 5 %, others are shown."""
+    quantities = {}
+    for name in (*judged, "dram_read", "dram_write", "local_read") if of.traffic else ():
+        said, seen = getattr(of.traffic, name), getattr(counted, name)
+        verdict = Verdict.AGREES if abs(said - seen) <= 0.05 * seen else Verdict.DEVIATES
+        verdict = verdict if name in judged else Verdict.SHOWN
+        ratio = said / seen if seen else None
+        quantities[name] = Comparison(declared=said, counted=seen, ratio=ratio, verdict=verdict)
+    deviates = any(found.verdict == Verdict.DEVIATES for found in quantities.values())
+    return Count(
+        identity=of.identity.model_copy(update={"preset": None}), time=of.time, seed=1, tool="ncu", tool_version="1.0",
+        status=Status.OK, verdict=Verdict.DEVIATES if deviates else Verdict.AGREES, declared=of.traffic,
+        counted=counted, quantities=quantities,
+    )  # fmt: skip
+
+
+def store_counts(folder: Path, counts: list[Count], chip: str = "") -> Path:
+    """Write a folder of counts."""
+    devices = {id_: device(id_, chip) for of in counts for id_ in of.identity.devices}
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "environment.json").write_text(json.dumps({"run": folder.name, "devices": devices}))
+    (folder / COUNTS).write_text("".join(of.model_dump_json() + "\n" for of in counts))
+    return folder
+
+
 def every_status() -> list[Record]:
     """Return one record per failed status, on a problem of their own."""
     bad = [status for status in Status if not status.measured]
@@ -221,12 +319,18 @@ def every_status() -> list[Record]:
 
 
 def demonstration() -> list[Record]:
-    """Return a run that has everything: two devices, two precision classes, a problem without FLOPs, all statuses."""
+    """Return a run that has everything: devices, precision classes, problems of all kinds, warm cases, all statuses."""
+    integer: dict[str, Any] = {"problem": "argmin", "work": NO_FLOPS}
+    gpu: dict[str, Any] = {"device": GPU, "ceilings": GPU_CEILINGS}
     return [
-        *ladder(POCL), *ladder(INTEL, 0.9),
+        *ladder(POCL), *ladder(INTEL, 0.9), *gpu_ladder(),
         record("half", 0.011, precision="fp16", rung=1), record("half_wide", 0.0109, precision="fp16", rung=2),
-        record("separate", 0.02, problem="argmin", rung=1, work=NO_FLOPS),
-        record("fused", 0.012, problem="argmin", rung=2, work=NO_FLOPS),
+        record("separate", 0.02, rung=1, **integer),
+        record("fused", 0.012, rung=2, **integer),
+        record("plain", 1.5e-4, rung=1, **integer, **gpu),
+        record("dots", 1.1e-4, rung=2, unit="dp4a", **integer, **gpu),
+        record("copy", 0.03, problem="copy", work=ONLY_BYTES, rung=1),
+        record("warm_rows", 0.003, problem="warm", cache="warm", rung=1, traffic=levels(l2_bytes=2)),
         *every_status(),
     ]  # fmt: skip
 

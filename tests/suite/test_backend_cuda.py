@@ -63,19 +63,9 @@ def test_every_variant_compiles(workload_name: str, problem: str, variant: str, 
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_the_harness_own_kernels_compile(target: str) -> None:
-    build = backend.get("cuda").build
-    folder = files("perfport.kernels")
-    assert {f.name for f in folder.iterdir() if f.name.endswith(".cl")} == {"ceilings.cl", "flush.cl"}
-    text = (folder / "ceilings.cl").read_text()
-    base = {"WIDTH": 1, "CHUNKED": 0, "UNROLL": 1, "CHAINS": 1, "QUADRATIC": 0}
-    for which in ("READ", "COPY", "TRIAD", "FMA"):
-        for width in (1, 4, 8, 16):
-            for more in ({"CHUNKED": 1, "UNROLL": 4, "CHAINS": 4, "QUADRATIC": 1}, {}):
-                artifact = build("ceilings.cl", text, {**base, **more, "WIDTH": width, which: 1}, target)
-                assert len(entries(artifact.listing["ptx"])) == 1
-    flush = build("flush.cl", (folder / "flush.cl").read_text(), {}, target)
-    assert entries(flush.listing["ptx"]) == {"flush"}
+def test_the_flush_compiles(target: str) -> None:
+    text = (files("perfport.kernels") / "flush.cl").read_text()
+    assert entries(backend.get("cuda").build("flush.cl", text, {}, target).listing["ptx"]) == {"flush"}
 
 
 def test_cubins_carry_options_that_match_opencl() -> None:

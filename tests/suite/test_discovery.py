@@ -97,14 +97,14 @@ def test_a_child_that_does_not_come_back(
     child.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{script}"\n')
     child.chmod(0o755)
     monkeypatch.setattr(discovery.sys, "executable", str(child))
-    (broken,) = discovery._ask_child("opencl", "planted", "libplanted.so")
+    (broken,) = discovery.ask_child("opencl", "planted", "libplanted.so")
     assert not broken.healthy and expected in broken.reason and broken.id == "opencl:planted:0"
 
 
 def test_two_runtimes_of_one_family_get_ids_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     one = discovery._broken("pocl", "opencl", "x")
     monkeypatch.setattr(platforms, "runtimes", lambda: {"a": "liba.so", "b": "libb.so"})
-    monkeypatch.setattr(discovery, "_ask_child", lambda backend, name, library: [one] if backend == "opencl" else [])
+    monkeypatch.setattr(discovery, "ask_child", lambda backend, name, library: [one] if backend == "opencl" else [])
     assert [info.id for info in discovery.discover()] == ["opencl:pocl:0", "opencl:pocl:1"]
 
 

@@ -13,14 +13,18 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import report_data as data
 
+from perfport.counting import Count, Verdict
 from perfport.errors import InfrastructureError, UsageError
 from perfport.profile import load_profile
-from perfport.record import Failure, Interval, MetricValue, Record, Status
-from perfport.report import most_plotted, render
+from perfport.record import SCHEMA_VERSION, Failure, Interval, MetricValue, Record, Status
+from perfport.report import most_plotted, render, stored
+from perfport.report.failures import ORDER
 from perfport.report.ladder import compare, ladders, time_of
 from perfport.report.markdown import code, details, excerpt, fence, table, text
 from perfport.report.quantities import column, interval, percent, scaled, seconds, significant, time_scale
+from perfport.report.rooflines import _point
 from perfport.results import Run
+from perfport.work import Traffic
 
 
 def report(tmp_path: Path, records: list[Record], **environment: object) -> str:
@@ -70,9 +74,10 @@ def test_files_are_the_markdown_and_plots_beside_it(demonstration: tuple[Path, s
     assert files[0] == folder / "my report.md"
     assert {f.parent for f in files[1:]} == {folder / "my report"}
     assert sorted(f.name for f in files[1:]) == sorted(f.name for f in (folder / "my report").iterdir())
-    # rows on two devices, rows in fp16: a roofline and a share chart each; argmin without FLOPs: shares alone
-    assert len(files) == 1 + 2 + 2 + 2 + 1
-    assert not any("argmin" in f.name and "roofline" in f.name for f in files)
+    # rows on three devices, in fp16 and warm, argmin on two: a roofline and a share chart each; copy: shares alone
+    assert len(files) == 1 + 3 * 2 + 2 + 2 + 2 * 2 + 1
+    assert sum("argmin" in f.name and "roofline" in f.name for f in files) == 2
+    assert not any("copy" in f.name and "roofline" in f.name for f in files)
 
 
 def test_every_link_resolves_and_every_plot_is_linked(demonstration: tuple[Path, str, list[Path]]) -> None:
@@ -123,7 +128,7 @@ def test_summary_counts_every_status(demonstration: tuple[Path, str, list[Path]]
     top = demonstration[1].split("\n## ")[0]
     assert f"{len(records)} cases" in top
     for status in Status:
-        assert f"{sum(r.status == status for r in records)} {status.value}" in top
+        assert re.search(rf"\b{sum(r.status == status for r in records)} {status.value}\b", top)
 
 
 def test_summary_names_the_best_and_what_it_beats(demonstration: tuple[Path, str, list[Path]]) -> None:
@@ -202,30 +207,250 @@ def test_footnotes_only_where_their_marks_are(tmp_path: Path) -> None:
     assert not any(mark in markdown for mark in "†‡§")
 
 
-def test_stale_share_is_marked_and_impossible_share_is_loud(tmp_path: Path) -> None:
-    records = [data.record("stale", 0.00995, rung=1), data.record("impossible", 0.004, rung=2)]
-    stale, impossible = (record.problem_bound for record in records)
+def test_stale_share_is_marked_and_impossible_case_is_loud_and_never_ranked(tmp_path: Path) -> None:
+    records = [data.record("stale", 0.00995, rung=1), data.record("cheat", 0.004, rung=2)]
+    records += [data.record("bad_peer", 0.004, role="peer"), data.record("lost", rung=3, status=Status.CRASHED)]
+    assert [r.status.value for r in records] == ["ok", "impossible", "impossible", "crashed"]
+    stale = records[0].problem_bound
     assert stale and stale.stale and stale.share.low <= 1.02
-    assert impossible and impossible.share.low > 1.02
     markdown = report(tmp_path, records)
-    shares = {n: rows_of(markdown, "of problem bound (measured)", n)[0] for n in ("stale", "impossible")}
+    shares = {n: rows_of(markdown, "of problem bound (measured)", n)[0] for n in ("stale", "cheat")}
     header = "share of problem bound (measured)"
     assert shares["stale"][header].endswith("†") and "ERROR" not in shares["stale"][header]
-    assert shares["impossible"][header].startswith("**ERROR: 25")
+    assert shares["cheat"][header].startswith("**ERROR: 25")
     assert "† above the measured bound" in markdown
-    assert "ERROR: 1 case(s) above the problem bound" in markdown.split("\n## ")[0]
-    peers = report(tmp_path, [*records, data.record("peer", 0.05, role="peer")])
-    assert rows_of(peers, "best peer", "impossible")[0]["beats it?"] == "**ERROR: above the bound**"
-    assert "`demo/rows impossible`" in markdown.split("\n## ")[0]
+    top = markdown.split("\n## ")[0]
+    assert "**2 impossible**" in top and "`demo/rows cheat`" in top
+    assert "> **ERROR: 2 impossible case(s), faster than the problem bound allows**" in top
+    assert rows_of(top, "best variant", "stale") and not rows_of(top, "best variant", "cheat")
+    assert not rows_of(top, "best peer", "bad_peer")
+    row = rows_of(markdown, "share of problem bound", "stale")[0]
+    assert row["speed-up over first rung"] == "is the first rung"
+    row = rows_of(markdown, "role", "cheat")[0]
+    assert row["status"] == "**impossible**"
+    assert {row[h] for h in row if h not in ("role", "variant", "status")} == {"–"}
+    assert compare(records[0], records[1]) is None
+    failures = section(markdown, "Failures")
+    assert failures.index("### impossible (2)") < failures.index("> **ERROR") < failures.index("### crashed (1)")
+    roofline, bars = ((tmp_path / "report").glob(f"*{kind}.svg") for kind in ("roofline", "share"))
+    assert ">IMPOSSIBLE<" in next(bars).read_text() and "cheat" not in next(roofline).read_text()
+
+
+def test_impossible_comes_before_wrong() -> None:
+    assert ORDER[:2] == (Status.IMPOSSIBLE, Status.WRONG)
+    assert set(ORDER) == {status for status in Status if not status.measured}
 
 
 def test_problem_and_variant_bound_are_apart(demonstration: tuple[Path, str, list[Path]]) -> None:
-    row = rows_of(demonstration[1], "of problem bound (measured)", "row_major")[0]
-    problem = float(row["share of problem bound (measured)"].split()[0])
-    binds = row["what binds it, and its share of that"]
-    variant = float(re.search(r"([\d.]+) %", binds)[1])  # type: ignore[index]
-    assert variant == pytest.approx(4 * problem, rel=0.01)
-    assert binds.startswith("dram") and binds.endswith("(modelled)")
+    problem = rows_of(demonstration[1], "of problem bound (measured)", "row_major")[0]
+    variant = rows_of(demonstration[1], "what binds it", "row_major")[0]
+    assert "what binds it" not in problem and "share of problem bound (measured)" not in variant
+    share = float(problem["share of problem bound (measured)"].split()[0])
+    assert float(variant["DRAM"].strip("*")) == pytest.approx(4 * share, rel=0.01)
+    assert (variant["what binds it"], variant["traffic"], problem["bound by"]) == ("DRAM", "modelled", "DRAM")
+
+
+def test_terms_are_shares_of_the_measured_time_and_the_largest_is_bold(
+    demonstration: tuple[Path, str, list[Path]],
+) -> None:
+    row = next(row for row in rows_of(demonstration[1], "what binds it", "row_major") if "local memory" in row)
+    traffic = data.levels(dram_read=4, l2_bytes=6, global_read=24)
+    time = time_of(next(r for r in data.gpu_ladder() if r.identity.variant == "row_major"))
+    for header, nbytes in (("L2", traffic.l2_bytes), ("issued (L1)", traffic.issued_bytes)):
+        assert nbytes
+        ceiling = data.GPU_CEILINGS[{"L2": "l2_read", "issued (L1)": "l1_read"}[header]]
+        assert float(row[header]) == pytest.approx(100 * nbytes / ceiling / time, abs=0.06), header
+    assert row["local memory"] == "–" and row["DRAM"].startswith("**") and row["what binds it"] == "DRAM"
+    assert [header for header in row if row[header].startswith("**")] == ["DRAM"]
+    with_exp = rows_of(demonstration[1], "what binds it", "with_exp")[0]
+    assert with_exp["special"] != "–" and with_exp["global atomics"] != "–", "the faster special ceiling"
+    matrix = rows_of(demonstration[1], "what binds it", "matrix_units")[0]
+    assert matrix["FP32 FMA"] == "–" and matrix["TF32 matrix"] != "–"
+    assert not rows_of(demonstration[1], "what binds it", "no_model"), "no traffic, no variant bound"
+
+
+def test_traffic_that_cannot_be_is_an_error_of_the_variant_bound_alone(tmp_path: Path) -> None:
+    too_much = data.record("a", 0.03, rung=1, traffic=data.levels(dram_read=5))
+    assert too_much.status == Status.OK
+    markdown = report(tmp_path, [too_much])
+    assert rows_of(markdown, "what binds it", "a")[0]["DRAM"].startswith("**ERROR: 16")
+    assert "the traffic is less than modelled or counted" in markdown
+    assert "ERROR" not in markdown.split("\n## ")[0]
+
+
+def test_binding_table_of_a_cpu_has_no_issued_bytes(tmp_path: Path) -> None:
+    traffic = data.levels(global_read=24, local_read=8)
+    markdown = report(tmp_path, [data.record("a", rung=1, traffic=traffic)])
+    row = rows_of(markdown, "what binds it", "a")[0]
+    assert not {"issued (L1)", "local memory"} & set(row) and "DRAM" in row
+    assert "merges the accesses of neighbouring work-items" in markdown and "Warm cache" not in markdown
+    gpu = report(tmp_path, [data.record("a", 2e-4, rung=1, device=data.GPU, ceilings=data.GPU_CEILINGS)])
+    assert "merges the accesses" not in gpu
+
+
+def test_warm_cache_is_said_where_the_dram_term_is_left_out(tmp_path: Path) -> None:
+    traffic = data.levels(l2_bytes=2)
+    markdown = report(tmp_path, [data.record("a", 0.003, rung=1, cache="warm", traffic=traffic)])
+    assert "Warm cache: the inputs lie in a cache at the start, so the DRAM term is left out" in markdown
+    row = rows_of(markdown, "what binds it", "a")[0]
+    assert "DRAM" not in row and row["what binds it"] == "L2"
+    assert "Warm cache: DRAM bounds nothing" in markdown
+    bytes_only = report(tmp_path, [data.record("a", 0.003, rung=1, cache="warm", work=data.ONLY_BYTES, traffic=None)])
+    assert "without the DRAM term (warm cache) no measured ceiling applies" in bytes_only
+
+
+def test_units_have_problem_bounds_of_their_own(demonstration: tuple[Path, str, list[Path]]) -> None:
+    note = next(line for line in demonstration[1].splitlines() if "TF32 matrix" in line and "Problem bound" in line)
+    assert "FP32 FMA 9.68 µs" in note and "TF32 matrix 1.43 µs" in note and "name another unit" in note
+
+
+def drawn(folder: Path, part: str) -> list[str]:
+    """Return all text of the one roofline whose file name contains ``part``."""
+    (file,) = folder.glob(f"*{part}*roofline.svg")
+    return [element.text or "" for element in ElementTree.parse(file).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_roofline_has_the_levels_and_units_that_exist(demonstration: tuple[Path, str, list[Path]]) -> None:
+    folder = demonstration[0] / "my report"
+    gpu = drawn(folder, "tiles")
+    for roof in ("DRAM 4.50 TB/s", "L2 7.50 TB/s", "issued (L1) 29.0 TB/s", "local memory 31.0 TB/s",
+                 "FP32 FMA 62.0 TFLOP/s", "TF32 matrix 420 TFLOP/s", "compulsory 1.50 FLOP/B"):  # fmt: skip
+        assert roof in gpu, roof
+    assert not any("L3" in text or "INT32" in text or "dp4a" in text for text in gpu)
+    cpu = drawn(folder, "rows-quick-opencl-pocl-0-fp32")
+    assert "L3 90.0 GB/s" in cpu and "L2 300 GB/s" in cpu and not any("local memory" in text for text in cpu)
+    assert "useful GFLOP/s (measured)" in cpu and "useful TFLOP/s (measured)" in gpu
+    integer = drawn(folder, "argmin-quick-opencl-nvidia")
+    assert "INT32 mad 33.0 Top/s" in integer and "dp4a 130 Top/s" in integer and "useful Top/s (measured)" in integer
+    assert not any("FP32" in text or "FLOP" in text for text in integer)
+    assert "dp4a" not in drawn(folder, "argmin-quick-opencl-pocl"), "no variant there names it"
+
+
+def test_points_stand_at_useful_operations_per_byte_of_each_level(tmp_path: Path) -> None:
+    (ladder,) = ladders([data.store(tmp_path / "results", data.gpu_ladder())])
+    slopes = dict.fromkeys(("dram", "l2_read", "l1_read", "local_read"), 1e12)
+    points = {row.label: _point(row, ladder, data.WORK, slopes) for row in ladder.measured}
+    row = points["local_memory"]
+    assert row.rate == pytest.approx(6e8 / time_of(row.row.record))
+    expected = {"dram": 6e8 / (4e8 + 8e5), "l2_read": 1.5, "l1_read": 1.5, "local_read": 0.75}
+    assert row.intensities == pytest.approx(expected)
+    assert points["no_model"].intensities == {} and "local_read" not in points["vectorized"].intensities
+    without_l2 = _point(row.row, ladder, data.WORK, {"dram": 1e12})
+    assert set(without_l2.intensities) == {"dram"}, "a level without a roof has no point"
+
+
+@pytest.mark.parametrize(("cache", "device", "levels"), [
+    ("cold", data.GPU, {"dram", "l2_read", "l1_read", "local_read"}),
+    ("warm", data.GPU, {"l2_read", "l1_read", "local_read"}),
+    ("cold", data.POCL, {"dram", "l2_read"}), ("warm", data.POCL, {"l2_read"}),
+])  # fmt: skip
+def test_points_are_only_where_the_level_bounds(tmp_path: Path, cache: str, device: str, levels: set[str]) -> None:
+    traffic = data.levels(l2_bytes=2, global_read=3, local_read=1)
+    record = data.record("a", 0.03, rung=1, cache=cache, device=device, traffic=traffic)
+    (ladder,) = ladders([data.store(tmp_path / "results", [record])])
+    slopes = dict.fromkeys(("dram", "l3_read", "l2_read", "l1_read", "local_read"), 1e12)
+    assert set(_point(ladder.rows[0], ladder, data.WORK, slopes).intensities) == levels
+
+
+def test_no_point_lies_above_its_roof(tmp_path: Path) -> None:
+    records = [r for r in data.gpu_ladder() if r.variant_bound and not r.variant_bound.stale]
+    (ladder,) = ladders([data.store(tmp_path / "results", records)])
+    slopes = {"dram": 4.5e12, "l2_read": 7.5e12, "l1_read": 29e12, "local_read": 31e12}
+    for row in ladder.measured:
+        point = _point(row, ladder, data.WORK, slopes)
+        assert all(point.rate <= slopes[level] * x for level, x in point.intensities.items()), row.label
+
+
+def hardware_counts() -> list[Count]:
+    """Counts of the GPU's rungs by hardware: row_major moves twice the DRAM bytes that it declares."""
+    first, second, *_ = data.gpu_ladder()
+    assert first.traffic and second.traffic
+    seen = Traffic(flops=6e8, dram_read=2 * 16e8, dram_write=1.6e6, l2_bytes=9e8, provenance="counted")
+    off = second.traffic.model_copy(update={"flops": 5e8, "provenance": "counted"})
+    return [data.count(first, seen), data.count(second, off)]
+
+
+def counted_report(tmp_path: Path, folder: Path, records: list[Record]) -> str:
+    """Render records and a folder of counts, found from their common parent."""
+    data.store(tmp_path / "stored" / "run", records)
+    runs, counted = stored([tmp_path / "stored", folder])
+    assert len(runs) == 1 and len(counted) == 1
+    render(runs, tmp_path / "report.md", counted)
+    return (tmp_path / "report.md").read_text()
+
+
+def test_counted_dram_bytes_replace_modelled_ones_in_the_variant_bound_alone(tmp_path: Path) -> None:
+    records = data.gpu_ladder()
+    plain = report(tmp_path, records)
+    folder = data.store_counts(tmp_path / "counts", hardware_counts())
+    markdown = counted_report(tmp_path, folder, records)
+    before, after = (rows_of(m, "what binds it", "row_major")[0] for m in (plain, markdown))
+    assert (before["traffic"], after["traffic"]) == ("modelled", "counted")
+    shares = [float(re.sub(r"[^\d.]", "", row["DRAM"])) for row in (before, after)]
+    assert shares[1] == pytest.approx(2 * shares[0], rel=0.01) and "ERROR" in after["DRAM"]
+    seconds = time_of(records[0])
+    assert float(after["L2"]) == pytest.approx(100 * 9e8 / 7.5e12 / seconds, abs=0.06)
+    assert after["issued (L1)"] == before["issued (L1)"], "what hardware does not tell stays modelled"
+    problem = [rows_of(m, "share of problem bound (measured)", "row_major")[0] for m in (plain, markdown)]
+    assert problem[0] == problem[1]
+    beside = rows_of(markdown, "DRAM bytes (modelled)", "row_major")[0]
+    assert beside["DRAM bytes (counted)"] == "3.20 GB" and beside["DRAM bytes (modelled)"] == "1.60 GB"
+    assert beside["counted / modelled"] == "2.00"
+    assert "DRAM bytes (modelled)" not in plain and "Counted work" not in plain
+    assert "(counted or modelled traffic)" in markdown
+    assert rows_of(markdown, "what binds it", "vectorized")[0]["traffic"] == "modelled"
+
+
+def test_counted_traffic_keeps_the_unit_and_gives_peers_a_bound(tmp_path: Path) -> None:
+    records = [r for r in data.gpu_ladder() if r.identity.variant in ("matrix_units", "library")]
+    seen = Traffic(dram_read=4.1e8, dram_write=1e6, l2_bytes=5e8, provenance="counted")
+    folder = data.store_counts(tmp_path / "counts", [data.count(r, seen) for r in records])
+    markdown = counted_report(tmp_path, folder, records)
+    row = rows_of(markdown, "what binds it", "matrix_units")[0]
+    assert row["TF32 matrix"] == "1.5" and "FP32 FMA" not in row
+    assert rows_of(markdown, "what binds it", "library")[0]["what binds it"] == "DRAM"
+    assert rows_of(markdown, "DRAM bytes (modelled)", "library")[0]["DRAM bytes (modelled)"] == "–"
+
+
+@pytest.mark.parametrize("change", ["parameters", "tunables", "devices", "variant", "profile", "chip", "no dram"])
+def test_counts_of_another_case_are_not_joined(tmp_path: Path, change: str) -> None:
+    (first, *_) = hardware_counts()
+    other: dict[str, object] = {
+        "parameters": {"points": 7}, "tunables": {"width": 4}, "devices": [data.POCL], "variant": "x", "profile": "k40m"
+    }  # fmt: skip
+    if change in other:
+        first.identity = first.identity.model_copy(update={change: other[change]})
+    if change == "no dram":
+        assert first.counted
+        first.counted = first.counted.model_copy(update={"dram_read": 0.0, "dram_write": 0.0})
+    chip = "NVIDIA A100" if change == "chip" else ""
+    markdown = counted_report(tmp_path, data.store_counts(tmp_path / "counts", [first], chip), data.gpu_ladder())
+    assert rows_of(markdown, "what binds it", "row_major")[0]["traffic"] == "modelled"
+    assert "DRAM bytes (modelled)" not in markdown and "## Counted work" in markdown
+
+
+def test_counted_work_shows_every_quantity_and_verdict(tmp_path: Path) -> None:
+    failed = data.count(data.record("a|b", device=data.GPU), Traffic()).model_copy(
+        update={"verdict": Verdict.FAILED, "counted": None, "quantities": {}, "reason": "the tool | died"}
+    )
+    folder = data.store_counts(tmp_path / "counts", [*hardware_counts(), failed])
+    found = section(counted_report(tmp_path, folder, data.gpu_ladder()), "Counted work")
+    good, bad = (rows_of(found, "farthest from 1", name)[0] for name in ("row_major", "column_major"))
+    assert good["verdict"] == "agrees" and good["farthest from 1"] == "flops 1.000"
+    assert bad["verdict"] == "**deviates**" and bad["farthest from 1"] == "flops 1.200" and bad["tool"] == "ncu 1.0"
+    rows = {row["quantity"]: row for row in rows_of(found, "quantity", "row_major")}
+    assert rows["dram read"]["declared"] == "1.60 GB" and rows["dram read"]["counted"] == "3.20 GB"
+    assert rows["dram read"]["ratio"] == "0.5000" and rows["dram read"]["verdict"] == "shown"
+    assert rows["flops"]["declared"] == rows["flops"]["counted"] == "600 M"
+    assert r"failed: the tool \| died" in found
+
+
+def test_a_path_with_neither_runs_nor_counts_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no results here"):
+        stored([tmp_path])
+    (tmp_path / "counts.jsonl").write_text("")
+    with pytest.raises(UsageError, match=r"environment\.json: cannot be read"):
+        stored([tmp_path])
 
 
 def test_peer_with_wall_alone_is_compared_by_wall(demonstration: tuple[Path, str, list[Path]]) -> None:
@@ -326,13 +551,39 @@ def test_moved_probe_is_flagged_and_a_steady_one_is_not(tmp_path: Path) -> None:
 
 def test_ceilings_tell_shape_spread_age_and_datasheet(demonstration: tuple[Path, str, list[Path]]) -> None:
     found = section(demonstration[1], "Ceilings")
-    row = rows_of(found, "datasheet (published)", "dram_read")[0]
-    assert row["measured"] == "**40.0 GB/s**" and row["datasheet (published)"] == "80.0 GB/s"
-    assert row["measured / datasheet"] == "50.0 %" and row["95 % interval"] == "39.6 GB/s – 40.4 GB/s"
-    assert "won by chunked 1, width 16; the slowest of 2 shapes gave 12.0 %" in found
+    row = rows_of(found, "datasheet", "dram_read")[0]
+    assert row["measured"] == "**40.0 GB/s**" and row["datasheet"] == "80.0 GB/s"
+    assert row["reached"] == "50.0 %" and row["95 % interval"] == "39.6 – 40.4 GB/s"
+    assert "won by chunked 1, width 16; the worst of 2 shapes reached 12.0 %" in found
     assert "30 min before the run's start" in found
-    old = {data.POCL: data.ceilings(data.POCL, "2026-11-01T12:00:00+00:00")}
-    assert "**20 days** before" in old_age(old)
+    for date, age in (("2026-11-01T12:00:00", "**20 days** before"), ("2026-11-21T12:04:00", "4.0 min after")):
+        assert f"{age} the run's start" in old_age({data.POCL: data.ceilings(data.POCL, f"{date}+00:00")})
+    assert rows_of(found, "theory", "launch_latency")[0]["measured"] == "**4.00 µs**"
+    assert {row["ceiling"] for row in all_rows(found)} == {f"`{name}`" for name in data.CEILINGS | data.GPU_CEILINGS}
+
+
+def all_rows(markdown: str) -> list[dict[str, str]]:
+    """Return the rows of all tables of ceilings."""
+    found = [table for table in tables(markdown) if table[0][0] == "ceiling"]
+    return [dict(zip(head, row, strict=True)) for head, *rows in found for row in rows]
+
+
+def test_ceilings_above_theory_are_flagged_and_the_fields_may_be_missing(tmp_path: Path) -> None:
+    found = section(report(tmp_path, [data.record("a")]), "Ceilings")
+    theories = {row["theory"] for row in rows_of(found, "theory", "fp32_fma")}
+    assert theories == {"384 GFLOP/s **exceeded**", "66.9 TFLOP/s"}
+    assert found.count("> **A ceiling is above its theory**: `fp32_fma`") == 2  # both CPUs, not the GPU
+    bare = data.ceilings(data.POCL)
+    for name in ("theory", "above_theory"):
+        del bare["entries"]["fp32_fma"][name]
+    found = old_age({data.POCL: bare})
+    assert "theory" not in found.lower() and "`fp32_fma`" in found
+    told = data.ceilings(data.POCL) | {"absent": {"dp4a": "the device has no such instruction"}}
+    told["entries"]["fp32_fma"]["theory_basis"] = "2 cores x 16 lanes"
+    found = old_age({data.POCL: told})
+    assert (
+        "`dp4a`: not measured: the device has no such instruction." in found and "Theory: 2 cores x 16 lanes." in found
+    )
 
 
 def old_age(ceilings: dict[str, object]) -> str:
@@ -409,7 +660,7 @@ def test_hostile_text_breaks_nothing(tmp_path: Path) -> None:
     outside = re.sub(r"^ *(`{3,})\w*\n.*?^ *\1$", "", markdown, flags=re.M | re.S)
     assert "<script>" not in outside and "\x1b" not in markdown
     assert not re.search(r"^## heading", outside, flags=re.M)
-    assert outside.count("</details>") == 1
+    assert section(outside, "Failures").count("</details>") == 1
     assert not re.search(r"(?<!\\)\]\(g\)", outside)
     for plot in (tmp_path / "report").iterdir():
         ElementTree.parse(plot)
@@ -442,7 +693,7 @@ def test_large_plots_and_reports_say_what_they_leave_out(tmp_path: Path) -> None
 
 
 def test_ten_thousand_records(tmp_path: Path) -> None:
-    templates = [data.record(f"v{i}", 0.05 / (1 + i), rung=i) for i in range(20)]
+    templates = [data.record(f"v{i}", 0.05 / (1 + 0.1 * i), rung=i) for i in range(20)]
     records = []
     for number in range(500):
         for i, template in enumerate(templates):
@@ -458,10 +709,10 @@ def test_ten_thousand_records(tmp_path: Path) -> None:
 
 
 def test_empty_run_and_bare_environment(tmp_path: Path) -> None:
-    run = data.store(tmp_path / "results", [], {"schema_version": 1})
+    run = data.store(tmp_path / "results", [], {"schema_version": SCHEMA_VERSION})
     render([run], tmp_path / "report.md")
     assert "no cases" in (tmp_path / "report.md").read_text()
-    bare = data.store(tmp_path / "bare", data.demonstration(), {"schema_version": 1})
+    bare = data.store(tmp_path / "bare", data.demonstration(), {"schema_version": SCHEMA_VERSION})
     render([bare], tmp_path / "bare.md")
     assert "`local_memory`" in (tmp_path / "bare.md").read_text()
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from perfport.errors import InfrastructureError, UsageError
-from perfport.record import Failure, Identity, Record, Status
+from perfport.record import SCHEMA_VERSION, Failure, Identity, Record, Status
 from perfport.results import ENVIRONMENT, RECORDS, Run, Writer, find_runs, read_records
 
 
@@ -24,7 +24,7 @@ def record(key: str, status: Status = Status.CRASHED, reason: str = "r") -> Reco
 def stored(tmp_path: Path) -> Path:
     """A run of three records."""
     with Writer(tmp_path / "run") as writer:
-        writer.environment({"schema_version": 1, "run": "run", "seed": 5})
+        writer.environment({"schema_version": SCHEMA_VERSION, "run": "run", "seed": 5})
         for key in "abc":
             writer.append(record(key))
     return tmp_path / "run"
@@ -55,7 +55,7 @@ def test_the_latest_record_of_a_key_counts(stored: Path) -> None:
     assert [one.key for one in found] == ["b", "c", "a"] and found[-1].failure == Failure(reason="again")
 
 
-@pytest.mark.parametrize("torn", ['{"schema_version":1,"key":"d"', "{", '{"a": "\u00e9'.encode()[:-1], b"\x00\x00"])
+@pytest.mark.parametrize("torn", ['{"schema_version":2,"key":"d"', "{", '{"a": "\u00e9'.encode()[:-1], b"\x00\x00"])
 def test_a_torn_last_line_is_skipped_and_cut(stored: Path, torn: str | bytes) -> None:
     path = stored / RECORDS
     whole = path.read_bytes()
@@ -82,10 +82,10 @@ def test_every_cut_of_the_file_leaves_the_whole_records_before_it(stored: Path) 
     ("line", "expected"),
     [
         ("not json", f"{RECORDS}:2: not JSON"),
-        ('{"schema_version": 2}', f"{RECORDS}:2: schema version 2; this version of perfport reads 1"),
+        ('{"schema_version": 1}', f"{RECORDS}:2: schema version 1; this version of perfport reads 2"),
         ("{}", f"{RECORDS}:2: schema version None"),
         ("[]", f"{RECORDS}:2: schema version None"),
-        ('{"schema_version": 1, "key": "x"}', f"{RECORDS}:2: run: Field required"),
+        ('{"schema_version": 2, "key": "x"}', f"{RECORDS}:2: run: Field required"),
     ],
 )
 def test_a_bad_line_within_the_file_is_named(stored: Path, line: str, expected: str) -> None:
@@ -188,5 +188,5 @@ def test_small_files_are_replaced_whole(stored: Path, monkeypatch: pytest.Monkey
     with Writer(stored) as writer:
         monkeypatch.setattr(Path, "write_text", fail)
         with pytest.raises(InfrastructureError, match=f"{ENVIRONMENT}: cannot be written"):
-            writer.environment({"schema_version": 1})
+            writer.environment({"schema_version": SCHEMA_VERSION})
     assert Run(stored).environment["seed"] == 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -253,7 +254,7 @@ def test_sigkill_in_the_middle_then_resume(
     before = [line for line in before if line.endswith(b"\n")]
     assert 3 <= len(before) < CASES
     with (out / RECORDS).open("a") as file:
-        file.write('{"schema_version":1,"key":"to')
+        file.write('{"schema_version":2,"key":"to')
     (tmp_path / "log.txt").unlink()
 
     env = {**no_ceilings, "FAULTY_LOG": str(tmp_path / "log.txt")}
@@ -358,9 +359,7 @@ def test_records_of_another_schema_version(
     for file in faults[1].iterdir():
         text = file.read_text()
         if file.name == name:
-            text = text.replace('"schema_version":1', '"schema_version":99').replace(
-                '"schema_version": 1', '"schema_version": 99'
-            )
+            text = re.sub(r'("schema_version": ?)\d+', r"\g<1>99", text)
             assert "99" in text
         (out / file.name).write_text(text)
     resume = command(experiment(tmp_path, {}), selector, out, "--resume")
@@ -407,3 +406,12 @@ def test_pending_keeps_order_and_drops_empty_groups(faults: tuple[Any, Path]) ->
     assert [c.key for c in left.cases] == [r.key for r in run.records if r.status.failed]
     (left,) = pending([group], run.records[3:], retry_failed=False)
     assert left.cases == cases[:3]
+
+
+def test_a_wrong_work_model_is_loud(selector: str, perfport: Any, tmp_path: Path) -> None:
+    file = experiment(tmp_path, {"problem": "exaggerated", "measurement": {"cache": "cold"}})
+    done = perfport(*command(file, selector, tmp_path / "out"), cwd=tmp_path)
+    (record,) = Run(tmp_path / "out").records
+    assert record.status is Status.IMPOSSIBLE and record.problem_bound and record.problem_bound.share.low > 1.02
+    assert record.failure and "the declared work, the clock or the ceiling is wrong" in record.failure.reason
+    assert done.returncode == 3 and "impossible" in done.stderr and "dram bound" in done.stderr

@@ -38,6 +38,7 @@ class RbfRows(Problem):
         "paper": {"points": 100_000, "dims": 1000},
         "photographs": {"source": "patches", "points": 16_000},
     }
+    check_sizes = ({"points": 37, "dims": 13}, {"points": 131, "dims": 30}, {"points": 1, "dims": 1})
 
     class Parameters(BaseModel):
         """``points`` and ``dims`` size generated data; a real ``source`` brings its own dimensions.
@@ -143,6 +144,7 @@ class ArgExtrema(Problem):
         "large": {"n": 1 << 30},
         "paper": {"n": 1 << 26},
     }
+    check_sizes = ({"n": 1009}, {"n": 4099}, {"n": 1})
 
     class Parameters(BaseModel):
         """``n`` elements of 2^``bits`` distinct values: few bits make ties."""

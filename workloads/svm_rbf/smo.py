@@ -43,6 +43,10 @@ class SmoTrain(Problem):
         "mnist_pair": {"source": "mnist", "classes": [3, 8], "C": 10.0},
         "full": {"source": "mnist", "C": 10.0},
     }
+    check_sizes = (
+        {"source": "generated", "points": 37, "dims": 5, "C": 1.0},
+        {"source": "generated", "points": 101, "dims": 13, "C": 1.0},
+    )
 
     class Parameters(BaseModel):
         """Data, and the training's own parameters.

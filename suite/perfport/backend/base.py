@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,6 +13,9 @@ import numpy as np
 
 from ..device import DeviceInfo
 from ..errors import UnsupportedError
+
+#: The kernel that stands before each window of `OpenDevice.profiled` in a profiler's output.
+MARKER = "perfport_marker"
 
 Macros = Mapping[str, int | float | str]
 
@@ -121,8 +125,8 @@ class OpenDevice(Protocol):
         """Copy host to device; asynchronous when ``array`` is pinned and ``queue`` is given."""
         ...
 
-    def read(self, buffer: Any, dtype: Any, shape: Sequence[int]) -> np.ndarray:
-        """Copy device to a new host array (waits)."""
+    def read(self, buffer: Any, dtype: Any, shape: Sequence[int], out: np.ndarray | None = None) -> np.ndarray:
+        """Copy device to a new host array, or to ``out`` (waits)."""
         ...
 
     def fill(self, buffer: Any, byte: int) -> None:
@@ -177,6 +181,10 @@ class OpenDevice(Protocol):
         ``before`` is enqueued ahead of the timed window (cache flush). ``split`` asks for per-kernel times even
         where reading them lengthens the span.
         """
+        ...
+
+    def profiled(self) -> AbstractContextManager[None]:
+        """Limit a profiler that was started idle to the launches inside; a kernel named `MARKER` comes first."""
         ...
 
     def finish(self) -> None:

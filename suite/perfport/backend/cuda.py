@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -11,7 +13,7 @@ import numpy as np
 
 from ..device import DeviceInfo
 from ..errors import CompileError, DeviceMemoryError, UnavailableError
-from .base import Artifact, Macros, Times, as_tuple, check_image, check_launch, define_flags, digest
+from .base import MARKER, Artifact, Macros, Times, as_tuple, check_image, check_launch, define_flags, digest
 
 DIALECT = (files("perfport.backend") / "dialect_cuda.h").read_text()
 # CuPy's own compile path adds -ftz=true; OpenCL builds keep subnormals, so both backends here do.
@@ -68,6 +70,7 @@ class CudaBackend:
         capabilities = ["cuda", "images", "fp64"]
         if capability >= (6, 1):
             capabilities.append("dp4a")
+        capabilities += matrix_capabilities(capability)
         name = properties["name"].decode()
         attributes = cupy.cuda.Device(number).attributes
         return DeviceInfo(
@@ -123,6 +126,11 @@ class CudaBackend:
     def open(self, info: DeviceInfo) -> CudaDevice:
         """Open a device by the number in its id."""
         return CudaDevice(info, int(info.id.rsplit(":", 1)[1]))
+
+
+def matrix_capabilities(capability: tuple[int, int]) -> list[str]:
+    """Return which instructions for matrix units a compute capability has, for TF32, BF16 and 8-bit integers."""
+    return ["mma"] * (capability >= (8, 0)) + ["wgmma"] * (capability == (9, 0))
 
 
 def _driver_version() -> str:
@@ -221,6 +229,8 @@ class CudaDevice:
         self.info = info
         self.number = number
         cupy.cuda.Device(number).use()
+        if os.environ.get("PERFPORT_MEMORY_POOL") == "0":
+            cupy.cuda.set_allocator(None)  # a sanitizer must know where each buffer ends
         self.stream = cupy.cuda.Stream(non_blocking=True)
         self.stream.use()
         self.allocated = 0
@@ -267,9 +277,9 @@ class CudaDevice:
         if queue is None:
             stream.synchronize()
 
-    def read(self, buffer: CudaBuffer, dtype: Any, shape: Sequence[int]) -> np.ndarray:
+    def read(self, buffer: CudaBuffer, dtype: Any, shape: Sequence[int], out: np.ndarray | None = None) -> np.ndarray:
         """Copy device to host."""
-        out = np.empty(shape, dtype)
+        out = np.empty(shape, dtype) if out is None else out
         if out.nbytes:
             runtime = self.cupy.cuda.runtime
             kind = runtime.memcpyDeviceToHost
@@ -367,6 +377,19 @@ class CudaDevice:
             kernels[name] = kernels.get(name, 0.0) + elapsed(previous, event) * 1e-3
         busy = sum(kernels.values()) if kernels else None
         return Times(elapsed(start, stop) * 1e-3, busy, self._launches, kernels)
+
+    @contextmanager
+    def profiled(self) -> Iterator[None]:
+        """Start the profiler that is attached to this process, if any, for the launches inside."""
+        artifact = CudaBackend().build("marker.cl", f"__kernel void {MARKER}() {{}}", {}, self.target)
+        marker = self.load(artifact).kernel(MARKER)
+        self.cupy.cuda.runtime.profilerStart()
+        try:
+            self.launch(marker, 1, 1)
+            yield
+            self.finish()
+        finally:
+            self.cupy.cuda.runtime.profilerStop()
 
     def finish(self) -> None:
         """Wait for the whole device."""

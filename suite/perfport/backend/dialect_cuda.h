@@ -138,6 +138,24 @@ __device__ __forceinline__ void vstore8(float8 v, size_t i, float *p) { vstore4(
 __device__ __forceinline__ void vstore16(float16 v, size_t i, float *p) { vstore8(v.lo, 2 * i, p); vstore8(v.hi, 2 * i + 1, p); }
 #define PREFETCH(p) /* a CPU matter: see the OpenCL side */
 
+/* Loads and stores of floats that are not used again soon: they go to the front of the queue for eviction. */
+__device__ __forceinline__ float STREAM_LOAD1(size_t i, const float *p) { return __ldcs(p + i); }
+__device__ __forceinline__ float4 STREAM_LOAD4(size_t i, const float *p) { return __ldcs(reinterpret_cast<const float4 *>(p) + i); }
+__device__ __forceinline__ float8 STREAM_LOAD8(size_t i, const float *p) {
+    float8 r; r.lo = STREAM_LOAD4(2 * i, p); r.hi = STREAM_LOAD4(2 * i + 1, p); return r;
+}
+__device__ __forceinline__ float16 STREAM_LOAD16(size_t i, const float *p) {
+    float16 r; r.lo = STREAM_LOAD8(2 * i, p); r.hi = STREAM_LOAD8(2 * i + 1, p); return r;
+}
+__device__ __forceinline__ void STREAM_STORE1(float v, size_t i, float *p) { __stcs(p + i, v); }
+__device__ __forceinline__ void STREAM_STORE4(float4 v, size_t i, float *p) { __stcs(reinterpret_cast<float4 *>(p) + i, v); }
+__device__ __forceinline__ void STREAM_STORE8(float8 v, size_t i, float *p) {
+    STREAM_STORE4(v.lo, 2 * i, p); STREAM_STORE4(v.hi, 2 * i + 1, p);
+}
+__device__ __forceinline__ void STREAM_STORE16(float16 v, size_t i, float *p) {
+    STREAM_STORE8(v.lo, 2 * i, p); STREAM_STORE8(v.hi, 2 * i + 1, p);
+}
+
 /* Type punning and conversions. */
 __device__ __forceinline__ uint as_uint(float a) { return __float_as_uint(a); }
 __device__ __forceinline__ int as_int(float a) { return __float_as_int(a); }

@@ -25,6 +25,24 @@
 #define PREFETCH(p)
 #endif
 
+/* Loads and stores of floats that are not used again soon. Compilers for CPUs get the builtin, whose stores need not read
+   the line first (PoCL 3.1 and Intel's have it); it wants pointers aligned to the vector. Elsewhere they are plain. */
+#define STREAM_LOAD1(i, p) ((p)[i])
+#define STREAM_LOAD4(i, p) vload4((i), (p))
+#define STREAM_LOAD8(i, p) vload8((i), (p))
+#define STREAM_LOAD16(i, p) vload16((i), (p))
+#if defined(__x86_64__) || defined(__aarch64__) || defined(__INTEL_LLVM_COMPILER)
+#define STREAM_STORE1(v, i, p) __builtin_nontemporal_store((v), (p) + (i))
+#define STREAM_STORE4(v, i, p) __builtin_nontemporal_store((v), (__global float4 *)(p) + (i))
+#define STREAM_STORE8(v, i, p) __builtin_nontemporal_store((v), (__global float8 *)(p) + (i))
+#define STREAM_STORE16(v, i, p) __builtin_nontemporal_store((v), (__global float16 *)(p) + (i))
+#else
+#define STREAM_STORE1(v, i, p) ((p)[i] = (v))
+#define STREAM_STORE4(v, i, p) vstore4((v), (i), (p))
+#define STREAM_STORE8(v, i, p) vstore8((v), (i), (p))
+#define STREAM_STORE16(v, i, p) vstore16((v), (i), (p))
+#endif
+
 #define RESTRICT restrict
 #define REQD_GROUP(x) __attribute__((reqd_work_group_size(x, 1, 1)))
 

@@ -6,6 +6,7 @@ Continuous integration compiles every portable kernel for CUDA with it, and ``pe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from ..device import DeviceInfo
 from .base import Artifact, Times
+from .cuda import matrix_capabilities
 
 
 @dataclass
@@ -59,7 +61,7 @@ def cuda_info(target: str) -> DeviceInfo:
         vendor="NVIDIA Corporation", kind="gpu", compute_units=1, memory_bytes=1 << 40, max_alloc_bytes=1 << 40,
         local_memory_bytes=64 << 10, max_work_group=1024, hardware_thread=32, image2d_max_width=1 << 16,
         image2d_max_height=1 << 16, compute_capability=f"{digits[:-1]}.{digits[-1]}",
-        capabilities=["cuda", "images", "fp64", "dp4a"],
+        capabilities=["cuda", "images", "fp64", "dp4a", *matrix_capabilities((int(digits[:-1]), int(digits[-1])))],
     )  # fmt: skip
 
 
@@ -88,7 +90,9 @@ class OfflineDevice:
     def write(self, buffer: OfflineBuffer, array: np.ndarray, queue: Any = None) -> None:
         """Do nothing."""
 
-    def read(self, buffer: OfflineBuffer, dtype: Any, shape: Sequence[int]) -> np.ndarray:
+    def read(
+        self, buffer: OfflineBuffer, dtype: Any, shape: Sequence[int], out: np.ndarray | None = None
+    ) -> np.ndarray:
         """Return zeros."""
         return np.zeros(shape, dtype)
 
@@ -125,6 +129,10 @@ class OfflineDevice:
     ) -> Times:
         """Nothing takes no time."""
         return Times(0.0, 0.0, 0, {})
+
+    def profiled(self) -> AbstractContextManager[None]:
+        """There is no profiler."""
+        return nullcontext()
 
     def finish(self) -> None:
         """Nothing to wait for."""

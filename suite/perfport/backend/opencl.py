@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -258,9 +259,9 @@ class OpenCLDevice:
         if array.nbytes:
             cl.enqueue_copy(queue or self._queue, buffer.handle, array, is_blocking=queue is None)
 
-    def read(self, buffer: OpenCLBuffer, dtype: Any, shape: Sequence[int]) -> np.ndarray:
+    def read(self, buffer: OpenCLBuffer, dtype: Any, shape: Sequence[int], out: np.ndarray | None = None) -> np.ndarray:
         """Copy device to host."""
-        out = np.empty(shape, dtype)
+        out = np.empty(shape, dtype) if out is None else out
         if out.nbytes:
             cl.enqueue_copy(self._queue, out, buffer.handle)
         return out
@@ -356,6 +357,10 @@ class OpenCLDevice:
             kernels[name] = kernels.get(name, 0.0) + (event.profile.end - event.profile.start) * 1e-9
         span = (trace[-1][1].profile.end - trace[0][1].profile.start) * 1e-9 if trace else 0.0
         return Times(span, sum(kernels.values()), len(trace), kernels)
+
+    def profiled(self) -> AbstractContextManager[None]:
+        """OpenCL knows no profiler."""
+        return nullcontext()
 
     def finish(self) -> None:
         """Wait for all queues."""

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from urllib.parse import quote
 
 from ..errors import InfrastructureError, UsageError
 from ..results import Run
+from .counted import Counts, Recount, counted_section, stored
 from .failures import failures_section, rerun
 from .ladder import Ladder, ladders, run_labels
 from .machines import ceilings_section, devices_section, host_section, run_title
 from .markdown import NONE, code, fence, join, text
-from .plots import Plot, roofline_plot, share_plot
+from .plots import Plot, share_plot
+from .rooflines import roofline_plot
 from .summary import alarms, best_tables, overview, title
 from .tables import device_comparison, ladder_tables, problem_facts, published_table
 
-__all__ = ["render"]
+__all__ = ["Counts", "render", "stored"]
 
 
-def render(runs: list[Run], destination: Path) -> list[Path]:
+def render(runs: list[Run], destination: Path, counted: Sequence[Counts] = ()) -> list[Path]:
     """Write the report of some runs.
 
     Parameters
@@ -31,6 +33,8 @@ def render(runs: list[Run], destination: Path) -> list[Path]:
         Stored runs; their records and environments are all that the report is made of.
     destination : Path
         The markdown file. Plots go to a folder beside it that has its name without the suffix.
+    counted : sequence of Counts
+        Counted work. Where it holds what hardware counters saw of a run's case, that replaces the modelled traffic.
 
     Returns
     -------
@@ -48,7 +52,7 @@ def render(runs: list[Run], destination: Path) -> list[Path]:
         raise UsageError("no run to report on")
     destination = Path(destination)
     folder = destination.with_name(destination.stem if destination.suffix else f"{destination.name}-plots")
-    found = ladders(runs)
+    found = ladders(runs, Recount(counted) if counted else None)
     names = _file_names(found)
     plots: list[Plot] = []
     results = _results_section(runs, found, names, folder.name, plots)
@@ -58,6 +62,7 @@ def render(runs: list[Run], destination: Path) -> list[Path]:
         "## Ceilings", *_ceilings(runs),
         "## Results", _READING if found else "No case was run.", results,
         *_comparison(found),
+        "## Counted work" if counted else "", counted_section(counted),
         "## Failures", failures_section(found),
         "## How to reproduce", *_reproduce(runs),
     ])  # fmt: skip
@@ -74,8 +79,9 @@ def render(runs: list[Run], destination: Path) -> list[Path]:
 _READING = (
     "Times are medians; “± %” is half of their 95 % confidence interval, and every bracket is a 95 % interval. The "
     "*problem bound* is the least time for the useful operations and compulsory bytes of the problem, whatever the "
-    "variant does; what *binds a variant* counts the traffic that this variant causes. `wrong` results are in no "
-    "ranking and no ratio. Numbers are *measured* here, *published* by others, or *modelled*, as their headings say."
+    "variant does; what *binds a variant* counts the traffic that this variant causes. `wrong` and `impossible` "
+    "results are in no ranking and no ratio. Numbers are *measured* or *counted* here, *published* by others, or "
+    "*modelled*, as their headings say."
 )
 
 

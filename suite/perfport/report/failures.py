@@ -6,15 +6,23 @@ import shlex
 
 from ..record import Record, Status
 from ..results import Run
+from ..roofline import IMPOSSIBLE_SHARE
 from .ladder import Ladder, Row
 from .markdown import code, details, excerpt, fence, join, text
-from .quantities import significant
+from .quantities import percent, significant
 
-#: Worst first: a wrong result is worse than none.
+#: Worst first: a time that cannot be puts the suite itself in doubt, and a wrong result is worse than none.
 ORDER = (
-    Status.WRONG, Status.CRASHED, Status.TIMEOUT, Status.OUT_OF_MEMORY, Status.COMPILE_ERROR, Status.UNSUPPORTED,
-    Status.UNAVAILABLE,
+    Status.IMPOSSIBLE, Status.WRONG, Status.CRASHED, Status.TIMEOUT, Status.OUT_OF_MEMORY, Status.COMPILE_ERROR,
+    Status.UNSUPPORTED, Status.UNAVAILABLE,
 )  # fmt: skip
+
+
+IMPOSSIBLE = (
+    "> **ERROR: faster than the problem bound allows**, the whole interval of the share above "
+    f"{percent(IMPOSSIBLE_SHARE)}. The declared work, the clock or a ceiling is wrong, and so is every figure that "
+    "follows from it. Do not quote these numbers."
+)
 
 
 def reason(record: Record) -> str:
@@ -44,6 +52,8 @@ def failures_section(found: list[Ladder]) -> str:
         cases = [(ladder, row) for ladder in found for row in ladder.rows if row.record.status == status]
         if cases:
             blocks.append(f"### {status.value} ({len(cases)})")
+            if status == Status.IMPOSSIBLE:
+                blocks.append(IMPOSSIBLE)
             blocks.append("\n".join(_case(ladder, row) for ladder, row in cases))
     return join(blocks) or "None: every case has a result."
 

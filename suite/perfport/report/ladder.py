@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -13,10 +13,12 @@ from typing import Any, Literal
 from ..profile import DeviceProfile, all_profiles
 from ..record import Interval, Record, Status
 from ..results import Run
-from ..roofline import datasheet_ceilings, problem_bound
+from ..roofline import INTEGER_CEILINGS, datasheet_ceilings, problem_bound
 from ..statistics import Verdict, speedup, verdict
+from ..work import Traffic
 
 Clock = Literal["span", "wall"]
+Recount = Callable[[Run, Record], Record | None]
 ROLES = ("rung", "control", "beyond", "peer")
 PRESETS = ("tiny", "quick", "full", "large", "paper")
 
@@ -100,10 +102,14 @@ def compare(base: Record, other: Record) -> Comparison | None:
 
 @dataclass(frozen=True)
 class Row:
-    """A record with the name that tells it from the others of its ladder."""
+    """A record with the name that tells it from the others of its ladder.
+
+    Where the record's traffic is ``counted``, ``modelled`` is what the variant's own model says, if it has one.
+    """
 
     record: Record
     label: str
+    modelled: Traffic | None = None
 
 
 class Ladder:
@@ -117,7 +123,7 @@ class Ladder:
         The device's name within the report: its id, preceded by the run's label where there are several runs.
     """
 
-    def __init__(self, run: Run, run_label: str, records: list[Record]) -> None:
+    def __init__(self, run: Run, run_label: str, records: list[Record], recount: Recount | None) -> None:
         first = records[0].identity
         self.run = run
         self.workload, self.problem = first.workload, first.problem
@@ -126,7 +132,10 @@ class Ladder:
         self.site = (f"{run_label} " if run_label else "") + " + ".join(self.devices)
         self._compared: dict[tuple[int, int], Comparison | None] = {}
         ordered = sorted(records, key=_order)
-        self.rows = [Row(record, label) for record, label in zip(ordered, _labels(ordered), strict=True)]
+        self.rows = []
+        for record, label in zip(ordered, _labels(ordered), strict=True):
+            counted = recount(run, record) if recount else None
+            self.rows.append(Row(counted, label, record.traffic) if counted else Row(record, label))
 
     @property
     def subject(self) -> tuple[str, str, str, str]:
@@ -137,6 +146,22 @@ class Ladder:
     def setting(self) -> str:
         """Preset and parameters as text."""
         return f"{self.preset or 'no preset'}: {settings(self.parameters) or 'no parameters'}"
+
+    @property
+    def merged(self) -> bool:
+        """Whether the device's compiler merges accesses of neighbouring work-items: see `roofline.variant_bound`."""
+        devices = self.run.environment.get("devices") or {}
+        return any((devices.get(id_) or {}).get("kind") == "cpu" for id_ in self.devices)
+
+    @cached_property
+    def ceilings(self) -> dict[str, Interval]:
+        """The ceilings that the ladder's bounds use; of one that moved within the run, the largest value."""
+        found: dict[str, Interval] = {}
+        for row in self.measured:
+            for name, ceiling in row.record.ceilings.items():
+                if name not in found or ceiling.value > found[name].value:
+                    found[name] = ceiling
+        return found
 
     @property
     def info(self) -> dict[str, Any]:
@@ -241,7 +266,9 @@ class Ladder:
             ceilings = datasheet_ceilings(profile)
             bound = problem_bound(record.work, ceilings, Interval(value=time, low=time, high=time))
             # Without the arithmetic ceiling the bound of a compute-bound problem would be too loose to quote.
-            if bound is None or (record.work.flops and "fp32_fma" not in ceilings) or not bound.seconds:
+            loose = record.work.flops and "fp32_fma" not in ceilings
+            loose = loose or (record.work.integer_ops and not ceilings.keys() & set(INTEGER_CEILINGS))
+            if bound is None or loose or not bound.seconds:
                 return None
             ratio = time / bound.seconds
             return record.metric.value * ratio if record.metric.direction == "higher" else record.metric.value / ratio
@@ -318,8 +345,11 @@ def run_labels(runs: list[Run]) -> list[str]:
     return [f"R{number}" for number in range(1, len(runs) + 1)] if len(runs) > 1 else [""]
 
 
-def ladders(runs: list[Run]) -> list[Ladder]:
-    """Return every ladder of the runs, by workload, problem, parameters, precision, run and device."""
+def ladders(runs: list[Run], recount: Recount | None = None) -> list[Ladder]:
+    """Return every ladder of the runs, by workload, problem, parameters, precision, run and device.
+
+    ``recount`` returns a run's record with counted traffic in place of the modelled one, or nothing.
+    """
     found: list[tuple[Any, Ladder]] = []
     for number, (run, label) in enumerate(zip(runs, run_labels(runs), strict=True)):
         groups: dict[tuple[Any, ...], list[Record]] = {}
@@ -330,7 +360,7 @@ def ladders(runs: list[Run]) -> list[Ladder]:
             key = (identity.workload, identity.problem, *setting, *identity.devices)
             groups.setdefault(key, []).append(record)
         for records in groups.values():
-            ladder = Ladder(run, label, records)
+            ladder = Ladder(run, label, records, recount)
             preset = ladder.preset or ""
             rank = PRESETS.index(preset) if preset in PRESETS else len(PRESETS)
             where = (ladder.precision != "fp32", ladder.precision, number, ladder.devices)

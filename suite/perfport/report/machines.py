@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from ..results import Run
+from .labels import ordered
 from .ladder import plain
-from .markdown import NONE, code, join, line, table, text
-from .quantities import percent, scaled, significant, size
+from .markdown import NONE, code, details, join, line, table, text
+from .quantities import ceiling, percent, significant, size
 
 #: A probe that gives this much less or more than the ceiling is flagged.
 MOVED = 0.10
@@ -98,35 +99,44 @@ def ceilings_section(run: Run, used: set[str]) -> str:
 
 def _ceilings_of(run: Run, id_: str, found: dict[str, Any]) -> str:
     nominal = _datasheet(run, id_)
+    entries = found.get("entries") or {}
     rows, moved, sweeps = [], [], []
-    for name, entry in sorted((found.get("entries") or {}).items()):
+    for name in ordered(entries):
+        entry = entries[name]
         value, unit = float(entry["value"]), str(entry.get("unit") or "B/s")
         probes = []
         for when in ("before", "after"):
             ratios = _probed(run, id_, when, name, value)
             probes.append(_span(ratios))
             moved += [(name, when, ratio) for ratio in ratios if abs(ratio - 1) > MOVED]
-        sheet = nominal.get(name)
-        low, high = scaled(entry["low"], unit), scaled(entry["high"], unit)
+        sheet, theory = nominal.get(name), entry.get("theory")
+        limit = ceiling(theory, unit) + (" **exceeded**" if entry.get("above_theory") else "")
         rows.append([
-            code(name), f"**{scaled(value, unit)}**", f"{low} – {high}", *probes,
-            scaled(sheet, unit) if sheet else NONE, percent(value / sheet) if sheet else NONE,
+            code(name), f"**{ceiling(value, unit)}**",
+            _between(ceiling(entry["low"], unit), ceiling(entry["high"], unit)), *probes,
+            ceiling(sheet, unit), percent(value / sheet) if sheet else NONE, limit if theory else NONE,
         ])  # fmt: skip
         shape = ", ".join(f"{key} {plain(v)}" for key, v in (entry.get("shape") or {}).items())
-        spread = f"slowest of {len(entry['sweep'])} shapes" if entry.get("sweep") else "slowest shape"
+        tried = f"worst of {len(entry['sweep'])} shapes" if entry.get("sweep") else "worst shape"
+        basis = f" Theory: {text(entry['theory_basis'])}." if entry.get("theory_basis") else ""
         sweeps.append(
-            f"- {code(name)}: won by {text(shape) or 'an unnamed shape'}; the {spread} gave "
-            f"{percent(entry.get('spread'))} of it."
+            f"- {code(name)}: won by {text(shape) or 'an unnamed shape'}; the {tried} reached "
+            f"{percent(entry.get('spread'))} of it.{basis}"
         )
-    headers = ["ceiling", "measured", "95 % interval", "probes before", "probes after", "datasheet (published)"]
-    headers.append("measured / datasheet")
+    sweeps += [
+        f"- {code(name)}: not measured: {text(why)}." for name, why in sorted((found.get("absent") or {}).items())
+    ]
+    headers = [
+        "ceiling", "measured", "95 % interval", "probes before", "after", "datasheet", "reached", "theory",
+    ]  # fmt: skip
     profile = (run.environment.get("profiles") or {}).get(id_) or {}
     sheet_of = f" Datasheet (published): {text(profile['title'])}." if profile.get("title") and nominal else ""
+    theory_of = " Theory (modelled): what clock and width allow." if any(row[-1] != NONE for row in rows) else ""
     age = _age(found.get("date"), run.environment.get("started"))
     intro = (
         f"**{code(id_)}**: measured {text(found.get('date', 'at an unknown time'))}, {age}; working set "
-        f"{size(found.get('working_set_bytes'))}.{sheet_of} A probe repeats the winning shape around the run, in % of "
-        "the ceiling."
+        f"{size(found.get('working_set_bytes'))}. A probe repeats the winning shape around the run, in % of the "
+        f"ceiling.{sheet_of}{theory_of}"
     )
     flags = []
     if moved:
@@ -135,7 +145,17 @@ def _ceilings_of(run: Run, id_: str, found: dict[str, Any]) -> str:
             f"> **A ceiling moved by more than {percent(MOVED)}**: {worst} of the measured ceiling. Shares of this run "
             "are as uncertain as that."
         )
-    return join([intro, table(headers, rows, "lrrrrrr"), *flags, "\n".join(sweeps)])
+    if above := [name for name in ordered(entries) if entries[name].get("above_theory")]:
+        flags.append(
+            f"> **A ceiling is above its theory**: {', '.join(map(code, above))}. The clock was higher than the theory "
+            "takes it to be, or the measurement is wrong."
+        )
+    return join([intro, table(headers, rows, "lrrrrrrr"), *flags, details("winning shapes", "\n".join(sweeps))])
+
+
+def _between(low: str, high: str) -> str:
+    number, unit = low.split()
+    return f"{number} – {high}" if high.endswith(f" {unit}") else f"{low} – {high}"
 
 
 def _datasheet(run: Run, id_: str) -> dict[str, float]:
@@ -161,6 +181,7 @@ def _span(ratios: list[float]) -> str:
 
 
 def _age(date: Any, started: Any) -> str:
+    """How long before the run's start something was measured."""
     try:
         gap = (datetime.fromisoformat(str(started)) - datetime.fromisoformat(str(date))).total_seconds()
     except (ValueError, TypeError):

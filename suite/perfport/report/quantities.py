@@ -68,6 +68,11 @@ def scaled(value: float | None, unit: str, digits: int = 3) -> str:
     return f"{significant(value / factor, digits)} {prefix}{unit}"
 
 
+def ceiling(value: float | None, unit: str) -> str:
+    """Return the value of a ceiling: a rate with a decimal prefix, or a time."""
+    return seconds(value, 3) if unit == "s" else scaled(value, unit)
+
+
 def size(nbytes: float | None) -> str:
     """Return a memory size with a binary prefix."""
     if nbytes is None:

@@ -7,10 +7,11 @@ from collections import Counter
 from ..record import Status
 from ..results import Run
 from ..statistics import Verdict
+from .failures import ORDER
 from .ladder import Comparison, Ladder, run_labels
 from .machines import run_title
 from .markdown import NONE, code, join, line, table, text
-from .quantities import impossible, interval, share, significant
+from .quantities import interval, share, significant
 
 
 def ratio(found: Comparison | None, digits: int = 3) -> str:
@@ -31,7 +32,12 @@ def title(runs: list[Run]) -> str:
 
 def _counts(run: Run) -> str:
     counts = Counter(record.status for record in run.records)
-    parts = [f"{counts[status]} {status.value}" for status in Status if counts[status]]
+    loud = (Status.IMPOSSIBLE, Status.WRONG)
+    parts = [
+        f"**{counts[status]} {status.value}**" if status in loud else f"{counts[status]} {status.value}"
+        for status in (Status.OK, Status.CONTENDED, *ORDER)
+        if counts[status]
+    ]
     return f"{len(run.records)} cases: {', '.join(parts)}" if parts else "no cases"
 
 
@@ -51,17 +57,18 @@ def overview(runs: list[Run]) -> str:
 
 
 def alarms(found: list[Ladder]) -> str:
-    """Return what a reader must know before any number: impossible shares, wrong results."""
+    """Return what a reader must know before any number: impossible times, wrong results."""
     notes = []
-    above = [(ladder, row) for ladder in found for row in ladder.measured if impossible(row.record.problem_bound)]
+    above = [(ladder, row) for ladder in found for row in ladder.rows if row.record.status == Status.IMPOSSIBLE]
     if above:
         names = ", ".join(
             code(f"{lad.workload}/{lad.problem} {row.label}") + f" on {code(lad.site)}" for lad, row in above[:8]
         )
         more = f" and {len(above) - 8} more" if len(above) > 8 else ""
         notes.append(
-            f"> **ERROR: {len(above)} case(s) above the problem bound** ({names}{more}): a share whose whole interval "
-            "is above 102 % means that the work, the ceilings or the timing is wrong. Do not quote these numbers."
+            f"> **ERROR: {len(above)} impossible case(s), faster than the problem bound allows** ({names}{more}): the "
+            "declared work, the clock or a ceiling is wrong, and with it perhaps other numbers of this report. "
+            "Not ranked; see Failures."
         )
     wrong = sum(row.record.status == Status.WRONG for ladder in found for row in ladder.rows)
     if wrong:
@@ -107,8 +114,6 @@ def best_tables(found: list[Ladder]) -> str:
         if ladder.best_peer:
             compared = ladder.peer_comparison
             outcome = "no clock in common" if compared is None else _OUTCOME[compared.verdict]
-            if impossible(record.problem_bound) or impossible(ladder.best_peer.record.problem_bound):
-                outcome = "**ERROR: above the bound**"
             against = ratio(compared) if compared else NONE
             peers.append([*where, code(best.label, 40), code(ladder.best_peer.label, 40), against, outcome])
     headers = ["problem", "setting", "device", "precision", "best variant"]

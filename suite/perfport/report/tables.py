@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ..record import Record, Status
+from .bounds import bounds_tables, problem_bound_note
 from .failures import reason
 from .ladder import ROLES, Ladder, Published, Row, common_clock, compare, is_measured, plain, time_of
 from .markdown import NONE, code, join, line, middle, table, text
-from .quantities import column, percent, scaled, seconds, share, significant, size, time_scale
+from .quantities import column, percent, scaled, seconds, significant, size, time_scale
 from .summary import ratio
 
 CONTENDED, UNMET = " ‡", " §"
@@ -20,7 +21,14 @@ _NOTES = {
 
 def ladder_tables(ladder: Ladder) -> str:
     """Return all tables of a ladder but the published figures, with the footnotes that they need."""
-    blocks = [_base_note(ladder), _speed(ladder), _peers(ladder), _bounds(ladder), _overheads(ladder), _kernels(ladder)]
+    blocks = [
+        _base_note(ladder),
+        _speed(ladder),
+        _peers(ladder),
+        bounds_tables(ladder),
+        _overheads(ladder),
+        _kernels(ladder),
+    ]
     blocks.append(_extra(ladder))
     found = join(blocks)
     notes = [note for mark, note in _NOTES.items() if mark in found]
@@ -49,16 +57,7 @@ def problem_facts(ladder: Ladder) -> str:
 
 def _base_note(ladder: Ladder) -> str:
     base, missing = ladder.first_rung, ladder.missing_first
-    notes = []
-    bound = next((row.record.problem_bound for row in ladder.measured if row.record.problem_bound), None)
-    if bound:
-        terms = ", ".join(f"{text(name)} {seconds(value, 3)}" for name, value in sorted(bound.terms.items()))
-        notes.append(
-            f"Problem bound under the measured ceilings: {seconds(bound.seconds, 3)}, by {text(bound.binding)} "
-            f"({terms})."
-        )
-    elif ladder.measured:
-        notes.append("No problem bound: this device has no measured ceilings for it.")
+    notes = [problem_bound_note(ladder)]
     if missing and base:
         notes.append(
             f"**The first rung, {code(missing.label)}, has no result ({missing.record.status.value})**: speed-ups "
@@ -75,7 +74,7 @@ def _base_note(ladder: Ladder) -> str:
     caches = sorted({row.record.timing.cache for row in ladder.measured if row.record.timing})
     if caches:
         notes.append(f"Cache: {' and '.join(caches)}.")
-    return " ".join(notes)
+    return " ".join(filter(None, notes))
 
 
 def _mark(record: Record) -> str:
@@ -120,23 +119,6 @@ def _speed(ladder: Ladder) -> str:
         rows, headers = [[*row[:6], *row[7:]] for row in rows], [*headers[:6], *headers[7:]]
         return join(["**Time and speed-up** (measured)", table(headers, rows, "lllrrrrrr")])
     return join(["**Time and speed-up** (measured)", table(headers, rows, "lllrrrlrrr")])
-
-
-def _bounds(ladder: Ladder) -> str:
-    rows = []
-    for row in ladder.measured:
-        record = row.record
-        variant = record.variant_bound
-        provenance = record.traffic.provenance if record.traffic else "modelled"
-        binds = f"{text(variant.binding)}, {share(variant, '')} ({text(provenance)})" if variant else NONE
-        rows.append([_name(row), share(record.problem_bound), share(record.datasheet_bound, ""), binds])
-    if not any(cell != NONE for cells in rows for cell in cells[1:]):
-        return ""
-    headers = [
-        "variant", "share of problem bound (measured)", "share of datasheet bound (published)",
-        "what binds it, and its share of that",
-    ]  # fmt: skip
-    return join(["**Bounds**", table(headers, rows, "lrrr")])
 
 
 def _overheads(ladder: Ladder) -> str:
@@ -323,12 +305,12 @@ def device_comparison(found: list[Ladder]) -> str:
 def _compared_cell(ladder: Ladder, same: list[Row]) -> str:
     results = [row for row in same if is_measured(row.record)]
     if not results:
-        return ", ".join(dict.fromkeys(row.record.status.value for row in same)) or NONE
+        ended = dict.fromkeys(row.record.status for row in same)
+        return ", ".join(f"**{s.value}**" if s == Status.IMPOSSIBLE else s.value for s in ended) or NONE
     row = min(results, key=lambda row: (row.record.status != Status.OK, time_of(row.record)))
     record = row.record
     bound = record.problem_bound
-    above = share(bound) if bound and share(bound).startswith("**ERROR") else None
-    stale = " †" if bound and bound.stale and not above else ""
-    reached = above or (percent(bound.share.value) + stale if bound else "no bound")
+    stale = " †" if bound and bound.stale else ""
+    reached = percent(bound.share.value) + stale if bound else "no bound"
     cell = f"{reached} · {seconds(time_of(record), 3)}{_mark(record)}"
-    return f"**{cell}**" if row is ladder.best and not above else cell
+    return f"**{cell}**" if row is ladder.best else cell

@@ -58,6 +58,15 @@ class Broken(Double):
         raise ZeroDivisionError("planted: the problem itself fails")
 
 
+class Exaggerated(Double):
+    """A problem that claims far more work than it has."""
+
+    name = "exaggerated"
+
+    def work(self) -> Work:
+        return Work(read_bytes=4e12)
+
+
 class _Scale(Variant):
     """Right, unless a subclass interferes; `fault` is called before the kernel of every execution."""
 
@@ -101,6 +110,10 @@ class AlsoGood(_Scale):
 
 class OnBroken(Good):
     problem = Broken
+
+
+class OnExaggerated(Good):
+    problem = Exaggerated
 
 
 class Slow(_Scale):

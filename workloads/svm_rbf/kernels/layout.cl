@@ -39,7 +39,7 @@ __kernel void blocked(__global const float *RESTRICT in, __global float *RESTRIC
 __kernel void pitched(__global const float *RESTRICT in, __global float *RESTRICT out, uint n, uint pitch) {
     size_t total = (size_t)n * pitch;
     for (size_t k = get_global_id(0); k < total; k += get_global_size(0)) {
-        size_t i = k / pitch, d = k % pitch;
+        size_t i = k / pitch, d = k - i * pitch;
         out[k] = d < NDIM ? in[i * NDIM + d] : 0.0f;
     }
 }

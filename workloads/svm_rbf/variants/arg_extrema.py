@@ -34,6 +34,8 @@ class _Reduction:
         self._parts = setup.kernel("arg_extrema.cl", "parts", **macros)
         self._finish = setup.kernel("arg_extrema.cl", "finish", **macros)
         self._group = tunables["group"]
+        self._finds, self._index, self._width = len(finds), macros["INDEX"], macros["WIDTH"]
+        self._vectors = problem.n // self._width
         self.groups = min(device.info.compute_units * tunables["groups_per_unit"], -(-problem.n // self._group))
         parts, final = [], []
         for extremum in EXTREMA:
@@ -48,6 +50,32 @@ class _Reduction:
     def launch(self) -> None:
         self._device.launch(self._parts, self.groups, self._group, *self._first)
         self._device.launch(self._finish, 1, self._group, *self._second)
+
+    def issued(self, nbytes: float) -> dict[str, float]:
+        """Operations and bytes of one execution over an input of ``nbytes``, as work-items issue them.
+
+        Both launches end in a tree for each extremum: all work-items store, then one fewer than there are read and
+        store again.
+        """
+        entry, trees, lanes = 4.0 + 4.0 * self._index, self._finds * (self.groups + 1), self._width
+        return {
+            "global_read": nbytes + self._finds * self.groups * entry,
+            "global_write": 8.0 * trees,
+            "local_read": (self._group - 1) * entry * trees,
+            "local_write": (2 * self._group - 1) * entry * trees,
+            # An index for each lane: a multiplication, and an addition but for lane 0; a work-item without a vector
+            # spares itself the first.
+            "integer_ops": self._finds * (2.0 * lanes - 1) * self._group * self.groups - self._idle
+            if lanes > 1
+            else 0.0,
+        }
+
+    @property
+    def _idle(self) -> int:
+        """Work-items that get no vector."""
+        chunk = -(-self._vectors // self.groups)
+        full, rest = divmod(self._vectors, chunk) if chunk else (0, 0)
+        return self._group * self.groups - full * min(chunk, self._group) - min(rest, self._group)
 
 
 class _ArgVariant(Variant):
@@ -73,9 +101,12 @@ class _ArgVariant(Variant):
             reduction.launch()
 
     def traffic(self) -> Traffic:
-        """Modelled: each reduction reads the whole vector; the parts are small and stay cached."""
-        nbytes = (8.0 if self.options.get("PAIRS") else 4.0) * self.data.n * len(self.reductions)
-        return Traffic(dram_read=nbytes, issued_bytes=nbytes)
+        """Modelled: each reduction reads the whole vector from DRAM; the parts are small and stay cached."""
+        nbytes = (8.0 if self.options.get("PAIRS") else 4.0) * self.data.n
+        issued = [reduction.issued(nbytes) for reduction in self.reductions]
+        return Traffic(
+            dram_read=nbytes * len(issued), **{name: sum(each[name] for each in issued) for name in issued[0]}
+        )
 
 
 class ArgminSeparate(_ArgVariant):

@@ -56,12 +56,19 @@ class _RbfVariant(Variant):
         self.device.launch(self._kernel, self.groups(), self.group, *self.arguments)
 
     def traffic(self) -> Traffic:
-        """Modelled: the data once (the two points stay cached), both outputs once; each load as issued."""
-        elements = float(self.data.points) * self.data.dims
-        return Traffic(
-            flops=6 * elements, dram_read=4 * elements, dram_write=8.0 * self.data.points,
-            issued_bytes=12 * elements + 8.0 * self.data.points,
-        )  # fmt: skip
+        """Modelled: the whole layout with its padding once (the two points stay cached), both outputs once."""
+        points = float(self.data.points)
+        issued = {"special_ops": 2 * points, "global_write": 8 * points, **self.issued()}
+        return Traffic(dram_read=self.matrix.buffer.nbytes, dram_write=8 * points, **issued)
+
+    def issued(self) -> dict[str, float]:
+        """Operations and bytes as the kernel's work-items issue them; here a loop over single dimensions."""
+        points, dims = float(self.data.points), self.data.dims
+        return {"flops": (6 * dims + 2) * points, "global_read": 12 * dims * points}
+
+    def block_flops(self) -> float:
+        """Operations of a loop over blocks: 4 differences, a dot product of 7 and its addition, for both points."""
+        return (24.0 * self.blocks + 2) * self.data.points
 
 
 class RowMajor(_RbfVariant):
@@ -84,6 +91,9 @@ class RowMajorFloat4(_RbfVariant):
 
     def layout(self, setup: Setup) -> Matrix:
         return inputs.pitched(setup, 4)
+
+    def issued(self) -> dict[str, float]:
+        return {"flops": self.block_flops(), "global_read": 48.0 * self.blocks * self.data.points}
 
 
 class ColumnMajor(_RbfVariant):
@@ -127,6 +137,9 @@ class Vectorized(_RbfVariant):
     source = "Catanzaro 2011, vectorization"
     kernel = "vectorized"
 
+    def issued(self) -> dict[str, float]:
+        return {"flops": self.block_flops(), "global_read": 48.0 * self.blocks * self.data.points}
+
 
 class VectorizedPoints(_RbfVariant):
     """Four neighbouring points per work-item."""
@@ -138,6 +151,14 @@ class VectorizedPoints(_RbfVariant):
 
     def layout(self, setup: Setup) -> Matrix:
         return inputs.column_major(setup, 32)
+
+    def issued(self) -> dict[str, float]:
+        """The last work-item computes up to 3 points past the end."""
+        items, dims = -(-self.data.points // 4), self.data.dims
+        return {
+            "flops": (24.0 * dims + 8) * items, "special_ops": 8.0 * items,
+            "global_read": 24.0 * dims * items, "global_write": 32.0 * items,
+        }  # fmt: skip
 
 
 class Image(_RbfVariant):
@@ -172,6 +193,10 @@ class Image(_RbfVariant):
         for row, image in zip(self._rows, self.images, strict=True):
             self.device.copy_to_image(row, image)
 
+    def issued(self) -> dict[str, float]:
+        blocks = float(self.blocks) * self.data.points
+        return {"flops": self.block_flops(), "global_read": 16 * blocks, "image_read": 32 * blocks}
+
 
 class ImageRefillKernel(Image):
     """The hand-written fill in every iteration."""
@@ -183,6 +208,10 @@ class ImageRefillKernel(Image):
         self.fill_by_kernel()
         super().launch()
 
+    def issued(self) -> dict[str, float]:
+        issued, points = super().issued(), 32.0 * self.blocks
+        return {**issued, "global_read": issued["global_read"] + points, "image_write": points}
+
 
 class ImageRefillCopy(Image):
     """``clEnqueueCopyBufferToImage`` (or its CUDA counterpart) in every iteration."""
@@ -193,6 +222,13 @@ class ImageRefillCopy(Image):
     def launch(self) -> None:
         self.fill_by_copy()
         super().launch()
+
+    def issued(self) -> dict[str, float]:
+        """With the gathering kernel; the copies that follow it are not issued by work-items."""
+        issued, points = super().issued(), 32.0 * self.blocks
+        return {
+            **issued, "global_read": issued["global_read"] + points, "global_write": 8.0 * self.data.points + points,
+        }  # fmt: skip
 
 
 class LocalMemory(_RbfVariant):
@@ -213,13 +249,13 @@ class LocalMemory(_RbfVariant):
     def launch(self) -> None:
         self.device.launch(self._kernel, self.groups(), self.group, *self.arguments, local_bytes=self.local_bytes)
 
-    def traffic(self) -> Traffic:
-        elements = float(self.data.points) * self.data.dims
-        copies = 32.0 * self.blocks * self.groups()
-        return Traffic(
-            flops=6 * elements, dram_read=4 * elements, dram_write=8.0 * self.data.points,
-            local_bytes=8 * elements + copies, issued_bytes=4 * elements + copies + 8.0 * self.data.points,
-        )  # fmt: skip
+    def issued(self) -> dict[str, float]:
+        """Each work-group copies both points; each work-item reads them back."""
+        blocks, copies = float(self.blocks) * self.data.points, 32.0 * self.blocks * self.groups()
+        return {
+            "flops": self.block_flops(), "global_read": 16 * blocks + copies,
+            "local_read": 32 * blocks, "local_write": copies,
+        }  # fmt: skip
 
 
 class CooperativeRows(_RbfVariant):
@@ -253,13 +289,19 @@ class CooperativeRows(_RbfVariant):
         local_words = 2 * self.matrix.pitch + 2 * self.block * (self.setup.tunables["lanes"] + 1)
         self.device.launch(self._kernel, self.groups(), self.group, *self.arguments, local_bytes=4 * local_words)
 
-    def traffic(self) -> Traffic:
-        elements = float(self.data.points) * self.data.dims
-        words = 8.0 * elements / self.setup.tunables["rows"]
-        return Traffic(
-            flops=6 * elements, dram_read=4 * elements, dram_write=8.0 * self.data.points,
-            local_bytes=words, issued_bytes=4 * elements + 8.0 * self.data.points,
-        )  # fmt: skip
+    def issued(self) -> dict[str, float]:
+        """Teams walk whole blocks of rows (past the end, the last row again) and whole vectors of each row."""
+        lanes, rows, width, group = (self.setup.tunables[name] for name in ("lanes", "rows", "width", "group"))
+        blocks, pitch = -(-self.data.points // self.block), self.matrix.pitch
+        copies = 8.0 * pitch * self.groups()
+        # Per block: distances, the sum of each work-item's vectors, the sums of a team's lanes.
+        flops = 6 * pitch * self.block + 2 * (width - 1) * rows * group + 2 * lanes * self.block
+        return {
+            "flops": float(blocks) * flops + 2 * self.data.points,
+            "global_read": 4.0 * pitch * self.block * blocks + copies,
+            "local_read": 8.0 * blocks * (pitch * group // lanes + lanes * self.block),
+            "local_write": 8.0 * blocks * rows * group + copies,
+        }  # fmt: skip
 
 
 class RowStreams(_RbfVariant):
@@ -289,3 +331,14 @@ class RowStreams(_RbfVariant):
     def groups(self) -> int:
         items = self.device.info.compute_units * self.setup.tunables["items_per_unit"]
         return -(-min(items, -(-self.data.points // 16)) // self.group)
+
+    def issued(self) -> dict[str, float]:
+        """A row's last words: one more vector under a mask, or word by word. Sums are stored, read again and stored."""
+        points, width = float(self.data.points), self.setup.tunables["width"]
+        vectors, tail = divmod(self.data.dims, width)
+        masked = tail and self.macros()["OVERLAP"]
+        rest, words = (8 * width, width) if masked else (6 * tail, tail)
+        return {
+            "flops": (6 * width * vectors + rest + 2 * (width - 1) + 2) * points,
+            "global_read": (12 * (width * vectors + words) + 8) * points, "global_write": 16 * points,
+        }  # fmt: skip

@@ -8,10 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from perfport.errors import UnsupportedError
+from perfport.work import Traffic
 from perfport.workload import Setup, Tunable, Variant
 
 from ..smo import SmoTrain
 from . import inputs
+from .training_work import Training
 
 MIB = 1 << 20
 ITERATION_LIMIT = 10_000_000
@@ -52,7 +54,7 @@ class _Smo(Variant):
         self.padded = -(-problem.points // 16) * 16
         groups = self.device.info.compute_units * tunables["groups_per_unit"] if self.iterate_kernel is None else 1
         chunk = -(-self.padded // groups // 16) * 16
-        self.groups, self.group = -(-self.padded // chunk), tunables["group"]
+        self.chunk, self.groups, self.group = chunk, -(-self.padded // chunk), tunables["group"]
         nbytes = min(problem.parameters.cache_mb * MIB, self.device.info.max_alloc_bytes)
         self.slots = int(min(max(2, nbytes // (4 * self.padded)), max(2, problem.points)))
         macros = {
@@ -71,10 +73,13 @@ class _Smo(Variant):
         self.device.write(floats, start)
         # No macro: compilers would unroll by it for half a minute.
         vectors = np.uint32(matrix.pitch // tunables["width"])
+        self.matrix = matrix
         self.memory = (matrix.buffer, cache, floats, ints, vectors)
         self.outputs = (setup.output("alpha", np.float32, problem.points), setup.output("b", np.float32, 1))
         self._status = setup.scratch(4 * len(STATUS_WORDS))
         self._last = dict.fromkeys(STATUS_WORDS, 0)
+        self._history: list[dict[str, int]] = []  # status after each batch of the last training
+        self._enqueued = 0  # iterations of it, those after convergence included
 
     def _words(self) -> int:
         return 3 * self.padded + 2 * self.slots + 6 * self.groups + 32
@@ -92,12 +97,15 @@ class _Smo(Variant):
             self.iterate(batch)
             self._run(self._model, self._status, *self.outputs)
 
+        self._history, self._enqueued = [], 0
         execute(begin)
         batch = self.tunables_used["batch"]
         while True:
             execute(iterate)
+            self._enqueued += batch
             words = self.device.read(self._status, np.int32, (len(STATUS_WORDS),))
             self._last = dict(zip(STATUS_WORDS, words.tolist(), strict=True))
+            self._history.append(self._last)
             if self._last["done"] or self._last["iterations"] >= ITERATION_LIMIT:
                 return
             batch = max(batch, min(self._last["iterations"] // 8, BATCH_LIMIT))
@@ -110,6 +118,37 @@ class _Smo(Variant):
 
     def launch(self) -> None:
         self._train(lambda enqueue: enqueue())
+
+    def steps(self) -> tuple[int, int]:
+        """Executions of picking and of updating in the last training."""
+        return self._enqueued, self._enqueued
+
+    def walks(self) -> float:
+        """Walks over the data in the last training.
+
+        The first order computes two missing rows in one walk. How often both were missing is not recorded: within a
+        batch, misses are taken as independent of each other.
+        """
+        if not self.first_order:
+            return self._last["rows_computed"]
+        walks, before = 0.0, dict.fromkeys(STATUS_WORDS, 0)
+        for after in self._history:
+            iterations, rows = (after[name] - before[name] for name in ("iterations", "rows_computed"))
+            walks += rows - rows**2 / (4 * iterations) if iterations else 0.0
+            before = after
+        return walks
+
+    def traffic(self) -> Traffic:
+        """Modelled, from the iterations and rows of the last training."""
+        picks, updates = self.steps()
+        training = Training(
+            points=self.data.points, padded=self.padded, chunk=self.chunk, groups=self.groups, group=self.group,
+            **{name: self.tunables_used[name] for name in ("lanes", "rows", "width", "lane_points")},
+            vectors=self.matrix.pitch // self.tunables_used["width"], slots=self.slots,
+            first_order=bool(self.first_order), picks=picks, updates=updates, models=len(self._history),
+            iterations=self._last["iterations"], computed=self._last["rows_computed"], calls=self.walks(),
+        )  # fmt: skip
+        return training.traffic(self.matrix.buffer.nbytes, self.device.info.last_level_cache_bytes or 0)
 
     def notes(self) -> dict[str, Any]:
         """Counts of the last training, and the time of each kernel in one more, measured by device events."""
@@ -159,6 +198,11 @@ class SmoResident(SmoSecondOrder):
 
     def iterate(self, count: int) -> None:
         self._run(self._pick, np.uint32(count))
+
+    def steps(self) -> tuple[int, int]:
+        """Each pick is followed by a look at its outcome, and by an update but for the last."""
+        iterations = self._last["iterations"]
+        return iterations + self._last["done"], 2 * iterations + self._last["done"]
 
 
 def _literal(value: np.float32) -> str:

@@ -1,0 +1,70 @@
+"""What a sweep leaves behind: ceilings with their intervals, shapes and conditions."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+SWEEP_VERSION = 8
+
+
+class Ceiling(BaseModel):
+    """One ceiling: median and 95 % interval of the best shape's samples, in ``unit``.
+
+    Attributes
+    ----------
+    value, low, high : float
+    unit : str
+        SI unit: ``B/s``, ``FLOP/s``, ``op/s``, or ``s``.
+    direction : str
+        Whether a better device has a ``higher`` or a ``lower`` value.
+    shape : dict
+        The best shape.
+    samples : int
+        How many samples of it were taken.
+    spread : float
+        The worst shape's value over the best one's (its inverse where lower is better).
+    sweep : dict
+        Value of every shape tried, by the shape's label.
+    curve : list of (float, float)
+        Of a cache level: bytes in the set that is read again and again, and the bandwidth.
+    clocks : dict
+        What the driver said ``before`` and ``after``, where it tells (`OpenDevice.clocks`).
+    theory : float, optional
+        What the data sheet or the clock allows; ``theory_basis`` says how it was computed.
+    above_theory : bool
+        The whole interval lies above it: the clock is higher than assumed, or the count is wrong.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    value: float
+    low: float
+    high: float
+    unit: str
+    direction: Literal["higher", "lower"] = "higher"
+    shape: dict[str, Any] = {}
+    samples: int = 0
+    spread: float = 1.0
+    sweep: dict[str, float] = {}
+    curve: list[tuple[float, float]] = []
+    clocks: dict[str, Any] = {}
+    theory: float | None = None
+    theory_basis: str = ""
+    above_theory: bool = False
+
+
+class Ceilings(BaseModel):
+    """The measured ceilings of one device under one driver; ``absent`` says why a ceiling is not among them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    device: str
+    driver: str
+    date: str
+    version: int = SWEEP_VERSION
+    full: bool = False
+    working_set_bytes: int = 0
+    entries: dict[str, Ceiling]
+    absent: dict[str, str] = {}

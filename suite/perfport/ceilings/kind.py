@@ -1,0 +1,95 @@
+"""What a ceiling is made of: the shapes to sweep, and how to run one of them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from .bench import Bench
+from .entry import Ceiling
+
+Shape = dict[str, Any]
+
+#: Device time of one sample, where the work can be scaled: launching and the tail then do not count.
+SAMPLE_S = 3e-3
+MAX_SCALE = 1 << 14
+
+
+def grid(**axes: Sequence[Any]) -> Iterator[Shape]:
+    """Yield every combination of the axes' values."""
+    for values in itertools.product(*axes.values()):
+        yield dict(zip(axes, values, strict=True))
+
+
+def label(shape: Shape) -> str:
+    """Return a shape as one line."""
+    return " ".join(f"{name}={value}" for name, value in shape.items())
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One execution of a shape.
+
+    Attributes
+    ----------
+    run : callable
+        Enqueues it.
+    amount : float
+        Bytes or operations that it does.
+    """
+
+    run: Callable[[], None]
+    amount: float
+
+
+@dataclass(frozen=True)
+class Kind(ABC):
+    """One ceiling.
+
+    Attributes
+    ----------
+    name, unit, direction
+        As in `Ceiling`.
+    needs : tuple of str
+        Capabilities of the device without which there is no such ceiling.
+    """
+
+    name: str
+    unit: str
+    direction: Literal["higher", "lower"] = field(default="higher", kw_only=True)
+    needs: tuple[str, ...] = field(default=(), kw_only=True)
+
+    @abstractmethod
+    def shapes(self, bench: Bench, full: bool) -> Iterable[Shape]:
+        """Return the shapes to sweep: those that have won somewhere, or all of them."""
+
+    def samples(self, bench: Bench, shape: Shape, count: int) -> list[float]:
+        """Return so many values of one shape."""
+        raise NotImplementedError
+
+    def curve(self, bench: Bench, shape: Shape) -> list[tuple[float, float]]:
+        """Return how the value of the best shape depends on its working set; empty where it has none."""
+        return []
+
+    def absent(self, bench: Bench, entry: Ceiling, others: dict[str, Ceiling]) -> str:
+        """Return why what was measured is no ceiling of this name, or nothing."""
+        return ""
+
+
+class Rate(Kind):
+    """A ceiling that is an amount over the device time of one execution, whose work can be scaled."""
+
+    @abstractmethod
+    def execution(self, bench: Bench, shape: Shape, scale: int) -> Execution:
+        """Return the execution of a shape that does ``scale`` times the least work."""
+
+    def samples(self, bench: Bench, shape: Shape, count: int) -> list[float]:
+        """Return rates, after a run that warms up and says how much work fills a sample."""
+        first = bench.device.timed(self.execution(bench, shape, 1).run).span
+        scale = min(max(math.ceil(SAMPLE_S / max(first, 1e-9)), 1), MAX_SCALE)
+        chosen = self.execution(bench, shape, scale)
+        return [chosen.amount / bench.device.timed(chosen.run).span for _ in range(count)]

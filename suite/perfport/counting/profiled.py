@@ -1,0 +1,163 @@
+"""Counts under Nsight Compute (``ncu``) on a CUDA device."""
+
+from __future__ import annotations
+
+import csv
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from .. import check
+from ..backend.base import MARKER
+from ..check import Job, Outcome, Wrapping
+from ..errors import InfrastructureError, UnavailableError
+from ..record import Status
+from ..work import Traffic
+from .simulated import Tally
+
+#: SASS instructions by thread, bytes by memory level, accesses of global and shared memory.
+METRICS = (
+    *(f"smsp__sass_thread_inst_executed_op_{op}_pred_on.sum" for op in ("fadd", "fmul", "ffma", "integer")),
+    "smsp__inst_executed_pipe_xu.sum",
+    "dram__bytes_read.sum", "dram__bytes_write.sum", "lts__t_bytes.sum", "l1tex__t_bytes.sum",
+    *(f"l1tex__t_{unit}_pipe_lsu_mem_global_op_{op}.sum" for unit in ("requests", "sectors") for op in ("ld", "st")),
+    *(f"smsp__inst_executed_op_shared_{op}.sum" for op in ("ld", "st")),
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
+)  # fmt: skip
+#: Quantities of `Traffic` that these make up.
+COUNTED = ("flops", "dram_read", "dram_write")
+#: Most FP32 instructions that one instruction of the special-function unit comes with: a division or a function of the
+#: mathematical library is expanded into that many. It lengthens the tolerance of FLOPs upward.
+EXPANSION = 16
+_WARP = 32
+_HINT = "Nsight Compute comes with the CUDA toolkit and as nsight-compute-* packages; its ncu must be on PATH"
+_SCALES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+
+
+def version() -> str:
+    """Return the version of ``ncu``. Raises `UnavailableError` where there is none."""
+    program = shutil.which("ncu")
+    if not program:
+        raise UnavailableError(f"ncu is not here; {_HINT}")
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    found = re.search(r"Version ([\d.]+)", done.stdout)
+    return found.group(1) if found else "unknown"
+
+
+def command(log: Path) -> tuple[str, ...]:
+    """Return the words in front of a child's command line; ``ncu`` writes its table to ``log``."""
+    return (
+        "ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none",
+        "--profile-from-start", "off", "--target-processes", "all", "--log-file", str(log),
+        "--metrics", ",".join(METRICS),
+    )  # fmt: skip
+
+
+def count(job: Job, timeout: float) -> list[tuple[Outcome, Tally]]:
+    """Profile a job's cases in one child process, or in one each where a child did not live to show all of them.
+
+    Raises
+    ------
+    InfrastructureError
+        If ``ncu`` gives no counters, with its own message.
+    """
+    with tempfile.TemporaryDirectory(prefix="perfport-count-") as folder:
+        log, marks = Path(folder) / "ncu.csv", Path(folder) / "marks"
+        marks.touch()
+        wrapping = Wrapping(command(log), {check.MARKS: str(marks), "LC_ALL": "C"})
+        outcomes = check.run(job, wrapping, timeout)
+        begun = [line.partition(" ")[2] for line in marks.read_text().splitlines() if line.startswith("begin ")]
+        text = log.read_text(errors="replace") if log.exists() else ""
+    if not begun:
+        return [(outcome, Tally()) for outcome in outcomes]
+    windows = by_window(parse(text)) if '"Kernel Name"' in text else []
+    if len(windows) == len(begun):
+        tallies = dict(zip(begun, windows, strict=True))
+        return [(outcome, tallies.get(outcome.case.variant, Tally())) for outcome in outcomes]
+    if len(job.cases) > 1:
+        return [pair for case in job.cases for pair in count(job.model_copy(update={"cases": [case]}), timeout)]
+    (outcome,) = outcomes
+    if outcome.status is not Status.OK:
+        return [(outcome, Tally())]
+    said = [line for line in [*text.splitlines(), *outcome.log.splitlines()] if line.startswith("==")]
+    errors = [line for line in said if "ERROR" in line] or said[-3:]
+    raise InfrastructureError("ncu gave no counters: " + (" ".join(errors) or "its log is empty"))
+
+
+def parse(text: str) -> list[tuple[str, dict[str, float]]]:
+    """Read ``ncu --csv --page raw``: kernels in launch order, each with its metrics in base units.
+
+    Lines ahead of the header (messages of ``ncu`` and of the program) are passed over. The row below the header gives
+    units; a prefix of thousands in it (``Kbyte``, ``Ginst``) scales the column. Empty cells and ``n/a`` are left out.
+
+    Raises
+    ------
+    InfrastructureError
+        If there is no table.
+    """
+    lines = text.splitlines()
+    start = next((number for number, line in enumerate(lines) if '"Kernel Name"' in line), None)
+    if start is None:
+        raise InfrastructureError("ncu printed no table: " + " ".join(line for line in lines if line.startswith("==")))
+    rows = csv.reader(line for line in lines[start:] if line.startswith('"'))
+    header = next(rows)
+    name_at = header.index("Kernel Name")
+    wanted = [number for number, name in enumerate(header) if "__" in name]
+    scales = dict.fromkeys(wanted, 1.0)
+    found = []
+    for row in rows:
+        if len(row) < len(header):
+            continue
+        if not row[name_at]:
+            scales = {number: _scale(row[number]) for number in wanted}
+            continue
+        metrics = {header[n]: value * scales[n] for n in wanted if (value := _number(row[n])) is not None}
+        found.append((row[name_at], metrics))
+    return found
+
+
+def _scale(unit: str) -> float:
+    match = re.match(r"([KMGT]?)(byte|inst|sector|request)", unit)
+    return _SCALES[match.group(1)] if match else 1.0
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:
+        return None
+
+
+def by_window(kernels: Sequence[tuple[str, dict[str, float]]]) -> list[Tally]:
+    """Split kernels at each marker; the k-th tally is of the k-th window."""
+    windows: list[Tally] = []
+    for name, metrics in kernels:
+        if name.split("(")[0].split()[-1] == MARKER:
+            windows.append(Tally())
+        elif windows:
+            windows[-1].add(name, metrics)
+    return windows
+
+
+def traffic(tally: Tally) -> Traffic:
+    """The quantities that Nsight Compute counts; an FMA is 2 FLOP."""
+    fadd, fmul, ffma = (
+        _total(tally, f"smsp__sass_thread_inst_executed_op_{op}_pred_on.sum") for op in ("fadd", "fmul", "ffma")
+    )
+    return Traffic(
+        flops=fadd + fmul + 2 * ffma, dram_read=_total(tally, "dram__bytes_read.sum"),
+        dram_write=_total(tally, "dram__bytes_write.sum"), l2_bytes=_total(tally, "lts__t_bytes.sum"),
+        provenance="counted",
+    )  # fmt: skip
+
+
+def expanded_flops(tally: Tally) -> float:
+    """Upper limit of the FLOPs that divisions and mathematical functions were expanded into."""
+    return 2.0 * EXPANSION * _WARP * _total(tally, "smsp__inst_executed_pipe_xu.sum")
+
+
+def _total(tally: Tally, metric: str) -> float:
+    return sum(kernel.get(metric, 0.0) for kernel in tally.raw.values())

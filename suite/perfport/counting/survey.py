@@ -1,0 +1,313 @@
+"""From the command ``perfport count`` to a folder of counts and its tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from tabulate import tabulate
+
+from .. import environment, simulator, workload
+from ..check import CheckCase, Job, Outcome
+from ..device import DeviceInfo
+from ..discovery import discover
+from ..errors import UsageError, nearest
+from ..plan import select_devices
+from ..record import Identity, Status
+from ..run import stamp
+from ..work import Traffic
+from ..workload import Problem, Workload
+from . import profiled, simulated
+from .coalescing import DEFAULT_SHAPES, AccessPattern, Shape, shape_of
+from .counts import COUNTS, SCHEMA_VERSION, Comparison, Count, Verdict, compare, overall, write
+
+RESULTS = Path("results")
+SIZES = 2  # of a problem's check sizes: two show whether a declared quantity scales as the counted one
+
+
+@dataclass
+class Options:
+    """Options of ``perfport count``."""
+
+    what: str | None = None
+    devices: list[str] = field(default_factory=list)
+    out: Path | None = None
+    presets: list[str] = field(default_factory=list)
+    coalescing: bool = False
+    profiles: list[str] = field(default_factory=list)
+    workloads: list[str] = field(default_factory=list)
+    seed: int = 1
+    timeout: float = 1800.0
+    command: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """One problem at one size, and the variants to count."""
+
+    found: Workload
+    problem: type[Problem]
+    preset: str | None
+    parameters: dict[str, Any]
+    variants: tuple[str, ...]
+
+
+def run(options: Options) -> tuple[Path, list[Count]]:
+    """Count what the options name and store it.
+
+    Returns
+    -------
+    folder : Path
+    counts : list of Count
+        In the order of problems, sizes and variants.
+
+    Raises
+    ------
+    UsageError
+        For bad input.
+    UnavailableError, InfrastructureError
+        If the tool that counts on the device is missing or fails.
+    """
+    console = Console(stderr=True, highlight=False)
+    shapes = _shapes(options)
+    subjects = _subjects(options)
+    folder = options.out or RESULTS / f"count-{stamp()}"
+    if (folder / COUNTS).exists():
+        raise UsageError(f"--out {folder}: holds counts already; name another folder")
+    device = _device(options)
+    if "cuda" in device.capabilities:
+        if shapes:
+            raise UsageError(f"--coalescing: needs the simulator's trace of accesses, which {device.id} does not give")
+        counts, tool = _profile(subjects, device, options, console)
+    else:
+        counts, tool = _simulate(subjects, device, options, shapes, console)
+    write(folder, _environment(folder, device, tool, options), counts)
+    return folder, counts
+
+
+def _shapes(options: Options) -> tuple[Shape, ...]:
+    if options.profiles:
+        return tuple(shape_of(profile) for profile in options.profiles)
+    return DEFAULT_SHAPES if options.coalescing else ()
+
+
+def _device(options: Options) -> DeviceInfo:
+    """The simulator, with the tunables of a GPU; or the one device that the options name."""
+    if not options.devices or options.devices == ["oclgrind"]:
+        return simulator.find().model_copy(update={"kind": "gpu"})
+    chosen = [info for info in select_devices(options.devices, discover(), "--device") if "cuda" in info.capabilities]
+    if not chosen:
+        raise UsageError(
+            f"--device {', '.join(options.devices)}: counting works on the simulator (the default) and on working CUDA "
+            "devices; none of these is one"
+        )
+    return chosen[0]
+
+
+def _subjects(options: Options) -> list[_Subject]:
+    names = options.what.split("/") if options.what else []
+    if len(names) > 3:
+        raise UsageError(f"{options.what!r}: expected WORKLOAD[/PROBLEM[/VARIANT]]")
+    workloads = workload.discover(options.workloads)
+    if names and names[0] not in workloads:
+        known = ", ".join(workloads)
+        raise UsageError(f"no workload {names[0]!r}{nearest(names[0], workloads)}; there are: {known}")
+    subjects: list[_Subject] = []
+    for found in [workloads[names[0]]] if names else workloads.values():
+        for problem in [found.problem(names[1])] if len(names) > 1 else found.problems.values():
+            chosen = (found.variant(problem.name, names[2]).name,) if len(names) > 2 else ()
+            subjects += [
+                _Subject(found, problem, preset, parameters, chosen) for preset, parameters in _sizes(problem, options)
+            ]
+    presets = {preset for subject in subjects for preset in subject.problem.presets}
+    if unknown := [preset for preset in options.presets if preset not in presets]:
+        raise UsageError(f"--preset: no problem here has {unknown[0]!r}{nearest(unknown[0], presets)}")
+    if not subjects:
+        raise UsageError(f"{options.what or 'workloads'}: no problem here has check sizes; give --preset")
+    return subjects
+
+
+def _sizes(problem: type[Problem], options: Options) -> list[tuple[str | None, dict[str, Any]]]:
+    sizes: list[tuple[str | None, dict[str, Any]]] = [(None, dict(size)) for size in problem.check_sizes[:SIZES]]
+    sizes += [(preset, problem.presets[preset]) for preset in options.presets if preset in problem.presets]
+    validate = problem.Parameters.model_validate
+    return [(name, validate(size).model_dump(exclude_unset=True)) for name, size in sizes]
+
+
+def _job(subject: _Subject, device: DeviceInfo, options: Options, peers: bool) -> Job:
+    known = subject.found.variants[subject.problem.name]
+    cases = [
+        CheckCase(variant=name, tunables={key: t.default_for(device) for key, t in known[name].tunables.items()})
+        for name in subject.variants or known
+        if name in subject.variants or (peers and not known[name].host) or known[name].role != "peer"
+    ]
+    return Job(
+        device=device, workloads=options.workloads, workload=subject.found.name, problem=subject.problem.name,
+        parameters=subject.parameters, seed=options.seed, cases=cases,
+    )  # fmt: skip
+
+
+def _simulate(
+    subjects: list[_Subject], device: DeviceInfo, options: Options, shapes: tuple[Shape, ...], console: Console
+) -> tuple[list[Count], dict[str, Any]]:
+    using, why = simulated.counter()
+    if why:
+        console.print(
+            f"using Oclgrind's own counter, which sees neither vector widths nor integer data: {why}", markup=False
+        )
+        if shapes:
+            raise UsageError(f"--coalescing: needs the plugin: {why}")
+    counts = []
+    for subject in subjects:
+        console.print(f"counting {_title(subject)}", markup=False)
+        job = _job(subject, device, options, peers=False)
+        largest = [other for other in subjects if other.problem is subject.problem][-1]  # the others would say less
+        traced = shapes if subject is largest else ()
+        for outcome, tally in simulated.count(job, using, traced, options.timeout):
+            count = _count(subject, outcome, device, options, using.name, device.driver)
+            if count.status is Status.OK:
+                counted = tally.traffic()
+                quantities = (using.judged, ()) if outcome.traffic else ((), using.judged)
+                _fill(count, tally, counted, compare(outcome.traffic or Traffic(), counted, *quantities))
+            counts.append(count)
+    return counts, {"name": using.name, "version": device.driver, "reason": why}
+
+
+def _profile(
+    subjects: list[_Subject], device: DeviceInfo, options: Options, console: Console
+) -> tuple[list[Count], dict[str, Any]]:
+    version = profiled.version()
+    counts = []
+    for subject in subjects:
+        console.print(f"counting {_title(subject)}", markup=False)
+        for outcome, tally in profiled.count(_job(subject, device, options, peers=True), options.timeout):
+            count = _count(subject, outcome, device, options, "ncu", version)
+            if count.status is Status.OK:
+                declared, counted = outcome.traffic or Traffic(), profiled.traffic(tally)
+                # Tensor cores and dp4a do their operations outside the counted instructions.
+                judged = ("flops",) if outcome.traffic and outcome.unit is None else ()
+                shown = tuple(name for name in profiled.COUNTED if name not in judged)
+                expansion = {"flops": profiled.expanded_flops(tally)}
+                _fill(count, tally, counted, compare(declared, counted, judged, shown, expansion))
+            counts.append(count)
+    return counts, {"name": "ncu", "version": version}
+
+
+def _title(subject: _Subject) -> str:
+    return f"{subject.found.name}/{subject.problem.name} ({_size(subject.preset, subject.parameters)})"
+
+
+def _size(preset: str | None, parameters: dict[str, Any]) -> str:
+    return preset or ", ".join(f"{key}={value}" for key, value in parameters.items())
+
+
+def _count(subject: _Subject, outcome: Outcome, device: DeviceInfo, options: Options, tool: str, version: str) -> Count:
+    cls = subject.found.variant(subject.problem.name, outcome.case.variant)
+    identity = Identity(
+        workload=subject.found.name, problem=subject.problem.name, preset=subject.preset,
+        parameters=subject.parameters, variant=cls.name, role=cls.role, rung=cls.rung, tunables=outcome.case.tunables,
+        devices=[device.id], backend=device.backend, precision=cls.precision,
+    )  # fmt: skip
+    unsupported = outcome.status in (Status.UNSUPPORTED, Status.UNAVAILABLE)
+    return Count(
+        identity=identity, time=datetime.now(UTC).isoformat(timespec="seconds"), seed=options.seed, tool=tool,
+        tool_version=version, status=outcome.status, reason=outcome.reason, declared=outcome.traffic,
+        verdict=Verdict.UNSUPPORTED if unsupported else Verdict.FAILED,
+    )  # fmt: skip
+
+
+def _fill(count: Count, tally: simulated.Tally, counted: Traffic, quantities: dict[str, Comparison]) -> None:
+    count.counted, count.quantities = counted, quantities
+    count.launches, count.raw, count.unknown = tally.launches, tally.raw, tally.unknown
+    count.coalescing = tally.coalescing
+    count.verdict = overall(quantities) if count.declared else Verdict.UNDECLARED
+
+
+def _environment(folder: Path, device: DeviceInfo, tool: dict[str, Any], options: Options) -> dict[str, Any]:
+    return {
+        "counts_schema_version": SCHEMA_VERSION,
+        "run": folder.name,
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seed": options.seed,
+        "command": options.command,
+        "tool": tool,
+        "host": environment.host(),
+        "versions": environment.versions(),
+        "commit": environment.commit(),
+        "devices": {device.id: device.model_dump()},
+    }
+
+
+def tables(counts: Sequence[Count]) -> str:
+    """Declared beside counted, one table for each problem: sizes side by side, and cases that have no counts below."""
+    parts = []
+    groups: dict[tuple[str, str], list[Count]] = {}
+    for count in counts:
+        groups.setdefault((count.identity.workload, count.identity.problem), []).append(count)
+    for (workload_name, problem), group in groups.items():
+        sizes = list(dict.fromkeys(_size(count.identity.preset, count.identity.parameters) for count in group))
+        parts.append(f"{workload_name}/{problem}: declared, counted, declared / counted at " + "; ".join(sizes))
+        parts.append(_table(group, sizes))
+        for count in group:
+            if count.counted is None:
+                where = _size(count.identity.preset, count.identity.parameters)
+                parts.append(f"  {count.identity.variant} ({where}): {count.status.value}: {count.reason}")
+            if count.unknown:
+                parts.append(f"  {count.identity.variant}: not counted: calls of {', '.join(count.unknown)}")
+        parts += [text for count in group if (text := _patterns(count))]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _table(group: Sequence[Count], sizes: Sequence[str]) -> str:
+    cells: dict[tuple[str, str], dict[str, Comparison]] = {}
+    for count in group:
+        for name, comparison in count.quantities.items():
+            by_size_of = cells.setdefault((count.identity.variant, name), {})
+            by_size_of[_size(count.identity.preset, count.identity.parameters)] = comparison
+    rows, previous = [], ""
+    for (variant, name), by_size in cells.items():
+        cell_row = [variant if variant != previous else "", name]
+        for size in sizes:
+            found = by_size.get(size)
+            cell_row += [f"{found.declared:,.0f}", f"{found.counted:,.0f}", _ratio(found)] if found else ["", "", ""]
+        verdicts = [found.verdict for found in by_size.values()]
+        cell_row.append(", ".join(dict.fromkeys(verdict.value for verdict in verdicts)))
+        rows.append(cell_row)
+        previous = variant
+    headers = ["variant", "quantity", *(["declared", "counted", "ratio"] * len(sizes)), "verdict"]
+    align = ["left", "left", *(["right"] * 3 * len(sizes)), "left"]
+    return tabulate(rows, headers, colalign=align, disable_numparse=True) if rows else "  nothing counted"
+
+
+def _ratio(comparison: Comparison) -> str:
+    return "" if comparison.ratio is None else f"{comparison.ratio:.3f}"
+
+
+def _patterns(count: Count) -> str:
+    """Cache lines per access of a hardware thread."""
+    if not count.coalescing:
+        return ""
+    where = _size(count.identity.preset, count.identity.parameters)
+    rows = [_pattern_row(pattern) for pattern in count.coalescing]
+    headers = ["shape", "kernel", "argument", "access", "accesses", "lines", "ideal", "lines / ideal"]
+    title = f"\n{count.identity.variant} ({where}): cache lines touched by an access of a hardware thread\n"
+    return title + tabulate(rows, headers, floatfmt=".2f")
+
+
+def _pattern_row(pattern: AccessPattern) -> list[Any]:
+    at = "all" if pattern.place is None else f"{'store' if pattern.store else 'load'} {pattern.place}"
+    return [
+        pattern.shape, pattern.kernel, pattern.argument, at, pattern.accesses, pattern.lines, pattern.ideal,
+        pattern.excess,
+    ]  # fmt: skip
+
+
+def as_json(counts: Sequence[Count]) -> str:
+    """The counts as a JSON array."""
+    return json.dumps([count.model_dump(mode="json", exclude_none=True) for count in counts], indent=1)

@@ -1,0 +1,1 @@
+"""Kernels of known work, and variants that declare it rightly or wrongly."""

@@ -1,0 +1,1 @@
+"""Kernels with planted bugs that leave the result right: what a sanitizer is for."""
