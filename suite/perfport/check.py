@@ -164,6 +164,17 @@ def main() -> None:
             outcome = _one(session, problem, found.variant(job.problem, case.variant), case, job, marks)
             print(_END, file=sys.stderr, flush=True)
             print("OUTCOME " + outcome.model_dump_json(), flush=True)
+            if outcome.status is Status.CRASHED and _lost(device):
+                return  # the parent gives what is left to another child
+
+
+def _lost(device: OpenDevice) -> bool:
+    """Whether the device reports an error that outlasts its case."""
+    try:
+        device.finish()
+    except Exception:
+        return True
+    return False
 
 
 def _one(

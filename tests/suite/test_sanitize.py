@@ -124,7 +124,7 @@ MEMCHECK = """========= COMPUTE-SANITIZER
 =========     at read_outside+0x110 in planted.cl:31
 =========     by thread (0,0,0) in block (1,0,0)
 =========     Access at 0x7f0000000104 is out of bounds
-=========
+========= 
 ========= Invalid __global__ read of size 4 bytes
 =========     at read_outside+0x110 in planted.cl:31
 =========     by thread (1,0,0) in block (1,0,0)
@@ -133,10 +133,20 @@ MEMCHECK = """========= COMPUTE-SANITIZER
 ========= ERROR SUMMARY: 2 errors
 """
 RACECHECK = """========= COMPUTE-SANITIZER
-========= Error: Race reported between Write access at race_local+0xd0 in planted.cl:17
-=========     and Read access at race_local+0x120 in planted.cl:18 [508 hazards]
-=========
+========= Error: Race reported between Read access at race_local+0x1d0
+=========     and Write access at race_local+0xc0 [4 hazards]
+=========     and Write access at race_local+0x1c0 [256 hazards]
+========= 
 ========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)
+"""
+INITCHECK = """========= COMPUTE-SANITIZER
+========= Uninitialized __global__ memory read of size 4 bytes
+=========     at unwritten_global+0x160
+=========     by thread (32,0,0) in block (0,0,0)
+=========     Address 0x7fcbf0c00200
+=========     Saved host backtrace up to driver entry point at kernel launch time
+=========         Host Frame: launchKernel(long, unsigned int)
+========= 
 """
 
 
@@ -146,6 +156,8 @@ def test_output_of_compute_sanitizer_is_read() -> None:
     assert found == expected
     (race,) = ComputeSanitizer("racecheck").findings(RACECHECK)
     assert race.kernel == "race_local" and race.kind.startswith("Error: Race reported")
+    (unwritten,) = ComputeSanitizer("initcheck").findings(INITCHECK)
+    assert unwritten == Finding("Uninitialized __global__ memory read of size 4 bytes", "unwritten_global")
     assert (
         ComputeSanitizer("memcheck").findings("========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n") == []
     )

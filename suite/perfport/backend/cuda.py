@@ -116,7 +116,7 @@ class CudaBackend:
                 log = nvrtc.getProgramLog(program)
                 raise CompileError(f"{name} does not compile for {flags[-1 - len(macros)]}", log) from None
             log = nvrtc.getProgramLog(program)
-            cubin = nvrtc.getCUBIN(program)
+            cubin = nvrtc.getCUBIN(program) + b"\0"  # CuPy takes the image for a string and drops its last byte
             ptx = nvrtc.getPTX(program)
         finally:
             nvrtc.destroyProgram(program)

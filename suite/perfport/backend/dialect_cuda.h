@@ -138,6 +138,9 @@ __device__ __forceinline__ void vstore8(float8 v, size_t i, float *p) { vstore4(
 __device__ __forceinline__ void vstore16(float16 v, size_t i, float *p) { vstore8(v.lo, 2 * i, p); vstore8(v.hi, 2 * i + 1, p); }
 #define PREFETCH(p) /* a CPU matter: see the OpenCL side */
 
+/* A load that the first-level cache does not serve. */
+__device__ __forceinline__ float4 LOAD_PAST_L1_4(size_t i, const float *p) { return __ldcg(reinterpret_cast<const float4 *>(p) + i); }
+
 /* Loads and stores of floats that are not used again soon: they go to the front of the queue for eviction. */
 __device__ __forceinline__ float STREAM_LOAD1(size_t i, const float *p) { return __ldcs(p + i); }
 __device__ __forceinline__ float4 STREAM_LOAD4(size_t i, const float *p) { return __ldcs(reinterpret_cast<const float4 *>(p) + i); }

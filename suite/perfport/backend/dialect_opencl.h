@@ -25,6 +25,18 @@
 #define PREFETCH(p)
 #endif
 
+/* A load that the first-level cache does not serve, where the compiler can be told so: NVIDIA's takes PTX. */
+#ifdef __NV_CL_C_VERSION
+float4 LOAD_PAST_L1_4(size_t i, __global const float *p) {
+    float4 v;
+    asm volatile("ld.global.cg.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "l"(p + 4 * i));
+    return v;
+}
+#else
+#define LOAD_PAST_L1_4(i, p) vload4((i), (p))
+#endif
+
 /* Loads and stores of floats that are not used again soon. Compilers for CPUs get the builtin, whose stores need not read
    the line first (PoCL 3.1 and Intel's have it); it wants pointers aligned to the vector. Elsewhere they are plain. */
 #define STREAM_LOAD1(i, p) ((p)[i])

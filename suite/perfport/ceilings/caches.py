@@ -68,9 +68,21 @@ def _one_core(cores: str) -> bool:
 
 @dataclass(frozen=True)
 class CacheRead(Rate):
-    """Reading a set that a level holds: each work-group its own, or all the same one where units share the level."""
+    """Reading a set that a level holds, by each work-group a slice of its own.
+
+    Where the cores of a CPU share a level, all of them read one set. Of a GPU that would measure more than the level:
+    compute units that ask for one line at about the same time are served together.
+
+    Attributes
+    ----------
+    level : int
+    behind : tuple of str
+        The ceilings of the levels behind it, measured before. NVIDIA's OpenCL compiler, for one, lets loads of global
+        memory pass the first level by, which then does not show.
+    """
 
     level: int
+    behind: tuple[str, ...] = ()
 
     def shapes(self, bench: Bench, full: bool) -> Iterable[Shape]:
         """Return sets of an eighth to half of the level; none where no such level is known."""
@@ -81,56 +93,73 @@ class CacheRead(Rate):
         axes: dict[str, Sequence[int]]
         if bench.cpu:
             axes = {"width": (16,), "unroll": (4, 8, 16), "group": (1,), "groups": (units, 4 * units)}
-        elif known.shared:
-            axes = {"width": (4,), "unroll": (4,), "group": (512,), "groups": (2 * units, 4 * units)}
+            if full:
+                axes |= {"width": (1, 4, 8, 16), "unroll": (1, 2, 4, 8, 16), "groups": (units, 2 * units, 4 * units)}
         else:
-            axes = {"width": (4,), "unroll": (2, 4), "group": (1024,), "groups": (units,)}
-        if full:
-            axes |= {"width": (1, 4, 8, 16), "unroll": (1, 2, 4, 8, 16), "groups": (units, 2 * units, 4 * units)}
+            # Lanes read 16 bytes each; 1024 or 2048 work-items per unit.
+            axes = {"width": (4,), "unroll": (1, 2, 4), "group": (256, 1024)}
+            axes["groups"] = (2 * units, 8 * units) if known.shared else (units, 4 * units)
+            if full:
+                axes |= {"unroll": (1, 2, 4, 8), "group": (256, 512, 1024)}
+                axes["groups"] = (units, 2 * units, 4 * units, 8 * units)
         for shape in grid(**axes):
+            capacity = self._capacity(bench, shape)
+            if not bench.cpu and _step(shape) > capacity // 8:
+                continue  # it has no smaller sets, which would show the plateau
             for part in (8, 4, 2):
-                nbytes = _whole(known.nbytes // part, shape)
+                nbytes = _whole(capacity // part, shape)
                 if self._fits(bench, shape, nbytes):
                     yield {**shape, "set_bytes": nbytes}
 
+    def _capacity(self, bench: Bench, shape: Shape) -> int:
+        """Return what a work-group's set can have of the level: a CPU runs one work-group at a time on each core."""
+        known = levels(bench.info)[self.level]
+        if bench.cpu:
+            return known.nbytes
+        return known.nbytes * (1 if known.shared else bench.info.compute_units) // shape["groups"]
+
+    def _common(self, bench: Bench) -> bool:
+        """Whether all work-groups read one set."""
+        return bench.cpu and levels(bench.info)[self.level].shared
+
     def _fits(self, bench: Bench, shape: Shape, nbytes: int) -> bool:
         """Whether an array holds the sets of all work-groups."""
-        shared = levels(bench.info)[self.level].shared
-        return nbytes * (1 if shared else shape["groups"]) <= bench.nbytes
+        return nbytes * (1 if self._common(bench) else shape["groups"]) <= bench.nbytes
 
     def execution(self, bench: Bench, shape: Shape, scale: int) -> Execution:
         """Return ``scale`` passes of every work-group over its set."""
         width, groups, group, nbytes = shape["width"], shape["groups"], shape["group"], shape["set_bytes"]
         macros: dict[str, int | str] = {
             "VECTOR": "float", "WIDTH": width, "UNROLL": shape["unroll"], "LANES": group,
+            "PAST_L1": int(not bench.cpu and self.level > 1),
         }  # fmt: skip
         kernel = bench.kernel("reread.cl", "reread", macros)
         vectors = nbytes // 4 // width
-        slice_ = 0 if levels(bench.info)[self.level].shared else vectors
         args = (
-            bench.array(0), bench.out(groups * group), np.uint64(slice_), np.uint32(vectors),
-            np.uint32(scale * (vectors // (shape["unroll"] * group))),
+            bench.array(0), bench.out(groups * group), np.uint64(0 if self._common(bench) else vectors),
+            np.uint32(vectors), np.uint32(scale * (vectors // (shape["unroll"] * group))),
         )  # fmt: skip
         return Execution(lambda: bench.device.launch(kernel, groups, group, *args), float(scale * groups * nbytes))
 
     def curve(self, bench: Bench, shape: Shape) -> list[tuple[float, float]]:
         """Return the bandwidth for sets from a sixteenth to four times the level, as far as an array holds them."""
-        known = levels(bench.info)[self.level]
         points = []
         for power in range(-4, 3):
-            nbytes = _whole(int(known.nbytes * 2.0**power), shape)
+            nbytes = _whole(int(self._capacity(bench, shape) * 2.0**power), shape)
             if self._fits(bench, shape, nbytes):
                 points.append((float(nbytes), max(self.samples(bench, {**shape, "set_bytes": nbytes}, 4))))
         return points
 
     def absent(self, bench: Bench, entry: Ceiling, others: dict[str, Ceiling]) -> str:
         """Return why the level does not show: no plateau within it, or no fall beyond it."""
-        known, own = levels(bench.info)[self.level], entry.shape["set_bytes"]
-        inner, outer = own / 2.5, min(2.5 * own, known.nbytes / 2)
+        capacity, own = self._capacity(bench, entry.shape), entry.shape["set_bytes"]
+        inner, outer = own / 2.5, min(2.5 * own, capacity / 2)
         near = [rate for nbytes, rate in entry.curve if nbytes != own and inner <= nbytes <= outer]
         if not near or max(near) < PLATEAU * entry.value:
             return "the rate depends on the set's size within the level: no plateau"
-        beyond = [rate for nbytes, rate in entry.curve if nbytes >= 1.9 * known.nbytes]
+        if any(name in others and others[name].low > FALL * entry.value for name in self.behind):
+            return "the level behind it is as fast"
+        beyond = [rate for nbytes, rate in entry.curve if nbytes >= 1.9 * capacity]
         if not beyond and "dram_read" in others:
             beyond = [others["dram_read"].value]
         if not beyond or min(beyond) > FALL * entry.value:
@@ -140,8 +169,12 @@ class CacheRead(Rate):
 
 def _whole(nbytes: int, shape: Shape) -> int:
     """Return the size rounded to what all work-items of a group read in one step, at least one step."""
-    step = 4 * shape["width"] * shape["unroll"] * shape["group"]
-    return max(nbytes // step, 1) * step
+    return max(nbytes // _step(shape), 1) * _step(shape)
+
+
+def _step(shape: Shape) -> int:
+    """Return the bytes that a work-group reads in one step."""
+    return int(4 * shape["width"] * shape["unroll"] * shape["group"])
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,12 @@
    the work-group, so that their addresses differ by constants. */
 
 #ifdef REREAD
+#if PAST_L1
+#define READ LOAD_PAST_L1_4
+#else
+#define READ LOAD
+#endif
+
 /* Each work-group walks `set` vectors (a multiple of UNROLL work-groups' vectors) of its own slice, `slice` vectors after
    the one before; with slice = 0 all walk the same set, each from another place. */
 __kernel void reread(__global const float *RESTRICT data, __global float *RESTRICT out, ulong slice, uint set, uint steps) {
@@ -13,7 +19,7 @@ __kernel void reread(__global const float *RESTRICT data, __global float *RESTRI
     for (int u = 0; u < UNROLL; ++u) sum[u] = SPLAT(0.0f);
     for (uint s = 0; s < steps; ++s) {
         #pragma unroll
-        for (int u = 0; u < UNROLL; ++u) sum[u] = sum[u] + LOAD(at + u * lanes + get_local_id(0), own);
+        for (int u = 0; u < UNROLL; ++u) sum[u] = sum[u] + READ(at + u * lanes + get_local_id(0), own);
         at = at + stride < last ? at + stride : 0;
     }
     for (int u = 1; u < UNROLL; ++u) sum[0] = sum[0] + sum[u];

@@ -43,12 +43,14 @@ class ComputeSanitizer:
         """Read the blocks that the tool prints: a line that says what, then indented ones that say where."""
         blocks: list[str] = []
         for indent, text in _LINE.findall(log):
-            if len(indent) == 1 and text.startswith(_FAILED):
-                raise InfrastructureError(f"{PROGRAM} failed: {text}")
-            if len(indent) == 1 and not text.startswith(_HOUSEKEEPING):
-                blocks.append(text)
-            elif len(indent) > 1 and blocks:
+            if not text or text.startswith(_HOUSEKEEPING):
+                continue
+            if len(indent) > 1 and blocks:
                 blocks[-1] += "\n" + text
+            elif text.startswith(_FAILED):
+                raise InfrastructureError(f"{PROGRAM} failed: {text}")
+            else:
+                blocks.append(text)
         counts: Counter[tuple[str, str, str]] = Counter()
         for block in blocks:
             place = _PLACE.search(block)
