@@ -32,16 +32,17 @@ class Level:
 def levels(info: DeviceInfo) -> dict[int, Level]:
     """Return the cache levels that the system, the driver or the device's profile tells of.
 
-    A CPU's come from the operating system. Of a GPU, the driver tells the last level, counted as the second here, and
-    the profile the first; without a profile, sets for the first level are sized for `LEAST_L1`.
+    A CPU's come from the operating system. Of a GPU, the driver tells the last level, counted as the second here
+    (NVIDIA's OpenCL tells less than there is: the larger of its figure and the profile's), and the profile the first;
+    without a profile, sets for the first level are sized for `LEAST_L1`.
     """
     if info.kind == "cpu":
         return _system_levels()
     profile = match_profile(info.name, info.kind)
-    known = profile.hierarchy.get("l1") if profile else None
-    found = {1: Level(int(known.value) if known and known.value else LEAST_L1, False)}
-    if info.last_level_cache_bytes:
-        found[2] = Level(info.last_level_cache_bytes, True)
+    known = {name: quantity.value for name, quantity in profile.hierarchy.items()} if profile else {}
+    found = {1: Level(int(known.get("l1") or LEAST_L1), False)}
+    if last := max(info.last_level_cache_bytes or 0, int(known.get("l2") or 0)):
+        found[2] = Level(last, True)
     return found
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-SWEEP_VERSION = 9
+SWEEP_VERSION = 10
 
 
 class Ceiling(BaseModel):

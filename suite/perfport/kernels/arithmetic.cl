@@ -5,6 +5,7 @@
    DP4A     x = c + sum of the squares of x's bytes, by DOT4_U8
    EXP      x = exp(c - x); NATIVE: native_exp
    RSQRT    x = rsqrt(x + c); NATIVE: native_rsqrt
+   UNROLL is how often the loop over the steps is unrolled; 0 leaves it to the compiler.
    None has a closed form that a compiler finds; all stay bounded, and every chain enters the result. */
 #if defined(FMA) && QUADRATIC
 #define STEP(x) fma(x, x, offset)
@@ -39,6 +40,9 @@ __kernel void recurrences(__global VECTOR *out, VECTOR a, VECTOR c, int steps) {
     #pragma unroll
     for (int k = 0; k < CHAINS; ++k) x[k] = ALL(FIRST(k));
     vec factor = ALL(a), offset = ALL(c);
+#if UNROLL
+    #pragma unroll UNROLL
+#endif
     for (int s = 0; s < steps; ++s) {
         #pragma unroll
         for (int k = 0; k < CHAINS; ++k) x[k] = STEP(x[k]);
