@@ -192,6 +192,7 @@ class Record(_Model):
     status: Status
     identity: Identity
     title: str = ""
+    unit: str | None = Field(default=None, description="ceiling that its operations go under, where it names one")
     source: str = Field(default="", description="section of the publication, or 'beyond the source'")
     seed: int = 0
     metric: MetricValue | None = None

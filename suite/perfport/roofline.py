@@ -71,7 +71,9 @@ def _arithmetic(flops: float, integer_ops: float, unit: str | None, ceilings: di
     return {kind: name for kind, name in chosen.items() if amounts[kind] and name in ceilings}
 
 
-def _bound(amounts: dict[str, float], moving: float | None, ceilings: dict[str, Interval], time: Interval) -> Bound | None:
+def _bound(
+    amounts: dict[str, float], moving: float | None, ceilings: dict[str, Interval], time: Interval
+) -> Bound | None:
     """Bound by amounts under the ceilings of their names, and by the seconds that DRAM needs."""
     terms = {name: amount / ceilings[name].value for name, amount in amounts.items() if amount and name in ceilings}
     if moving is not None:

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -79,7 +80,7 @@ def plugin(source: Path) -> Path:
     if not compiler:
         raise UnavailableError(f"no C++ compiler for Oclgrind's plugin {source.name}; {PLUGIN_HINT}")
     built.parent.mkdir(parents=True, exist_ok=True)
-    partial = built.with_suffix(f".{os.getpid()}")
+    partial = built.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
     command = [
         compiler, "-std=c++17", "-O2", "-fno-rtti", "-shared", "-fPIC", f"-I{headers}",
         str(source), "-o", str(partial), "-loclgrind",

@@ -199,7 +199,7 @@ class GroupRun:
         cls = self.workload.variant(self.group.problem, case.identity.variant)
         record = Record(
             key=case.key, run=self.run_name, time=_now(), status=Status.CRASHED, identity=case.identity,
-            title=cls.title, source=cls.source, seed=self.group.seed, work=self.problem.work(),
+            title=cls.title, unit=cls.unit, source=cls.source, seed=self.group.seed, work=self.problem.work(),
         )  # fmt: skip
         try:
             self._at(case, "compile")

@@ -131,14 +131,14 @@ MEMCHECK = """========= COMPUTE-SANITIZER
 =========     Access at 0x7f0000000108 is out of bounds
 =========
 ========= ERROR SUMMARY: 2 errors
-"""
+"""  # noqa: W291 - as the tool prints it
 RACECHECK = """========= COMPUTE-SANITIZER
 ========= Error: Race reported between Read access at race_local+0x1d0
 =========     and Write access at race_local+0xc0 [4 hazards]
 =========     and Write access at race_local+0x1c0 [256 hazards]
 ========= 
 ========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)
-"""
+"""  # noqa: W291 - as the tool prints it
 INITCHECK = """========= COMPUTE-SANITIZER
 ========= Uninitialized __global__ memory read of size 4 bytes
 =========     at unwritten_global+0x160
@@ -147,7 +147,7 @@ INITCHECK = """========= COMPUTE-SANITIZER
 =========     Saved host backtrace up to driver entry point at kernel launch time
 =========         Host Frame: launchKernel(long, unsigned int)
 ========= 
-"""
+"""  # noqa: W291 - as the tool prints it
 
 
 def test_output_of_compute_sanitizer_is_read() -> None:

@@ -65,7 +65,8 @@ class Chains(Rate):
         kind = np.float32 if isinstance(self.constants[0], float) else np.uint32
         macros: dict[str, int | str] = {
             "VECTOR": "float" if kind is np.float32 else "uint", "WIDTH": width, "CHAINS": shape["chains"],
-            "UNROLL": shape["unroll"], "QUADRATIC": 0, "NATIVE": 0, self.macro: 1, **{name: shape[name.lower()] for name in self.variants},
+            "UNROLL": shape["unroll"], "QUADRATIC": 0, "NATIVE": 0, self.macro: 1,
+            **{name: shape[name.lower()] for name in self.variants},
         }  # fmt: skip
         kernel = bench.kernel("arithmetic.cl", "recurrences", macros)
         steps = 128 * scale

@@ -105,7 +105,7 @@ def parse(text: str) -> list[tuple[str, dict[str, float]]]:
     rows = csv.reader(line for line in lines[start:] if line.startswith('"'))
     header = next(rows)
     name_at = header.index("Kernel Name")
-    wanted = [number for number, name in enumerate(header) if "__" in name]
+    wanted = [number for number, name in enumerate(header) if name in METRICS]  # device attributes stand beside them
     scales = dict.fromkeys(wanted, 1.0)
     found = []
     for row in rows:

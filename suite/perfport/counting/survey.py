@@ -97,9 +97,9 @@ def _shapes(options: Options) -> tuple[Shape, ...]:
 
 
 def _device(options: Options) -> DeviceInfo:
-    """The simulator, with the tunables of a GPU; or the one device that the options name."""
+    """The simulator, or the one device that the options name."""
     if not options.devices or options.devices == ["oclgrind"]:
-        return simulator.find().model_copy(update={"kind": "gpu"})
+        return simulator.find()
     chosen = [info for info in select_devices(options.devices, discover(), "--device") if "cuda" in info.capabilities]
     if not chosen:
         raise UsageError(
@@ -152,6 +152,17 @@ def _job(subject: _Subject, device: DeviceInfo, options: Options, peers: bool) -
     )  # fmt: skip
 
 
+def _simulated_jobs(subject: _Subject, device: DeviceInfo, options: Options) -> list[Job]:
+    """The simulator passes for a GPU, and for a CPU where a variant is for CPUs alone."""
+    known = subject.found.variants[subject.problem.name]
+    jobs = []
+    for kind in ("gpu", "cpu"):
+        job = _job(subject, device.model_copy(update={"kind": kind}), options, peers=False)
+        cases = [case for case in job.cases if ("cpu" in known[case.variant].needs) == (kind == "cpu")]
+        jobs += [job.model_copy(update={"cases": cases})] if cases else []
+    return jobs
+
+
 def _simulate(
     subjects: list[_Subject], device: DeviceInfo, options: Options, shapes: tuple[Shape, ...], console: Console
 ) -> tuple[list[Count], dict[str, Any]]:
@@ -165,10 +176,13 @@ def _simulate(
     counts = []
     for subject in subjects:
         console.print(f"counting {_title(subject)}", markup=False)
-        job = _job(subject, device, options, peers=False)
         largest = [other for other in subjects if other.problem is subject.problem][-1]  # the others would say less
         traced = shapes if subject is largest else ()
-        for outcome, tally in simulated.count(job, using, traced, options.timeout):
+        pairs = [
+            pair for job in _simulated_jobs(subject, device, options)
+            for pair in simulated.count(job, using, traced, options.timeout)
+        ]  # fmt: skip
+        for outcome, tally in pairs:
             count = _count(subject, outcome, device, options, using.name, device.driver)
             if count.status is Status.OK:
                 counted = tally.traffic()

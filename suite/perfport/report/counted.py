@@ -13,9 +13,8 @@ from ..counting.counts import COUNTS
 from ..errors import UsageError
 from ..record import Identity, Interval, Record
 from ..results import ENVIRONMENT, Run, find_runs
-from ..roofline import INTEGER_CEILINGS, INTEGER_UNITS, variant_bound
+from ..roofline import variant_bound
 from ..work import Traffic
-from .labels import FLOP_UNITS
 from .ladder import settings
 from .markdown import NONE, code, details, join, table, text
 from .quantities import scaled, significant
@@ -111,15 +110,8 @@ def _recounted(record: Record, counted: Traffic) -> Record:
     time = Interval(value=chosen.median, low=chosen.ci_low, high=chosen.ci_high)
     cold = record.timing.cache == "cold"
     # Only GPUs have such counters, and their compilers merge no accesses.
-    bound = variant_bound(traffic, record.ceilings, time, _unit(record), cold, merged=False)
+    bound = variant_bound(traffic, record.ceilings, time, record.unit, cold, merged=False)
     return record.model_copy(update={"traffic": traffic, "variant_bound": bound})
-
-
-def _unit(record: Record) -> str | None:
-    """The unit that the variant names: its bounds have a term of that name."""
-    bounds = [bound for bound in (record.problem_bound, record.variant_bound) if bound]
-    named = {name for bound in bounds for name in bound.terms} - {"fp32_fma", *INTEGER_CEILINGS}
-    return next((name for name in (*FLOP_UNITS, *INTEGER_UNITS) if name in named), None)
 
 
 _DEFINITION = (

@@ -161,7 +161,11 @@ def _jobs(
         for name, problem in workload.problems.items():
             for parameters, device in itertools.product(problem.check_sizes, devices):
                 at = f"{device.id} {workload.name} {name} {parameters}"
-                cases = [c for c in check.cases(workload, name, device, macros, pattern) if new(f"{at} {c}")]
+                cases = [
+                    case
+                    for case in check.cases(workload, name, device, macros, pattern)
+                    if {"cpu", "gpu"} & set(workload.variants[name][case.variant].needs) or new(f"{at} {case}")
+                ]
                 job = Job(
                     device=device, workload=workload.name, problem=name, parameters=parameters, seed=seed, cases=cases
                 )
