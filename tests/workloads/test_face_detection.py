@@ -1,0 +1,269 @@
+"""face_detection: every variant finds the reference's windows on every device, with every technique on or off."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from perfport import workload
+from perfport.backend import Artifact, Module, OpenDevice
+from perfport.errors import UsageError
+from perfport.profile import load_profile, parameters_for
+from perfport.workload import Session, Setup, Variant
+from perfport.workloads.face_detection.problems import CHECK_SIZES, Faces, Windows
+from perfport.workloads.face_detection.pyramid import reduced
+from perfport.workloads.face_detection.reference import integrals
+from perfport.workloads.face_detection.variants.inputs import division
+
+pytest.importorskip("skimage")
+pytest.importorskip("cv2")
+
+FOUND = workload.discover()["face_detection"]
+LADDER = {name: cls for name, cls in FOUND.variants["windows"].items() if cls.role != "peer"}
+WHOLE = {name: cls for name, cls in FOUND.variants["faces"].items() if cls.role != "peer"}
+SPEC = ["per_scale", "uberkernel", "coarse_grained", "persistent_threads", "dynamic_mapping", "global_queue"]
+SPEC += ["local_queue", "tuned"]
+SMALL = {"width": 57, "height": 49, "cascade": "lefteye_2splits", "scale_factor": 1.3}  # tilted features, trees
+STUMPS = {"width": 66, "height": 51, "cascade": "russian_plate_number", "step": "full"}
+LOADED: dict[tuple[str, str], Module] = {}
+PROBLEMS: dict[str, Any] = {}
+
+
+def problem(cls: type[Any] = Windows, **parameters: Any) -> Any:
+    """A problem; its frames are from a fresh seed for each session, its reference is made once."""
+    key = f"{cls.name} {parameters}"
+    if key not in PROBLEMS:
+        PROBLEMS[key] = cls(cls.Parameters(**parameters), secrets.randbelow(2**31))
+    return PROBLEMS[key]
+
+
+@pytest.fixture
+def build(device: OpenDevice, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """``build(problem, variant, group=32)`` gives the variant after one execution, and its outputs."""
+    sessions: list[Session] = []
+    load = device.load
+
+    def load_once(artifact: Artifact) -> Module:
+        key = (device.info.id, artifact.source_hash)
+        if key not in LOADED:
+            LOADED[key] = load(artifact)
+        return LOADED[key]
+
+    monkeypatch.setattr(device, "load", load_once)  # compiling takes most of the time
+
+    def run(problem: Any, cls: type[Variant], **tunables: Any) -> tuple[Any, dict[str, np.ndarray]]:
+        cls.require(device.info)
+        sessions.append(Session(device, problem, FOUND.folder))
+        chosen = {name: tunable.default_for(device.info) for name, tunable in cls.tunables.items()} | tunables
+        setup = Setup(sessions[-1], chosen, {})
+        variant = cls(setup)
+        for output in setup.outputs.values():
+            device.fill(output.buffer, 0xFF)
+        variant.launch()
+        device.finish()
+        outputs = {name: device.read(o.buffer, o.dtype, o.shape) for name, o in setup.outputs.items()}
+        return variant, {**outputs, **variant.results()}
+
+    yield run
+    for session in sessions:
+        session.close()
+
+
+def right(problem: Any, outputs: dict[str, np.ndarray]) -> None:
+    """Every output there is equals the reference."""
+    checks = problem.check(outputs)
+    assert checks and all(check.passed for check in checks.values()), (problem.seed, problem.parameters, checks)
+
+
+def test_every_rung_of_the_source_is_there_in_order() -> None:
+    assert [name for name, cls in LADDER.items() if cls.role == "rung"] == SPEC
+    assert {"opencv_1", "opencv_all", "opencv_opencl"} <= set(FOUND.variants["faces"])
+
+
+@pytest.mark.parametrize("variant", LADDER)
+def test_windows_are_the_references(build: Any, variant: str) -> None:
+    for parameters in (SMALL, {**CHECK_SIZES[3], "cascade": "lefteye_2splits"}):
+        task = problem(**parameters)
+        found, outputs = build(task, LADDER[variant])
+        right(task, outputs)
+        assert set(outputs) == {"windows", "count"}
+        traffic, work = found.traffic(), task.work()
+        assert traffic.flops == work.flops and traffic.integer_ops >= work.integer_ops
+
+
+def test_composed_faces_are_found_by_the_stock_cascade(build: Any) -> None:
+    task = problem(Faces, width=96, height=80, cascade="frontalface_alt", frames=2)
+    found, outputs = build(task, WHOLE["compacted"])
+    right(task, outputs)
+    notes = found.notes()
+    assert notes["entered"] == task.reference.counts.entered.tolist() and notes["entered"][-1] > 0
+    assert {"rows", "pieces", "columns", "detect"} <= set(notes["kernel_seconds"])
+
+
+@pytest.mark.parametrize("variant", WHOLE)
+def test_faces_are_the_references(build: Any, variant: str) -> None:
+    task = problem(Faces, **SMALL, neighbours=0)
+    right(task, build(task, WHOLE[variant])[1])
+
+
+@pytest.mark.parametrize(
+    "switched",
+    [
+        {"local_queue": 0}, {"global_queue": 0, "unroll": 1}, {"dynamic": 0, "unroll": 4},
+        {"dynamic": 0, "persistent": 0, "cooperative_windows": 0}, {"uberkernel": 0, "single_item_stages": 5},
+        {"offsets": 0, "select": 0}, {"shifts": 0, "constant": 0},
+        {"work_group": 64, "cooperative_windows": 16, "strip": 16, "scan_group": 64},
+    ], ids=str,
+)  # fmt: skip
+def test_techniques_can_be_switched_off(build: Any, switched: dict[str, int]) -> None:
+    task = problem(**STUMPS)
+    right(task, build(task, LADDER["tuned"], **switched)[1])
+
+
+@pytest.mark.parametrize("name", ["hd7970", "gtx680"])
+def test_the_sources_parameters_apply_as_tunables(build: Any, name: str) -> None:
+    tuning = parameters_for(load_profile(name), "face_detection")
+    assert set(tuning) <= set(LADDER["tuned"].tunables)
+    task = problem(**STUMPS)
+    found, outputs = build(task, LADDER["tuned"], **tuning)
+    right(task, outputs)
+    assert found.detector.batch == found.detector.group == {"hd7970": 64, "gtx680": 32}[name]
+
+
+@pytest.mark.parametrize("variant", ["per_scale", "persistent_threads", "local_queue", "compacted"])
+def test_an_instrumented_build_counts_what_the_reference_counts(build: Any, variant: str) -> None:
+    task = problem(**SMALL)
+    notes = build(task, LADDER[variant])[0].notes()
+    counts = task.reference.counts
+    assert notes["entered"] == counts.entered.tolist() and notes["features"] == counts.nodes.sum()
+    assert 0 < notes["busy_slots"] <= 1 <= notes["features_max_over_mean"]
+    assert notes["batches"] == notes["batches_per_group"] * notes["work_groups"]
+    assert (notes["atomics"] > 0) == (variant in ("local_queue", "compacted"))
+    assert (notes["queue_bytes"] > 0) == (variant == "local_queue")
+
+
+@pytest.mark.parametrize("variant", ["per_scale", "uberkernel"])
+def test_integral_images_on_the_device(build: Any, device: OpenDevice, variant: str) -> None:
+    task = problem(**SMALL)
+    sums = build(task, LADDER[variant], strip=16)[0].detector.integrals
+    pitch, lines = task.pyramid.pitch, task.pyramid.lines
+    atlas = device.read(sums.sums, np.uint32, (task.frames, 3, lines, pitch))
+    for level in task.pyramid.levels:
+        expected = integrals(reduced(task.scene.pixels[0], level), tilted=True)
+        place = atlas[0, :, level.y : level.y + level.height + 1, level.x : level.x + level.width + 1]
+        assert np.array_equal(place, expected)
+
+
+def test_a_cascade_that_fits_goes_to_constant_memory(build: Any) -> None:
+    small, large = problem(**STUMPS), problem(**SMALL)
+    assert build(small, LADDER["tuned"])[0].detector.in_constants
+    assert not build(small, LADDER["tuned"], constant=0)[0].detector.in_constants
+    assert not build(large, LADDER["tuned"])[0].detector.in_constants
+
+
+def test_a_list_that_overflows_is_named(build: Any) -> None:
+    task = problem(width=96, height=80, cascade="frontalface_alt", frames=2, capacity=3)
+    passing = len(task.reference.windows)
+    assert passing > 3
+    found, outputs = build(task, LADDER["uberkernel"])
+    with pytest.raises(UsageError, match=f"capacity: {passing} windows pass, the list holds 3"):
+        task.check(outputs)
+    with pytest.raises(UsageError, match="capacity"):
+        found.detector.passing()
+
+
+def test_a_wrong_list_is_described() -> None:
+    task = problem(width=96, height=80, cascade="frontalface_alt", frames=2)
+    expected = task.reference.windows
+    windows = np.full(task.parameters.capacity, 0xFFFFFFFF, np.uint32)
+    windows[: len(expected)] = expected[::-1]
+    right(task, {"windows": windows, "count": np.array([len(expected)], np.uint32)})
+    windows[0] = task.windows - 1
+    errors = task.check({"windows": windows, "count": np.array([len(expected)], np.uint32)})
+    assert not errors["windows"].passed and f"missing 1 ({expected[-1]})" in (errors["windows"].detail or "")
+    unwritten = task.check({"windows": windows, "count": np.array([0xFFFFFFFF], np.uint32)})
+    assert not unwritten["count"].passed
+
+
+@pytest.mark.parametrize(
+    ("variant", "tunables", "expected"),
+    [
+        ("tuned", {"persistent": 0}, "dynamic: work-groups"),
+        ("local_queue", {"work_group": 16, "cooperative_windows": 3}, "cooperative_windows: expected work_group"),
+        ("local_queue", {"work_group": 16, "cooperative_windows": 32}, "cooperative_windows: expected work_group"),
+        ("local_queue", {"work_group": 24, "cooperative_windows": 0}, "work_group: expected a power of two"),
+    ],
+)
+def test_tunables_that_do_not_fit_together(build: Any, variant: str, tunables: dict[str, int], expected: str) -> None:
+    with pytest.raises(UsageError, match=expected):
+        build(problem(**STUMPS), LADDER[variant], **tunables)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "key"),
+    [
+        ({"width": 0, "height": 30}, "width"), ({"width": 30, "height": 40_000}, "height"),
+        ({"scale_factor": 1.0}, "scale_factor"), ({"scale_factor": 0.5}, "scale_factor"),
+        ({"scale_factor": float("nan")}, "scale_factor"), ({"frames": 0}, "frames"), ({"step": "half"}, "step"),
+        ({"capacity": 0}, "capacity"), ({"stride": 1}, "stride"),
+    ],
+)  # fmt: skip
+def test_bad_parameters_are_named(parameters: dict[str, Any], key: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Windows.Parameters(**parameters)
+    assert [error["loc"] for error in caught.value.errors()] == [(key,)]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({"width": 23, "height": 30}, "23 x 30 is smaller than the detection window of 24 x 24"),
+        ({"width": 30}, "composite frames need both"),
+        ({"source": "astronaut", "width": 30}, "given by the image 'astronaut'"),
+        ({"source": "astronaut", "frames": 2}, "given by the image 'astronaut'"),
+        ({"source": "astronought"}, "'astronought' is neither 'composite'"),
+        ({"width": 30, "height": 30, "cascade": "frontalface"}, "one of eye, "),
+        ({"width": 32_768, "height": 32_768, "frames": 2}, r"less than 2\^31 pixels"),
+    ],
+)
+def test_parameters_that_do_not_fit_together(parameters: dict[str, Any], expected: str) -> None:
+    with pytest.raises(UsageError, match=expected):
+        problem(**parameters)
+
+
+def test_an_image_too_large_for_its_integral_images_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def empty(width: int, height: int, frames: int, seed: int) -> Any:
+        pixels = np.broadcast_to(np.uint8(0), (frames, height, width))  # no memory
+        return images.Frames(pixels, [])
+
+    from perfport.workloads.face_detection import images
+
+    monkeypatch.setattr(images, "composite", empty)
+    with pytest.raises(UsageError, match="too large for 32-bit integral images"):
+        Windows(Windows.Parameters(width=32_768, height=32_768), 1)
+
+
+def test_division_by_multiplication_is_exact_up_to_2_to_the_31() -> None:
+    rng = np.random.default_rng(3)
+    for divisor in [2, 3, 5, 7, 31, 32, 33, 641, 1897, 65_537, 11_300_000, 2**31 - 1]:
+        multiplier, shift = division(divisor)
+        assert multiplier < 2**32
+        near = [divisor - 1, divisor, 2**31 - 1, (2**31 - 1) // divisor * divisor, (2**31 - 1) // divisor * divisor - 1]
+        for n in [0, 1, *near, *rng.integers(0, 2**31, 200).tolist()]:
+            assert (n * multiplier >> 32) >> shift == n // divisor
+
+
+def test_work_is_the_references_and_grows_with_the_frames() -> None:
+    task = problem(**STUMPS)
+    counts, work = task.reference.counts, task.work()
+    assert work.flops == counts.nodes.sum() and work.read_bytes == 66 * 51
+    assert counts.windows == task.windows and counts.entered[0] <= task.windows
+    pixels, trees = task.pyramid.pixels, (counts.entered[:-1] * np.diff(task.cascade.stage_first)).sum()
+    features = 5 * counts.rectangles.sum() - counts.nodes.sum() + trees
+    assert work.integer_ops == 17 * pixels + 9 * task.windows + features
+    assert task.metric_value(2.0) == pytest.approx(task.windows / 2e6)

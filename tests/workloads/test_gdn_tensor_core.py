@@ -1,0 +1,119 @@
+"""gdn on matrix units, without a GPU: the arithmetic of split operands, and what the compiler makes of the kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from perfport import backend, workload
+from perfport.backend.offline import OfflineDevice, cuda_info
+from perfport.errors import UnavailableError, UnsupportedError
+from perfport.workload import Session, Setup
+from perfport.workloads.gdn.problems import FORWARD_TOLERANCE, GRADIENT_TOLERANCE, TF32_TOLERANCE, Step
+from perfport.workloads.gdn.variants.tensor_core import TensorCores
+
+GDN = workload.discover()["gdn"]
+
+
+def tf32(x: np.ndarray) -> np.ndarray:
+    """Round to 10 bits of fraction, ties away from zero, as ``cvt.rna.tf32.f32``."""
+    bits = np.asarray(x, np.float32).view(np.uint32)
+    return ((bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
+
+
+def bf16(x: np.ndarray) -> np.ndarray:
+    """Round to 7 bits of fraction, ties to even, as ``cvt.rn.bf16x2.f32``."""
+    bits = np.asarray(x, np.float32).view(np.uint32)
+    return ((bits + ((bits >> 16) & np.uint32(1)) + np.uint32(0x7FFF)) & np.uint32(0xFFFF0000)).view(np.float32)
+
+
+ROUND = {"tf32": tf32, "bf16": bf16}
+
+
+def product(a: np.ndarray, b: np.ndarray, kind: str, terms: int) -> np.ndarray:
+    """a b as the kernel forms it, summed exactly: rounded operands, or hi lo + lo hi + hi hi of split ones."""
+    rounded = ROUND[kind]
+    a_hi, b_hi = rounded(a), rounded(b)
+    a_lo, b_lo = rounded(a - a_hi), rounded(b - b_hi)
+    found = a_hi.astype(np.float64) @ b_hi
+    if terms == 3:
+        found += a_hi.astype(np.float64) @ b_lo + a_lo.astype(np.float64) @ b_hi
+    return found
+
+
+def relative(found: np.ndarray, expected: np.ndarray) -> float:
+    return float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
+
+
+@pytest.mark.parametrize(("kind", "bits"), [("tf32", 11), ("bf16", 8)])
+def test_two_parts_hold_twice_the_bits(kind: str, bits: int) -> None:
+    x = np.random.default_rng(1).normal(size=10_000).astype(np.float32)
+    hi = ROUND[kind](x)
+    lo = ROUND[kind](x - hi)
+    assert np.array_equal(x - hi, x.astype(np.float64) - hi)  # the rest is exact in FP32
+    one, two = (np.abs(part - x.astype(np.float64)) / np.abs(x) for part in (hi, hi.astype(np.float64) + lo))
+    assert 2.0 ** (-bits - 1) < one.max() <= 2.0**-bits
+    assert two.max() <= max(2.0 ** (-2 * bits), 2.0**-24) and (hi.view(np.uint32) % (1 << (24 - bits)) == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "terms", "forward", "gradient"),
+    [
+        ("tf32", 3, 5e-8, 5e-7), ("bf16", 3, 1e-6, GRADIENT_TOLERANCE / 2),
+        ("tf32", 1, TF32_TOLERANCE / 2, TF32_TOLERANCE / 2),
+    ],
+)  # fmt: skip
+def test_errors_of_the_products(kind: str, terms: int, forward: float, gradient: float) -> None:
+    """Rounding of the operands alone: u = w z^(-1/2) halves what z has, gradients have all of it."""
+    problem = Step(Step.Parameters(channels=64, height=32, width=32), 3)
+    every = np.arange(problem.positions)
+    w = problem.columns(problem.w, every).astype(np.float32)
+    delta, d = (problem.columns(getattr(problem, name), every).astype(np.float32) for name in ("delta", "d"))
+    t = np.float32(-0.5) * delta * w * (d * d * d)
+    z = problem.beta[:, None] + product(problem.gamma, w * w, kind, terms)
+    error = relative(w / np.sqrt(z), problem.reference_u)
+    assert error < forward and (terms == 1 or error < FORWARD_TOLERANCE)
+    dgamma = product(t, np.ascontiguousarray((w * w).T), kind, terms)
+    assert relative(dgamma, problem.reference_dgamma) < gradient
+    exact = product(t, np.ascontiguousarray((w * w).T), kind, 3)
+    assert terms == 3 or relative(dgamma, exact) > 1e-5  # plain TF32 is a class of its own
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize(
+    ("name", "instruction", "split"),
+    [
+        ("tensor_core", "m16n8k8.row.col.f32.tf32.tf32.f32", True),
+        ("tensor_core_bf16", "m16n8k16.row.col.f32.bf16.bf16.f32", True),
+        ("tensor_core_tf32", "m16n8k8.row.col.f32.tf32.tf32.f32", False),
+    ],
+)
+def test_kernels_compile_to_matrix_instructions(name: str, instruction: str, split: bool, layout: str) -> None:
+    try:
+        backend.get("cuda").build("probe.cu", "__kernel void k(__global float *x) {}", {})
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    cls, info = GDN.variants["gdn_forward"][name], cuda_info("sm_80")
+    cls.require(info)
+    problem = cls.problem(cls.problem.Parameters(channels=13, height=5, width=7, layout=layout), 1)
+    device = OfflineDevice(info)
+    tunables = {key: tunable.default_for(info) for key, tunable in cls.tunables.items()}
+    variant = cls(Setup(Session(device, problem, GDN.folder), tunables, {}))  # type: ignore[arg-type]
+    (artifact,) = device.artifacts
+    ptx = artifact.listing["ptx"]
+    products = ptx.count(f"mma.sync.aligned.{instruction}")
+    fragments = tunables["warp_rows"] // 16 * tunables["warp_columns"] // 8 * tunables["words"] // 8
+    assert products == fragments * (3 if split else 1) and "ldmatrix.sync.aligned.m8n8.x4" in ptx
+    assert ".local" not in ptx.replace(".local_", "")  # nothing is kept outside registers
+    traffic = variant.traffic()
+    assert traffic and traffic.flops > 2 * problem.macs * (3 if split else 1)
+
+
+def test_older_devices_are_refused() -> None:
+    for found in GDN.variants.values():
+        for cls in found.values():
+            if issubclass(getattr(cls, "engine", object), TensorCores):
+                assert cls.unit in ("tf32_mma", "bf16_mma")
+                with pytest.raises(UnsupportedError, match=r"compute capability 8.0 .*has 7.5"):
+                    cls.require(cuda_info("sm_75"))
+                cls.require(cuda_info("sm_80"))

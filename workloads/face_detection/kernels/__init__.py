@@ -1,0 +1,1 @@
+"""Kernel sources of face_detection."""

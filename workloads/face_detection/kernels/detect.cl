@@ -1,0 +1,351 @@
+/* Windows through the cascade. Techniques are macros; the README says which variant has which.
+
+   UBERKERNEL      windows of all levels in one launch, else of one level
+   PERSISTENT      a fixed number of work-groups loop over batches of BATCH windows, else one batch per work-group
+   DYNAMIC         (PERSISTENT) the next batch is taken from a counter, else by the work-group's number
+   GLOBAL_QUEUE    number and place of each window come from a queue in global memory, else they are computed
+   LOCAL_QUEUE     survivors of the first SINGLE_ITEM_STAGES stages form a queue in local memory; COOPERATIVE_WINDOWS at a
+                   time are taken from it by all work-items together (0: as many as suit the queue's length)
+   OFFSETS         corners of rectangles as offsets, loads grouped ahead of arithmetic, else computed from coordinates
+   SHIFTS          divisions by multiply and shift, mad24
+   SELECT          choices by selection, else by branches
+   UNROLL          trees of a stage per step of its loop
+   INSTRUMENT      counts for the figures of load balance and of the stages; never in a timed build
+
+   STUMPS: every tree is one node. NODE_WORDS: see cascade.py; stumps with offsets need no more than 20.
+   Decisions rest on integers and on one FP32 product each, so that no contraction or order of sums can change them. */
+#define LEVEL_WORDS 12
+
+#if CONSTANT
+#define TABLE __constant
+#else
+#define TABLE __global const
+#endif
+
+#if WORK_GROUP <= 32
+#define SYNC() HW_THREAD_SYNC()
+#else
+#define SYNC() barrier(CLK_LOCAL_MEM_FENCE)
+#endif
+
+#if SHIFTS
+#define MAD(a, b, c) mad24((int)(a), (int)(b), (int)(c))
+#else
+#define MAD(a, b, c) ((int)(a) * (int)(b) + (int)(c))
+#endif
+
+/* n / divisor; with SHIFTS by the multiplier that the host chose, exact below 2^31 (T. Granlund, P. L. Montgomery, "Division
+   by Invariant Integers using Multiplication", PLDI 1994). */
+uint quotient(uint n, uint divisor, uint multiplier, uint shift) {
+#if SHIFTS
+    return divisor == 1 ? n : mul_hi(n, multiplier) >> shift;
+#else
+    return n / divisor;
+#endif
+}
+
+uint level_of(__global const uint *levels, uint count, uint n) {
+    uint low = 0, high = count;
+    while (high - low > 1) {
+        uint middle = (low + high) >> 1;
+        if (levels[middle * LEVEL_WORDS + 5] <= n) low = middle; else high = middle;
+    }
+    return low;
+}
+
+/* Place in the atlas of a window, by its number within a frame and its level. */
+uint place(__global const uint *level, uint n, uint pitch) {
+    uint inside = n - level[5], columns = level[3], step = level[4];
+    uint y = quotient(inside, columns, level[6], level[7]), x = inside - y * columns;
+    return level[0] + (uint)MAD(y * step, pitch, x * step);
+}
+
+/* 1 / (area times standard deviation) of the window at p; 0 if the deviation is 10 or less. */
+float normalisation(__global const uint *p, uint pitch, uint plane) {
+    uint a = pitch + 1, b = a + WINDOW_WIDTH - 2, c = a + (WINDOW_HEIGHT - 2) * pitch, d = c + WINDOW_WIDTH - 2;
+    uint sum = p[a] - p[b] - p[c] + p[d];
+    __global const uint *q = p + plane;
+    uint square = q[a] - q[b] - q[c] + q[d];
+    ulong area = (WINDOW_WIDTH - 2) * (WINDOW_HEIGHT - 2), all = area * square, mean = (ulong)sum * sum;
+    if (all <= mean) return 0.0f; /* flat: a deviation of 0 */
+    float norm = (float)(1.0 / sqrt((double)(all - mean)));
+    return (double)area * (double)norm < 0.1 ? norm : 0.0f;
+}
+
+#if !OFFSETS
+int rectangle(__global const uint *p, TABLE int *r, int turned, uint pitch, uint plane) {
+    int x = r[0], y = r[1], w = r[2], h = r[3], stride = (int)pitch;
+    if (turned) {
+        __global const uint *t = p + 2 * (size_t)plane;
+        return (int)(t[MAD(y, stride, x)] - t[MAD(y + h, stride, x - h)] - t[MAD(y + w, stride, x + w)] +
+                     t[MAD(y + w + h, stride, x + w - h)]);
+    }
+    return (int)(p[MAD(y, stride, x)] - p[MAD(y, stride, x + w)] - p[MAD(y + h, stride, x)] +
+                 p[MAD(y + h, stride, x + w)]);
+}
+#endif
+
+/* Whether the node's feature is below its threshold in the window at p. */
+int below(__global const uint *p, TABLE int *node, float norm, uint pitch, uint plane) {
+#if OFFSETS
+    int4 a = vload4(0, node), b = vload4(1, node), c = vload4(2, node), last = vload4(3, node);
+    uint a0 = p[a.x], a1 = p[a.y], a2 = p[a.z], a3 = p[a.w], b0 = p[b.x], b1 = p[b.y], b2 = p[b.z], b3 = p[b.w];
+    int value = MAD(last.x, a0 - a1 - a2 + a3, 0);
+    if (last.z != 0) {
+        uint c0 = p[c.x], c1 = p[c.y], c2 = p[c.z], c3 = p[c.w];
+        value = MAD(last.z, c0 - c1 - c2 + c3, value);
+    }
+    value = MAD(last.y, b0 - b1 - b2 + b3, value);
+    return convert_float(value) * norm < as_float(last.w);
+#else
+    int value = 0;
+    for (int r = 0; r < 3; ++r) {
+        int weight = node[12 + r];
+        if (weight != 0) value = MAD(weight, rectangle(p, node + 4 * r, node[20], pitch, plane), value);
+    }
+    return convert_float(value) * norm < as_float(node[15]);
+#endif
+}
+
+/* The leaf that the window at p reaches in one tree. */
+long leaf(__global const uint *p, TABLE int *nodes, __global const int *roots, __global const long *leaves, int tree,
+          float norm, uint pitch, uint plane, uint *evaluated) {
+#if STUMPS
+    TABLE int *node = nodes + tree * NODE_WORDS;
+    int first = below(p, node, norm, pitch, plane);
+#if INSTRUMENT
+    ++*evaluated;
+#endif
+#if SELECT
+    int4 both = vload4(4, node);
+    int low = first ? both.x : both.z, high = first ? both.y : both.w;
+    return (long)(((ulong)(uint)high << 32) | (uint)low);
+#else
+    if (first) return (long)(((ulong)(uint)node[17] << 32) | (uint)node[16]);
+    return (long)(((ulong)(uint)node[19] << 32) | (uint)node[18]);
+#endif
+#else
+    int at = 0, root = roots[tree];
+    TABLE int *node;
+    do {
+        node = nodes + (root + at) * NODE_WORDS;
+#if INSTRUMENT
+        ++*evaluated;
+#endif
+#if SELECT
+        int left = node[16], right = node[17];
+        at = below(p, node, norm, pitch, plane) ? left : right;
+#else
+        if (below(p, node, norm, pitch, plane)) at = node[16]; else at = node[17];
+#endif
+    } while (at > 0);
+    return leaves[node[18] - at];
+#endif
+}
+
+/* Sum over the trees begin, begin + stride, ... of a stage. */
+long votes(__global const uint *p, TABLE int *nodes, __global const int *roots, __global const long *leaves, int begin,
+           int end, int stride, float norm, uint pitch, uint plane, uint *evaluated) {
+    long sum = 0;
+    int tree = begin;
+#if UNROLL > 1
+    for (; tree + (UNROLL - 1) * stride < end; tree += UNROLL * stride) {
+        sum += leaf(p, nodes, roots, leaves, tree, norm, pitch, plane, evaluated);
+        sum += leaf(p, nodes, roots, leaves, tree + stride, norm, pitch, plane, evaluated);
+#if UNROLL > 2
+        sum += leaf(p, nodes, roots, leaves, tree + 2 * stride, norm, pitch, plane, evaluated);
+        sum += leaf(p, nodes, roots, leaves, tree + 3 * stride, norm, pitch, plane, evaluated);
+#endif
+    }
+#endif
+    for (; tree < end; tree += stride) sum += leaf(p, nodes, roots, leaves, tree, norm, pitch, plane, evaluated);
+    return sum;
+}
+
+void found_one(__global uint *found, __global uint *count, uint capacity, uint number) {
+    uint at = atomic_inc(count);
+    if (at < capacity) found[at] = number;
+}
+
+__kernel void reset(__global uint *RESTRICT tickets, uint launches, __global uint *RESTRICT count) {
+    for (uint i = get_global_id(0); i < launches; i += get_global_size(0)) tickets[i] = 0;
+    if (get_global_id(0) == 0) count[0] = 0;
+}
+
+/* The queue of all windows: number and place of each. */
+__kernel void enqueue(__global const uint *RESTRICT levels, uint level_count, uint pitch, uint frame_windows,
+                      uint frame_multiplier, uint frame_shift, uint total, __global uint *RESTRICT queue) {
+    uint number = get_global_id(0);
+    if (number >= total) return;
+    uint inside = number - quotient(number, frame_windows, frame_multiplier, frame_shift) * frame_windows;
+    queue[2 * (size_t)number] = number;
+    queue[2 * (size_t)number + 1] = place(levels + LEVEL_WORDS * level_of(levels, level_count, inside), inside, pitch);
+}
+
+/* Counters of an instrumented build: per work-group the features evaluated, the slots that were there for them (work-items
+   times the longest work of one), windows and batches. */
+#if INSTRUMENT
+#define TALLY(mine)                                             \
+    do {                                                        \
+        work[lid] = (mine);                                     \
+        SYNC();                                                 \
+        if (lid == 0) {                                         \
+            uint most = 0;                                      \
+            for (int item = 0; item < WORK_GROUP; ++item) {     \
+                tally[0] += work[item];                         \
+                most = max(most, work[item]);                   \
+            }                                                   \
+            tally[1] += most * WORK_GROUP;                      \
+        }                                                       \
+        SYNC();                                                 \
+    } while (0)
+#define ENTERED(stage) atomic_inc(&entered[stage])
+#else
+#define TALLY(mine)
+#define ENTERED(stage)
+#endif
+
+__kernel void detect(__global const uint *RESTRICT sums, TABLE int *RESTRICT nodes, __global const int *RESTRICT roots,
+                     __global const long *RESTRICT leaves, __global const int *RESTRICT stage_first,
+                     __global const long *RESTRICT stage_threshold, __global const uint *RESTRICT levels,
+                     uint level_count, uint known_level, uint pitch, uint plane, ulong frame_words, uint frame_windows,
+                     uint frame_multiplier, uint frame_shift, uint first, uint total, __global const uint *RESTRICT queue,
+                     __global uint *tickets, uint launch, __global uint *count, __global uint *found, uint capacity
+#if INSTRUMENT
+                     , __global uint *groups, uint first_group, __global uint *entered
+#endif
+) {
+    uint lid = get_local_id(0);
+#if DYNAMIC
+    LOCAL_ARRAY(uint, ticket, 1);
+#endif
+#if LOCAL_QUEUE
+    LOCAL_ARRAY(uint, queued_number, BATCH);
+    LOCAL_ARRAY(uint, queued_place, BATCH);
+    LOCAL_ARRAY(float, queued_norm, BATCH);
+    LOCAL_ARRAY(long, partial, WORK_GROUP);
+    LOCAL_ARRAY(uint, length, 1);
+#endif
+#if INSTRUMENT
+    LOCAL_ARRAY(uint, work, WORK_GROUP);
+    uint tally[4] = {0, 0, 0, 0};
+#endif
+    uint start = get_group_id(0) * BATCH;
+#if DYNAMIC
+    if (lid == 0) ticket[0] = atomic_add(&tickets[launch], (uint)BATCH);
+    SYNC();
+    start = ticket[0];
+#endif
+#if PERSISTENT
+    while (start < total) {
+#endif
+#if LOCAL_QUEUE
+        SYNC();
+        if (lid == 0) length[0] = 0;
+        SYNC();
+#endif
+        uint evaluated = 0;
+        for (uint i = start + lid; i < min(start + (uint)BATCH, total); i += WORK_GROUP) {
+#if GLOBAL_QUEUE
+            uint number = queue[2 * (size_t)(first + i)], at = queue[2 * (size_t)(first + i) + 1];
+            uint frame = quotient(number, frame_windows, frame_multiplier, frame_shift);
+#else
+            uint number = first + i, frame = quotient(number, frame_windows, frame_multiplier, frame_shift);
+            uint inside = number - frame * frame_windows;
+#if UBERKERNEL
+            uint at = place(levels + LEVEL_WORDS * level_of(levels, level_count, inside), inside, pitch);
+#else
+            uint at = place(levels + LEVEL_WORDS * known_level, inside, pitch);
+#endif
+#endif
+            __global const uint *p = sums + frame * frame_words + at;
+            float norm = normalisation(p, pitch, plane);
+            int alive = norm > 0.0f;
+            for (int stage = 0; stage < (LOCAL_QUEUE ? SINGLE_ITEM_STAGES : STAGES) && alive; ++stage) {
+                ENTERED(stage);
+                alive = votes(p, nodes, roots, leaves, stage_first[stage], stage_first[stage + 1], 1, norm, pitch, plane,
+                              &evaluated) >= stage_threshold[stage];
+            }
+            if (alive) {
+#if LOCAL_QUEUE
+                uint slot = atomic_inc(&length[0]);
+                queued_number[slot] = number;
+                queued_place[slot] = at;
+                queued_norm[slot] = norm;
+#else
+                found_one(found, count, capacity, number);
+#endif
+            }
+        }
+        TALLY(evaluated);
+#if LOCAL_QUEUE
+        SYNC();
+        uint waiting = length[0];
+        for (int stage = SINGLE_ITEM_STAGES; stage < STAGES && waiting > 0; ++stage) {
+            SYNC();
+            if (lid == 0) length[0] = 0;
+            SYNC();
+#if COOPERATIVE_WINDOWS
+            uint lanes = WORK_GROUP / COOPERATIVE_WINDOWS, together = COOPERATIVE_WINDOWS;
+#else
+            uint lanes = 1;
+            while (2 * lanes * waiting <= WORK_GROUP) lanes *= 2;
+            uint together = WORK_GROUP / lanes;
+#endif
+            uint lane = lid % lanes, mine = lid / lanes;
+            int begin = stage_first[stage], end = stage_first[stage + 1];
+            for (uint next = 0; next < waiting; next += together) {
+                int active = mine < together && next + mine < waiting;
+                uint number = 0, at = 0;
+                float norm = 0.0f;
+                long sum = 0;
+                evaluated = 0;
+                if (active) {
+                    number = queued_number[next + mine];
+                    at = queued_place[next + mine];
+                    norm = queued_norm[next + mine];
+                    uint frame = quotient(number, frame_windows, frame_multiplier, frame_shift);
+                    sum = votes(sums + frame * frame_words + at, nodes, roots, leaves, begin + (int)lane, end, (int)lanes,
+                                norm, pitch, plane, &evaluated);
+                    if (lane == 0) ENTERED(stage);
+                }
+                TALLY(evaluated);
+                partial[lid] = sum;
+                for (uint reach = lanes / 2; reach > 0; reach /= 2) {
+                    SYNC();
+                    if (lane < reach) partial[lid] += partial[lid + reach];
+                }
+                SYNC(); /* every work-item has read its window: its place may be taken by a survivor */
+                if (active && lane == 0 && partial[lid] >= stage_threshold[stage]) {
+                    uint slot = atomic_inc(&length[0]);
+                    queued_number[slot] = number;
+                    queued_place[slot] = at;
+                    queued_norm[slot] = norm;
+                }
+            }
+            SYNC();
+            waiting = length[0];
+        }
+        for (uint i = lid; i < waiting; i += WORK_GROUP) found_one(found, count, capacity, queued_number[i]);
+#endif
+#if INSTRUMENT
+        tally[2] += start < total ? min((uint)BATCH, total - start) : 0;
+        tally[3] += 1;
+#endif
+#if DYNAMIC
+        SYNC();
+        if (lid == 0) ticket[0] = atomic_add(&tickets[launch], (uint)BATCH);
+        SYNC();
+        start = ticket[0];
+#elif PERSISTENT
+        start += get_num_groups(0) * BATCH;
+#endif
+#if PERSISTENT
+    }
+#endif
+#if INSTRUMENT
+    if (lid == 0) {
+        for (int i = 0; i < 4; ++i) groups[4 * (first_group + get_group_id(0)) + i] = tally[i];
+    }
+#endif
+}

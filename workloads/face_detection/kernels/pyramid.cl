@@ -1,0 +1,138 @@
+/* Pyramid and integral images of all levels in one atlas. Rows of the grid's second dimension are frames.
+
+   A level is LEVEL_WORDS words: 0 place of its integral image in the atlas, 1 width, 2 height of its image; windows: 3 in a
+   row, 4 step, 5 first number, 6 and 7 multiplier and shift of a division by word 3; 8 first row, 9 first piece of a column
+   (STRIP rows high) in the lists of all; 10 and 11 where its columns and rows begin in the table of coefficients. */
+#define LEVEL_WORDS 12
+
+/* The last level whose word is not above n. */
+uint level_of(__global const uint *levels, uint count, uint word, uint n) {
+    uint low = 0, high = count;
+    while (high - low > 1) {
+        uint middle = (low + high) >> 1;
+        if (levels[middle * LEVEL_WORDS + word] <= n) low = middle; else high = middle;
+    }
+    return low;
+}
+
+/* A pixel of a reduced image: offset and weight of its column, two rows of the image and the weight of the second. */
+uint reduced(__global const uchar *upper, __global const uchar *lower, uint width, uint column, uint share) {
+    uint x = column & 0xfffffu, weight = column >> 20, next = min(x + 1, width - 1);
+    uint above = upper[x] * (256 - weight) + upper[next] * weight;
+    uint below = lower[x] * (256 - weight) + lower[next] * weight;
+    return (above * (256 - share) + below * share + (1u << 15)) >> 16;
+}
+
+/* One work-group per row: the reduced image, its pixels and their squares summed along the row. */
+__kernel void rows(__global const uchar *RESTRICT images, uint width, uint height, __global const uint *RESTRICT levels,
+                   uint count, __global const uint *RESTRICT coefficients, uint first, uint pitch, uint plane,
+                   ulong frame_words, __global uint *RESTRICT sums) {
+    LOCAL_ARRAY(uint, scan, 2 * SCAN_GROUP);
+    uint lid = get_local_id(0), row = first + get_group_id(0);
+    __global const uint *level = levels + LEVEL_WORDS * level_of(levels, count, 8, row);
+    uint y = row - level[8], columns = level[1];
+    __global const uint *table = coefficients + level[10];
+    uint line = coefficients[level[11] + y], top = line & 0xfffffu;
+    __global const uchar *image = images + (size_t)get_group_id(1) * width * height;
+    __global const uchar *upper = image + (size_t)top * width, *lower = image + (size_t)min(top + 1, height - 1) * width;
+    __global uint *out = sums + get_group_id(1) * frame_words + level[0] + (size_t)(y + 1) * pitch;
+    uint chunk = (columns + SCAN_GROUP - 1) / SCAN_GROUP, begin = min(lid * chunk, columns);
+    uint end = min(begin + chunk, columns), sum = 0, square = 0;
+#if SCAN_GROUP > 1
+    for (uint x = begin; x < end; ++x) {
+        uint v = reduced(upper, lower, width, table[x], line >> 20);
+        sum += v;
+        square += v * v;
+    }
+    scan[lid] = sum;
+    scan[SCAN_GROUP + lid] = square;
+    for (uint distance = 1; distance < SCAN_GROUP; distance *= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        uint a = lid >= distance ? scan[lid - distance] : 0;
+        uint b = lid >= distance ? scan[SCAN_GROUP + lid - distance] : 0;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        scan[lid] += a;
+        scan[SCAN_GROUP + lid] += b;
+    }
+    sum = scan[lid] - sum;
+    square = scan[SCAN_GROUP + lid] - square;
+#endif
+    if (lid == 0) out[0] = out[plane] = 0;
+    for (uint x = begin; x < end; ++x) {
+        uint v = reduced(upper, lower, width, table[x], line >> 20);
+        sum += v;
+        square += v * v;
+        out[x + 1] = sum;
+        out[plane + x + 1] = square;
+    }
+}
+
+/* One work-item per piece of a column: its sum. */
+__kernel void pieces(__global const uint *RESTRICT sums, __global const uint *RESTRICT levels, uint count, uint first,
+                     uint end, uint pitch, uint plane, ulong frame_words, __global uint *RESTRICT totals, uint all) {
+    uint piece = first + get_global_id(0);
+    if (piece >= end) return;
+    __global const uint *level = levels + LEVEL_WORDS * level_of(levels, count, 9, piece);
+    uint columns = level[1] + 1, x = (piece - level[9]) % columns, y = (piece - level[9]) / columns * STRIP;
+    uint last = min(y + STRIP, level[2]), sum = 0, square = 0;
+    __global const uint *in = sums + get_group_id(1) * frame_words + level[0] + x;
+    for (; y < last; ++y) {
+        sum += in[(y + 1) * pitch];
+        square += in[(y + 1) * pitch + plane];
+    }
+    __global uint *out = totals + (size_t)get_group_id(1) * 2 * all;
+    out[piece] = sum;
+    out[all + piece] = square;
+}
+
+/* One work-item per piece of a column: sums along rows become integral images, in place. */
+__kernel void columns(__global uint *RESTRICT sums, __global const uint *RESTRICT levels, uint count, uint first,
+                      uint end, uint pitch, uint plane, ulong frame_words, __global const uint *RESTRICT totals, uint all) {
+    uint piece = first + get_global_id(0);
+    if (piece >= end) return;
+    __global const uint *level = levels + LEVEL_WORDS * level_of(levels, count, 9, piece);
+    uint columns = level[1] + 1, x = (piece - level[9]) % columns, y = (piece - level[9]) / columns * STRIP;
+    uint last = min(y + STRIP, level[2]), sum = 0, square = 0;
+    __global const uint *total = totals + (size_t)get_group_id(1) * 2 * all;
+    for (uint above = level[9] + x; above < piece; above += columns) {
+        sum += total[above];
+        square += total[all + above];
+    }
+    __global uint *out = sums + get_group_id(1) * frame_words + level[0] + x;
+    if (y == 0) out[0] = out[plane] = 0;
+    for (; y < last; ++y) {
+        sum += out[(y + 1) * pitch];
+        square += out[(y + 1) * pitch + plane];
+        out[(y + 1) * pitch] = sum;
+        out[(y + 1) * pitch + plane] = square;
+    }
+}
+
+/* One work-group per level: tilted sums, row by row from the two rows above.
+   R. Lienhart, J. Maydt, "An Extended Set of Haar-like Features for Rapid Object Detection", ICIP 2002. */
+__kernel void tilted(__global uint *RESTRICT sums, __global const uint *RESTRICT levels, uint first, uint pitch, uint plane,
+                     ulong frame_words) {
+    __global const uint *level = levels + LEVEL_WORDS * (first + get_group_id(0));
+    __global const uint *upright = sums + get_group_id(1) * frame_words + level[0];
+    __global uint *out = sums + get_group_id(1) * frame_words + level[0] + 2 * (size_t)plane;
+    uint width = level[1], height = level[2];
+    for (uint y = 0; y <= height; ++y) {
+        for (uint x = get_local_id(0); x <= width; x += TILTED_GROUP) {
+            uint sum = 0;
+            if (y > 0) {
+                __global const uint *s = upright + (size_t)y * pitch + x;
+                __global const uint *t = out + (size_t)(y - 1) * pitch + x;
+                uint two = y > 1 ? 2 * pitch : pitch; /* the pixel at the apex, and the one above it */
+                if (x == 0) {
+                    sum = t[1];
+                } else {
+                    __global const uint *over = s - two;
+                    sum = s[0] - *(s - 1) - over[0] + *(over - 1) + *(t - 1);
+                    if (x < width) sum += t[1] - (y > 1 ? *(t - pitch) : 0);
+                }
+            }
+            out[(size_t)y * pitch + x] = sum;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    }
+}

@@ -1,0 +1,230 @@
+"""The problems: all windows that pass the cascade, and the faces in frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from perfport.errors import UsageError
+from perfport.record import OutputError
+from perfport.verify import compare_exact
+from perfport.work import Work
+from perfport.workload import Metric, Problem
+
+from . import cascade, grouping, images, pyramid, reference
+from .pyramid import StepRule
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "tiny": {"width": 96, "height": 80},
+    "quick": {"width": 640, "height": 480},
+    "hd": {"width": 1280, "height": 720},
+    "full": {"width": 1920, "height": 1080},
+    "full_step1": {"width": 1920, "height": 1080, "step": "full"},
+    "batch": {"width": 1920, "height": 1080, "frames": 32},
+    "large": {"width": 3840, "height": 2160},
+    "paper": {"width": 640, "height": 480, "cascade": "frontalface_alt"},
+    "astronaut": {"source": "astronaut"},
+    "grace_hopper": {"source": "grace_hopper"},
+}
+CHECK_SIZES: tuple[dict[str, Any], ...] = (
+    {"width": 33, "height": 30, "cascade": "frontalface_alt"},
+    {"width": 41, "height": 37, "cascade": "frontalface_alt", "step": "full"},
+    {"width": 24, "height": 24},
+    {"width": 27, "height": 29, "frames": 2, "cascade": "frontalface_alt2"},
+    {"width": 31, "height": 28, "cascade": "lefteye_2splits"},
+)
+
+
+class Scene(BaseModel):
+    """Frames, cascade and pyramid.
+
+    ``source``: ``composite`` (of ``width``, ``height``, ``frames``), a photograph's name, or the path of an image.
+    ``cascade``: a stock name or the path of an XML file. ``step``: windows 2 pixels apart below scale 2, as OpenCV
+    has it, or always 1 (``full``). ``capacity``: passing windows that the list holds.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    source: str = "composite"
+    width: int | None = Field(None, ge=1, le=32_768)
+    height: int | None = Field(None, ge=1, le=32_768)
+    frames: int = Field(1, ge=1, le=1024)
+    cascade: str = "frontalface_default"
+    scale_factor: float = Field(1.1, ge=1.01, le=100)
+    step: StepRule = "opencv"
+    capacity: int = Field(1 << 18, ge=1, lt=2**28)
+
+
+class _Frames(Problem):
+    """Frames through a pyramid and a cascade."""
+
+    presets = PRESETS
+    check_sizes = CHECK_SIZES
+
+    Parameters = Scene
+
+    def __init__(self, parameters: Scene, seed: int) -> None:
+        super().__init__(parameters, seed)
+        self.cascade = cascade.load(parameters.cascade)
+        self.scene = self._scene(parameters, seed)
+        window = self.cascade.width, self.cascade.height
+        self.frames, self.height, self.width = self.scene.pixels.shape
+        if self.width < window[0] or self.height < window[1]:
+            raise UsageError(
+                f"source: the image of {self.width} x {self.height} is smaller than the detection window of "
+                f"{window[0]} x {window[1]}"
+            )
+        self.pyramid = pyramid.build(self.width, self.height, window, parameters.scale_factor, parameters.step)
+        if 3 * self.pyramid.pitch * self.pyramid.lines >= 2**31 or self.windows >= 2**31:
+            raise UsageError(
+                f"width, height, frames: {self.frames} of {self.width} x {self.height} are too large for 32-bit "
+                "integral images and numbers of windows"
+            )
+
+    def _scene(self, parameters: Scene, seed: int) -> images.Frames:
+        if parameters.source != "composite":
+            if parameters.width or parameters.height or parameters.frames != 1:
+                given = f"given by the image {parameters.source!r}, which is one frame"
+                raise UsageError(f"width, height, frames: {given}")
+            return images.Frames(images.photograph(parameters.source)[None], [np.empty((0, 4), np.int64)])
+        if parameters.width is None or parameters.height is None:
+            raise UsageError("width, height: composite frames need both")
+        if parameters.width * parameters.height * parameters.frames >= 2**31:
+            raise UsageError("width, height, frames: expected less than 2^31 pixels in all")
+        return images.composite(parameters.width, parameters.height, parameters.frames, seed)
+
+    @property
+    def windows(self) -> int:
+        """Windows of all frames."""
+        return self.frames * self.pyramid.windows
+
+    @property
+    def tilted(self) -> bool:
+        """Whether the cascade needs tilted integral images."""
+        return bool(self.cascade.tilted.any())
+
+    @cached_property
+    def reference(self) -> reference.Detection:
+        """Passing windows of all frames, and what finding them takes."""
+        return reference.detect(self.cascade, self.pyramid, self.scene.pixels)
+
+    def work(self) -> Work:
+        """Useful operations, from the reference's counts.
+
+        A pixel of a level takes 8 integer operations to interpolate (3 along each axis, 2 to round) and 5 for the two
+        integral images (4 more for tilted ones); a window 9 for sums and variance; a feature 3 per rectangle, a
+        multiply-add for each but the first, which is a multiplication, and one FP32 product; a tree one addition. Bytes
+        are those of the frames and of the list of passing windows; the cascade is left out.
+        """
+        found, per_stage = self.reference, np.diff(self.cascade.stage_first)
+        counts = found.counts
+        features = 5 * counts.rectangles.sum() - counts.nodes.sum() + (counts.entered[:-1] * per_stage).sum()
+        pixels = self.frames * self.pyramid.pixels * (13 + 4 * self.tilted)
+        return Work(
+            flops=float(counts.nodes.sum()),
+            integer_ops=float(pixels + 9 * counts.windows + features),
+            read_bytes=float(self.scene.pixels.nbytes),
+            write_bytes=4.0 * len(found.windows),
+        )
+
+
+class Windows(_Frames):
+    """Numbers of all windows that pass all stages: pyramid, integral images and detection, without grouping."""
+
+    name = "windows"
+    title = "Windows that pass a cascade of Haar features"
+    metric = Metric("face.windows", "Mwindows/s", "higher", "windows of all levels, by whatever work each one needs")
+
+    def metric_value(self, seconds: float) -> float:
+        return self.windows / seconds / 1e6
+
+    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+        expected = self.reference.windows
+        count = int(outputs["count"][0])
+        capacity = self.parameters.capacity
+        if capacity < count <= self.windows:
+            raise UsageError(f"capacity: {count} windows pass, the list holds {capacity}")
+        found = np.sort(outputs["windows"][: min(count, capacity)].astype(np.int64))
+        errors = {
+            "count": compare_exact(np.array([count]), np.array([len(expected)])),
+            "windows": compare_exact(found, expected),
+        }
+        if not errors["windows"].passed:
+            errors["windows"].detail = f"missing {_some(expected, found)}; in excess {_some(found, expected)}"
+        return errors
+
+
+class Faces(_Frames):
+    """Grouped rectangles of each frame, on the host at the end: what a user asks a detector for."""
+
+    name = "faces"
+    title = "Faces in frames"
+    metric = Metric("face.frames", "frames/s", "higher", "frames on the device to grouped rectangles on the host")
+
+    class Parameters(Scene):
+        """As for windows. ``neighbours``: a face needs more windows than this; 0 does not group."""
+
+        neighbours: int = Field(3, ge=0, le=1000)
+
+    def metric_value(self, seconds: float) -> float:
+        return self.frames / seconds
+
+    def grouped(self, windows: np.ndarray, levels: pyramid.Pyramid | None = None) -> np.ndarray:
+        """Group passing windows, by their numbers, into faces.
+
+        Parameters
+        ----------
+        windows : int64
+        levels : Pyramid, optional
+            What the numbers refer to; the problem's own pyramid unless given.
+
+        Returns
+        -------
+        int64, shape (faces, 5)
+            Frame, x, y, width, height; in ascending order.
+        """
+        levels = levels or self.pyramid
+        frame, inside = np.divmod(windows, levels.windows)
+        faces = [np.empty((0, 5), np.int64)]
+        for number in range(self.frames):
+            boxes = grouping.group(levels.boxes(inside[frame == number]), self.parameters.neighbours)
+            faces.append(np.insert(grouping.clip(boxes, self.width, self.height), 0, number, axis=1))
+        return _ordered(np.concatenate(faces))
+
+    @cached_property
+    def _opencv_pyramid(self) -> pyramid.Pyramid:
+        return pyramid.build(self.width, self.height, self.pyramid.window, self.parameters.scale_factor, "opencv")
+
+    def _expected(self, name: str) -> np.ndarray:
+        if name == "opencv_faces":  # the CPU detector of OpenCV, with the windows that it visits
+            levels = self._opencv_pyramid
+            visits = [reference.opencv_visits(self.cascade, levels, image) for image in self.scene.pixels]
+            return self.grouped(np.concatenate([f * levels.windows + found for f, found in enumerate(visits)]), levels)
+        if name == "opencl_faces":  # the OpenCL detector of OpenCV, which also evaluates flat windows
+            levels = self._opencv_pyramid
+            return self.grouped(reference.detect(self.cascade, levels, self.scene.pixels, flat=True).windows, levels)
+        return self.grouped(self.reference.windows)
+
+    @cached_property
+    def _references(self) -> dict[str, np.ndarray]:
+        return {}
+
+    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+        for name in outputs:
+            if name not in self._references:
+                self._references[name] = self._expected(name)
+        return {name: compare_exact(_ordered(value), self._references[name]) for name, value in outputs.items()}
+
+
+def _ordered(faces: np.ndarray) -> np.ndarray:
+    return faces[np.lexsort(faces.T[::-1])]
+
+
+def _some(these: np.ndarray, those: np.ndarray) -> str:
+    """How many numbers are in one list alone, and the first of them."""
+    only = np.setdiff1d(these, those)
+    return f"{len(only)} ({', '.join(map(str, only[:4]))})" if len(only) else "0"

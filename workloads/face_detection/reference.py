@@ -1,0 +1,208 @@
+"""Reference detector in NumPy: the same integers and the same FP32 comparisons as the kernels, in plain form."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from .cascade import Cascade
+from .pyramid import Level, Pyramid, reduced
+
+BLOCK = 1 << 16  # windows evaluated at a time: their sums stay in a core's cache
+FLAT = -1  # outcome of a window whose variance is too small
+
+
+@dataclass
+class Counts:
+    """What evaluating windows took.
+
+    Attributes
+    ----------
+    windows : int
+    entered : int64, shape (stages + 1,)
+        Windows that entered each stage; the last entry counts those that passed all.
+    nodes, rectangles : int64, shape (stages,)
+        Features evaluated, and their rectangles, by stage.
+    """
+
+    windows: int
+    entered: np.ndarray
+    nodes: np.ndarray
+    rectangles: np.ndarray
+
+    @staticmethod
+    def zero(stages: int) -> Counts:
+        """No windows."""
+        return Counts(0, np.zeros(stages + 1, np.int64), np.zeros(stages, np.int64), np.zeros(stages, np.int64))
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            self.windows + other.windows, self.entered + other.entered,
+            self.nodes + other.nodes, self.rectangles + other.rectangles,
+        )  # fmt: skip
+
+
+def integrals(image: np.ndarray, tilted: bool) -> np.ndarray:
+    """Return integral images of pixels, of their squares and, if asked for, of pixels in tilted rectangles.
+
+    Sums are modulo 2^32; differences that are less than 2^32 are right nevertheless.
+
+    Returns
+    -------
+    array of uint32, shape (2 or 3, height + 1, width + 1)
+        ``[2, y, x]`` sums the pixels (i, j) with j < y and |i - x + 1| <= y - 1 - j.
+    """
+    height, width = image.shape
+    out = np.zeros((2 + tilted, height + 1, width + 1), np.uint32)
+    pixels = image.astype(np.uint32)
+    for plane, values in zip(out, (pixels, pixels * pixels), strict=False):
+        np.cumsum(np.cumsum(values, axis=0, dtype=np.uint32), axis=1, dtype=np.uint32, out=plane[1:, 1:])
+    if tilted:
+        rows = np.zeros((height, width + 1), np.uint32)
+        np.cumsum(pixels, axis=1, dtype=np.uint32, out=rows[:, 1:])
+        # A row's share of the triangle widens by one pixel on both sides from line to line.
+        right, left = np.zeros((2, width + 1), np.uint32)
+        ends = np.arange(width + 1)
+        wider, narrower = np.minimum(ends + 1, width), np.maximum(ends - 1, 0)
+        # right[x] sums rows[j][min(x + k, width)], left[x] rows[j][max(x - 1 - k, 0)], k = y - 1 - j
+        for y in range(height):
+            # Column `width` collects what lies beyond the right edge: there every row counts whole.
+            right, left = right[wider] + rows[y], np.where(ends > 0, left[narrower], 0) + rows[y][narrower]
+            out[2, y + 1] = right - left
+    return out
+
+
+def outcomes(
+    cascade: Cascade, level: Level, image: np.ndarray, flat: bool = False
+) -> Iterator[tuple[np.ndarray, Counts]]:
+    """Evaluate the windows of a level in blocks.
+
+    ``flat``: evaluate windows of small variance too, as OpenCV's OpenCL kernel does.
+
+    Yields
+    ------
+    outcome : int16, shape (windows of the block,)
+        `FLAT`, the stage that the window failed, or the number of stages.
+    counts : Counts
+    """
+    tilted = bool(cascade.tilted.any())
+    sums = integrals(reduced(image, level), tilted)
+    plane, pitch = sums[0].size, sums.shape[2]
+    words = sums.reshape(-1)
+    corners = cascade.offsets(pitch, 2 * plane).astype(np.int64)
+    x, y, w, h = cascade.normalisation
+    frame = np.array([y * pitch + x, y * pitch + x + w, (y + h) * pitch + x, (y + h) * pitch + x + w])
+    used = (cascade.weights != 0).sum(axis=1)
+
+    def total(at: np.ndarray, corner: np.ndarray) -> np.ndarray:
+        a, b, c, d = (words.take(at + offset) for offset in corner)
+        return a - b - c + d
+
+    def values(at: np.ndarray, norm: np.ndarray, node: int) -> np.ndarray:
+        feature = np.zeros(len(at), np.int32)
+        for i in range(3):
+            if weight := cascade.weights[node, i]:
+                feature += weight * total(at, corners[node, i]).view(np.int32)
+        return feature.astype(np.float32) * norm
+
+    for first in range(0, level.windows, BLOCK):
+        number = np.arange(first, min(first + BLOCK, level.windows))
+        base = number // level.columns * level.step * pitch + number % level.columns * level.step
+        outcome = np.full(len(number), FLAT, np.int16)
+        counts = Counts.zero(cascade.stages)
+        counts.windows = len(number)
+        pixel_sum, square_sum = total(base, frame).astype(np.int64), total(base + plane, frame).astype(np.int64)
+        variance = cascade.area * square_sum - pixel_sum * pixel_sum  # times the square of the area
+        norm = (1.0 / np.sqrt(np.maximum(variance, 1).astype(np.float64))).astype(np.float32)
+        textured = (variance > 0) & (cascade.area * norm.astype(np.float64) < 0.1)
+        live = np.flatnonzero(textured | flat)
+        norm = norm[live]
+        for stage in range(cascade.stages):
+            if not len(live):
+                break
+            counts.entered[stage] = len(live)
+            at, votes = base[live], np.zeros(len(live), np.int64)
+            for tree in range(cascade.stage_first[stage], cascade.stage_first[stage + 1]):
+                root, end = cascade.tree_first[tree : tree + 2]
+                where = np.zeros(len(live), np.int32)  # node of the tree; a leaf is stored as -1 - leaf
+                for node in range(root, end):
+                    here = slice(None) if end == root + 1 else np.flatnonzero(where == node - root)
+                    value = values(at[here], norm[here], node)
+                    to = np.where(value < cascade.threshold[node], *cascade.children[node])
+                    where[here] = np.where(to > 0, to, to - 1)
+                    counts.nodes[stage] += len(value)
+                    counts.rectangles[stage] += len(value) * used[node]
+                votes += cascade.leaves[root + tree - 1 - where]
+            passed = votes >= cascade.stage_threshold[stage]
+            outcome[live[~passed]] = stage
+            live, norm = live[passed], norm[passed]
+        outcome[live] = cascade.stages
+        counts.entered[cascade.stages] = len(live)
+        yield outcome, counts
+
+
+@dataclass
+class Detection:
+    """Windows of some frames that pass the cascade.
+
+    Attributes
+    ----------
+    windows : int64, shape (passing,)
+        Ascending numbers; frame f begins at f times the windows of a frame.
+    outcome : int16, shape (windows of all frames,)
+        `FLAT`, the stage that a window failed, or the number of stages.
+    counts : Counts
+    """
+
+    windows: np.ndarray
+    outcome: np.ndarray
+    counts: Counts
+
+
+def detect(cascade: Cascade, pyramid: Pyramid, frames: np.ndarray, flat: bool = False) -> Detection:
+    """Evaluate all windows of some frames, uint8, shape (frames, height, width); ``flat`` as in `outcomes`."""
+
+    def one(job: tuple[int, Level]) -> tuple[list[np.ndarray], Counts]:
+        frame, level = job
+        found, counts = [], Counts.zero(cascade.stages)
+        for outcome, part in outcomes(cascade, level, frames[frame], flat):
+            found.append(outcome)
+            counts += part
+        return found, counts
+
+    jobs = [(frame, level) for frame in range(len(frames)) for level in pyramid.levels]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # NumPy releases the interpreter lock
+        parts = list(pool.map(one, jobs))
+    counts = Counts.zero(cascade.stages)
+    for _, part in parts:
+        counts += part
+    outcome = np.concatenate([block for blocks, _ in parts for block in blocks])
+    return Detection(np.flatnonzero(outcome == cascade.stages), outcome, counts)
+
+
+def opencv_visits(cascade: Cascade, pyramid: Pyramid, image: np.ndarray) -> np.ndarray:
+    """Return the numbers of the windows that pass and that OpenCV's CPU detector visits, for a step rule ``opencv``.
+
+    It leaves out the right neighbour of a window that fails in the first stage. It also splits the rows of a level into
+    stripes, which for some heights do not reach the last row.
+    """
+    stripes = -(-(pyramid.levels[0].width - pyramid.window[0] + 1) // 32)
+    found = []
+    for level in pyramid.levels:
+        outcome = np.concatenate([part for part, _ in outcomes(cascade, level, image)])
+        grid = outcome.reshape(level.rows, level.columns)
+        height = level.height - pyramid.window[1] + 1
+        stripe = max((height // level.step + stripes - 1) // stripes, 1) * level.step
+        grid = grid[: -(-min(stripes * stripe, height) // level.step)]
+        skipped = np.zeros(len(grid), bool)
+        passing = np.zeros(grid.shape, bool)
+        for column in range(level.columns):
+            here = grid[:, column]
+            passing[:, column] = ~skipped & (here == cascade.stages)
+            skipped = ~skipped & (here == 0)
+        found.append(level.first + np.flatnonzero(passing.ravel()))
+    return np.concatenate(found)

@@ -1,0 +1,1 @@
+"""Variants of face_detection: the integral images, the ladder of detectors, whole detections, peers."""

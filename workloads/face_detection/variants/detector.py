@@ -1,0 +1,254 @@
+"""The detector: which techniques a launch of kernels/detect.cl uses, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from perfport.backend import Buffer, Kernel
+from perfport.errors import UsageError
+from perfport.work import Traffic
+from perfport.workload import Setup
+
+from ..problems import Windows
+from . import inputs
+from .integrals import Integrals, probes
+
+CONSTANT_BYTES = 65_536  # what every OpenCL device of the full profile has for constants
+
+
+@dataclass(frozen=True)
+class Techniques:
+    """One switch per technique; kernels/detect.cl says what each one does.
+
+    ``constant``: the cascade's nodes in constant memory, where they fit into `CONSTANT_BYTES`.
+    """
+
+    uberkernel: bool = True
+    persistent: bool = True
+    dynamic: bool = True
+    global_queue: bool = False
+    local_queue: bool = False
+    offsets: bool = False
+    shifts: bool = False
+    select: bool = False
+    unroll: int = 1
+    constant: bool = False
+
+    def __post_init__(self) -> None:
+        if self.dynamic and not self.persistent:
+            raise UsageError(
+                "dynamic: work-groups that take batches from a counter are persistent; set persistent to 1"
+            )
+
+
+class Detector:
+    """Pyramid, integral images and detection of a problem's frames on a device.
+
+    Attributes
+    ----------
+    found, count : Buffer
+        Numbers of passing windows in any order, and how many they are.
+    """
+
+    def __init__(self, setup: Setup, techniques: Techniques, found: Buffer, count: Buffer) -> None:
+        self.setup, self.device = setup, setup.device
+        self.problem: Windows = setup.problem
+        self.techniques, self.found, self.count = techniques, found, count
+        self.integrals = Integrals(setup, per_level=not techniques.uberkernel)
+        self.group, self.batch = setup.tunables["work_group"], setup.tunables["batch"]
+        cascade = self.problem.cascade
+        self.nodes, self.node_words = inputs.nodes(setup, techniques.offsets)
+        self.in_constants = techniques.constant and self.nodes.nbytes <= CONSTANT_BYTES
+        self.single = min(int(setup.tunables.get("single_item_stages", 0)), cascade.stages)
+        self.together = int(setup.tunables.get("cooperative_windows", 0))
+        if techniques.local_queue and self.together:
+            lanes, rest = divmod(self.group, self.together)
+            if rest or lanes & (lanes - 1) or not lanes:
+                raise UsageError(
+                    "cooperative_windows: expected work_group over a power of two, got "
+                    f"{self.together} with work_group {self.group}"
+                )
+        elif techniques.local_queue and self.group & (self.group - 1):
+            raise UsageError(f"work_group: expected a power of two for cooperative_windows 0, got {self.group}")
+        self.macros: dict[str, Any] = {
+            **{name.upper(): int(value) for name, value in asdict(techniques).items()},
+            "CONSTANT": int(self.in_constants), "NODE_WORDS": self.node_words, "STUMPS": int(cascade.stumps),
+            "STAGES": cascade.stages, "WINDOW_WIDTH": cascade.width, "WINDOW_HEIGHT": cascade.height,
+            "WORK_GROUP": self.group, "BATCH": self.batch, "SINGLE_ITEM_STAGES": self.single,
+            "COOPERATIVE_WINDOWS": self.together, "INSTRUMENT": 0,
+        }  # fmt: skip
+        self.reset, self.kernel = (setup.kernel("detect.cl", name, **self.macros) for name in ("reset", "detect"))
+        self.launches = self._launches()
+        self.tickets = setup.scratch(4 * len(self.launches))
+        self.queue = setup.scratch(8 * self.problem.windows if techniques.global_queue else 8)
+        self.enqueue = setup.kernel("detect.cl", "enqueue", **self.macros) if techniques.global_queue else None
+        pyramid = self.problem.pyramid
+        self._levels = (self.integrals.levels, np.uint32(len(pyramid.levels)))
+        self._frame = (np.uint32(pyramid.windows), *map(np.uint32, inputs.division(pyramid.windows)))
+        self._cascade = (self.nodes, *inputs.rest_of_cascade(setup))
+
+    def _launches(self) -> list[tuple[int, int, int]]:
+        """First window, number of windows and level of each launch."""
+        pyramid = self.problem.pyramid
+        if self.techniques.uberkernel:
+            return [(0, self.problem.windows, 0)]
+        return [
+            (frame * pyramid.windows + level.first, level.windows, number)
+            for frame in range(self.problem.frames)
+            for number, level in enumerate(pyramid.levels)
+        ]
+
+    def groups(self, windows: int) -> int:
+        """Work-groups of a launch."""
+        batches = -(-windows // self.batch)
+        if not self.techniques.persistent:
+            return batches
+        return min(batches, self.device.info.compute_units * self.setup.tunables["groups_per_cu"])
+
+    def launch(self) -> None:
+        """Enqueue one execution."""
+        self.integrals.launch()
+        self.detect(self.kernel)
+
+    def detect(self, kernel: Kernel, counters: Mapping[str, Buffer] | None = None) -> None:
+        """Enqueue the detection alone; ``counters`` are those of an instrumented kernel."""
+        items = 64
+        self.device.launch(self.reset, 1, items, self.tickets, np.uint32(len(self.launches)), self.count)
+        pitch = np.uint32(self.problem.pyramid.pitch)
+        if self.enqueue:
+            groups = -(-self.problem.windows // items)
+            arguments = (*self._levels, pitch, *self._frame, np.uint32(self.problem.windows), self.queue)
+            self.device.launch(self.enqueue, groups, items, *arguments)
+        first_group = 0
+        for number, (first, total, level) in enumerate(self.launches):
+            extra: tuple[Any, ...] = ()
+            if counters:
+                extra = (counters["groups"], np.uint32(first_group), counters["entered"])
+            self.device.launch(
+                kernel, self.groups(total), self.group, self.integrals.sums, *self._cascade, *self._levels,
+                np.uint32(level), pitch, np.uint32(self.integrals.plane), np.uint64(self.integrals.frame_words),
+                *self._frame, np.uint32(first), np.uint32(total), self.queue, self.tickets, np.uint32(number),
+                self.count, self.found, np.uint32(self.problem.parameters.capacity), *extra,
+            )  # fmt: skip
+            first_group += self.groups(total)
+
+    def passing(self) -> np.ndarray:
+        """Read back the numbers of the passing windows, ascending, int64. Raises `UsageError` where they overflow."""
+        capacity = self.problem.parameters.capacity
+        count = int(self.device.read(self.count, np.uint32, (1,))[0])
+        if count > capacity:
+            raise UsageError(f"capacity: {count} windows pass, the list holds {capacity}")
+        return np.sort(self.device.read(self.found, np.uint32, (count,)).astype(np.int64))
+
+    def instrumented(self) -> dict[str, Any]:
+        """Run an instrumented build of the same kernel once, and return its figures.
+
+        Returns
+        -------
+        dict
+            ``entered``: windows by stage, and those that passed; ``features`` evaluated; ``busy_slots``: share of
+            work-item slots that evaluated a feature while the longest work of the work-group lasted;
+            ``windows_max_over_mean``, ``features_max_over_mean``: over work-groups; ``batches``, ``batches_per_group``,
+            ``work_groups``, ``atomics``: takings from the counter; ``queue_bytes``.
+        """
+        # Not through the setup: these kernels are no part of what is timed.
+        artifact = self.setup.session.build("detect.cl", {**self.setup.profile, **self.macros, "INSTRUMENT": 1})
+        kernel = self.device.load(artifact).kernel("detect")
+        number = sum(self.groups(total) for _, total, _ in self.launches)
+        stages = self.problem.cascade.stages
+        counters = {"groups": self.device.empty(16 * number), "entered": self.device.empty(4 * stages)}
+        try:
+            for buffer in counters.values():
+                self.device.fill(buffer, 0)
+            self.detect(kernel, counters)
+            self.device.finish()
+            features, slots, windows, batches = self.device.read(counters["groups"], np.uint32, (number, 4)).T.astype(
+                np.float64
+            )
+            entered = self.device.read(counters["entered"], np.uint32, (stages,)).tolist()
+        finally:
+            for buffer in counters.values():
+                buffer.free()
+        taken = batches.sum() + number if self.techniques.dynamic else 0
+        return {
+            "entered": [*entered, len(self.passing())], "features": int(features.sum()),
+            "busy_slots": float(features.sum() / slots.sum()) if slots.any() else 0.0,
+            "windows_max_over_mean": float(windows.max() / windows.mean()),
+            "features_max_over_mean": float(features.max() / features.mean()) if features.any() else 0.0,
+            "batches": int(batches.sum()), "batches_per_group": float(batches.mean()), "work_groups": number,
+            "atomics": int(taken), "queue_bytes": self.queue.nbytes if self.techniques.global_queue else 0,
+        }  # fmt: skip
+
+    def traffic(self) -> Traffic:
+        """Modelled from the counts of the reference, which an instrumented build confirms."""
+        cache = self.device.info.last_level_cache_bytes or 0
+        images, counts, cascade = self.integrals.traffic(cache), self.problem.reference.counts, self.problem.cascade
+        levels, use = self.problem.pyramid.levels, self.techniques
+        windows = counts.windows
+        nodes, rectangles = int(counts.nodes.sum()), int(counts.rectangles.sum())
+        trees = int((counts.entered[:-1] * np.diff(cascade.stage_first)).sum())
+        passing = int(counts.entered[-1])
+        placing = 4 * (5 if not use.shifts else 7) * windows
+        if use.uberkernel or use.global_queue:
+            placing += self.problem.frames * 4 * probes([level.windows for level in levels])
+        if use.offsets:
+            node_bytes, visits = (16 * 5, nodes) if cascade.stumps and use.select else (16 * 4, nodes)
+            table = node_bytes * visits
+        else:
+            table = 4 * (4 * nodes + 5 * rectangles)
+        if not cascade.stumps:
+            table += 4 * 2 * nodes + (4 + 4 + 8) * trees  # children; root, first leaf, leaf
+        elif not (use.offsets and use.select):
+            table += (16 if use.select else 8) * nodes
+        stage_bytes = (4 + 4 + 8) * int(counts.entered[:-1].sum())
+        gathers = 4 * (8 * windows + 4 * rectangles)
+        queue = 8 * windows if use.global_queue else 0
+        in_constants = table if self.in_constants else 0
+        in_queue = self._in_local_queue() if use.local_queue else dict.fromkeys(("read", "write", "added"), 0)
+        atlas = 4.0 * self.problem.frames * self.integrals.frame_words
+        spilled = atlas if atlas > cache else 0.0
+        features = 5 * rectangles - nodes + trees + (4 if use.offsets else 3) * nodes
+        finding = (10 + 7 * use.shifts if use.global_queue else 12 + use.uberkernel) * windows
+        if use.uberkernel or use.global_queue:
+            finding += 3 * self.problem.frames * probes([level.windows for level in levels])
+        batches = sum(-(-total // self.batch) for _, total, _ in self.launches)
+        takings = sum(self.groups(total) for _, total, _ in self.launches) + batches if use.dynamic else 0
+        finding += batches * self.batch * use.dynamic
+        return Traffic(
+            flops=float(nodes), integer_ops=images.integer_ops + 9 * windows + features + finding,
+            dram_read=images.dram_read + spilled + self.nodes.nbytes + queue,
+            dram_write=images.dram_write + 4.0 * passing + queue,
+            global_read=images.global_read + placing + table - in_constants + stage_bytes + gathers + queue,
+            global_write=images.global_write + 4.0 * passing + queue,
+            constant_read=float(in_constants),
+            local_read=images.local_read + in_queue["read"] + 4.0 * self.group * takings,
+            local_write=images.local_write + in_queue["write"] + 4.0 * takings,
+            global_atomics=float(takings + passing), local_atomics=float(in_queue["added"]),
+        )  # fmt: skip
+
+    def _in_local_queue(self) -> dict[str, int]:
+        """Bytes read and written by the work on local queues, and windows put into them; from the windows' outcomes."""
+        outcome = self.problem.reference.outcome
+        batch_of, before = np.empty(len(outcome), np.int64), 0
+        for first, total, _ in self.launches:
+            batch_of[first : first + total] = before + np.arange(total) // self.batch
+            before += -(-total // self.batch)
+        late = np.flatnonzero(outcome >= self.single)
+        outcome, batch_of = outcome[late], batch_of[late]
+        added, read, write = len(late), 4 * self.group * before, 4 * before + 12 * len(late)
+        for stage in range(self.single, self.problem.cascade.stages):
+            waiting = np.unique(batch_of[outcome >= stage], return_counts=True)[1]
+            if self.together:
+                lanes = np.full(len(waiting), self.group // self.together)
+            else:
+                lanes = 2 ** np.floor(np.log2(np.maximum(self.group / waiting, 1))).astype(np.int64)
+            rounds, survivors = -(-waiting * lanes // self.group), int((outcome > stage).sum())
+            summed = int((rounds * (self.group - self.group // lanes)).sum())  # additions of partial sums
+            added += survivors
+            read += int((12 * lanes * waiting + 8 * waiting).sum()) + 16 * summed + 4 * self.group * len(waiting)
+            write += 12 * survivors + 8 * self.group * int(rounds.sum()) + 8 * summed + 4 * len(waiting)
+        return {"read": read + 4 * len(self.problem.reference.windows), "write": write, "added": added}

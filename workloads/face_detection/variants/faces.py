@@ -1,0 +1,87 @@
+"""Variants of `faces`: detection on the device, reading back and grouping on the host in every execution."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from perfport.work import Traffic
+from perfport.workload import Setup, Variant
+
+from ..problems import Faces
+from .detector import Detector, Techniques
+from .windows import SOURCE, Compacted, PerScale, Tuned
+
+
+class _Faces(Variant):
+    """Ranked by wall time, because the host takes part."""
+
+    problem = Faces
+    needs = ("fp64",)
+    source = SOURCE
+    host_driven = True
+
+    def __init__(self, setup: Setup) -> None:
+        self.data: Faces = setup.problem
+        found = setup.scratch(4 * self.data.parameters.capacity)
+        self.detector = Detector(setup, self.chosen(setup), found, setup.scratch(4))
+        self.faces = np.empty((0, 5), np.int64)
+
+    def chosen(self, setup: Setup) -> Techniques:
+        """The techniques that this variant uses."""
+        return Tuned.selected(setup)
+
+    def launch(self) -> None:
+        self.detector.launch()
+        self.faces = self.data.grouped(self.detector.passing())
+
+    def results(self) -> dict[str, np.ndarray]:
+        return {"faces": self.faces}
+
+    def traffic(self) -> Traffic:
+        return self.detector.traffic()
+
+    def notes(self) -> dict[str, Any]:
+        """Device seconds by kernel in one more execution (the time split), and figures of an instrumented build."""
+        times = self.detector.device.timed(self.detector.launch, split=True)
+        return {
+            "faces": len(self.faces), "pasted_faces_found": _found(self.data, self.faces),
+            "kernel_seconds": times.kernels, **self.detector.instrumented(),
+        }  # fmt: skip
+
+
+class FacesPerScale(_Faces):
+    """The first rung, as a whole detector."""
+
+    name, title, rung = "per_scale", "one launch per level, one work-item per window", 1
+    tunables: ClassVar = PerScale.tunables
+
+    def chosen(self, setup: Setup) -> Techniques:
+        return PerScale.techniques
+
+
+class FacesTuned(_Faces):
+    """The last rung, as a whole detector."""
+
+    name, title, rung = "tuned", "all techniques of the source", 8
+    tunables: ClassVar = Tuned.tunables
+
+
+class FacesCompacted(_Faces):
+    """Beyond the source, as a whole detector."""
+
+    name, title, role, rung = "compacted", "large batches, survivors packed one work-item per window", "beyond", 9
+    source = "beyond the source"
+    tunables: ClassVar = Compacted.tunables
+
+
+def _found(problem: Faces, faces: np.ndarray) -> str:
+    """How many of the pasted faces have a detected face over them: centres closer than a quarter of the pasted side."""
+    found = total = 0
+    for frame, pasted in enumerate(problem.scene.faces):
+        centres = faces[faces[:, 0] == frame][:, 1:3] + faces[faces[:, 0] == frame][:, 3:5] / 2
+        for x, y, w, h in pasted:
+            total += 1
+            found += bool((np.abs(centres - (x + w / 2, y + h / 2)) <= w / 4).all(axis=1).any())
+    return f"{found} of {total}"

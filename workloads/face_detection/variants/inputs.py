@@ -1,0 +1,91 @@
+"""Device copies of frames and cascade: made once per group, shared by the variants."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from perfport.backend import Buffer
+from perfport.workload import Setup
+
+from ..cascade import NODE_WORDS
+from ..problems import Windows
+from ..pyramid import coefficients
+
+STUMP_WORDS = 20  # words of a node that stumps with precomputed offsets need
+
+
+def frames(setup: Setup) -> Buffer:
+    """The frames, bytes."""
+    problem: Windows = setup.problem
+    return setup.input("frames", lambda: setup.device.upload(problem.scene.pixels))
+
+
+def nodes(setup: Setup, offsets: bool) -> tuple[Buffer, int]:
+    """The cascade's nodes with corners as offsets or as coordinates, and the words of one."""
+    problem: Windows = setup.problem
+    cascade, pyramid = problem.cascade, problem.pyramid
+    words = STUMP_WORDS if offsets and cascade.stumps else NODE_WORDS
+
+    def make() -> Buffer:
+        plane = pyramid.pitch * pyramid.lines
+        corners = cascade.offsets(pyramid.pitch, 2 * plane) if offsets else cascade.rectangles
+        return setup.device.upload(np.ascontiguousarray(cascade.table(corners)[:, :words]))
+
+    return setup.input(f"nodes {offsets}", make), words
+
+
+def rest_of_cascade(setup: Setup) -> tuple[Buffer, Buffer, Buffer, Buffer]:
+    """Roots of trees, leaves, first tree of each stage, thresholds of stages."""
+    cascade = setup.problem.cascade
+
+    def part(name: str, array: np.ndarray) -> Buffer:
+        return setup.input(name, lambda: setup.device.upload(array))
+
+    return (
+        part("roots", cascade.tree_first), part("leaves", cascade.leaves),
+        part("stage_first", cascade.stage_first), part("stage_threshold", cascade.stage_threshold),
+    )  # fmt: skip
+
+
+def division(divisor: int) -> tuple[int, int]:
+    """Return multiplier and shift with n // divisor == (n * multiplier >> 32) >> shift for n < 2^31, divisor > 1."""
+    if divisor == 1:
+        return 0, 0  # kernels do not divide by 1
+    bits = (divisor - 1).bit_length()
+    return (1 << (31 + bits)) // divisor + 1, bits - 1
+
+
+def level_words(setup: Setup, strip: int) -> np.ndarray:
+    """The table of levels that kernels/pyramid.cl describes, uint32, shape (levels, 12)."""
+    pyramid = setup.problem.pyramid
+    words = np.zeros((len(pyramid.levels), 12), np.uint32)
+    piece = table = 0
+    for row, level in zip(words, pyramid.levels, strict=True):
+        row[:] = (
+            level.y * pyramid.pitch + level.x, level.width, level.height,
+            level.columns, level.step, level.first, *division(level.columns),
+            level.row, piece, table, table + level.width,
+        )  # fmt: skip
+        piece += (level.width + 1) * -(-level.height // strip)
+        table += level.width + level.height
+    return words
+
+
+def levels(setup: Setup, strip: int) -> Buffer:
+    """The table of levels."""
+    return setup.input(f"levels {strip}", lambda: setup.device.upload(level_words(setup, strip)))
+
+
+def interpolation(setup: Setup) -> Buffer:
+    """Offset (20 bits) and weight of the second pixel (above) for each column and row of each level."""
+    problem: Windows = setup.problem
+
+    def make() -> Buffer:
+        parts = []
+        for level in problem.pyramid.levels:
+            for source, target in ((problem.width, level.width), (problem.height, level.height)):
+                offset, weight = coefficients(source, target)
+                parts.append(offset.astype(np.uint32) | weight.astype(np.uint32) << np.uint32(20))
+        return setup.device.upload(np.concatenate(parts))
+
+    return setup.input("interpolation", make)

@@ -1,0 +1,149 @@
+"""Peers: OpenCV's own detector on the same frames, cascade and parameters."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from perfport.errors import UnavailableError, UnsupportedError
+from perfport.workload import Setup, Variant
+
+from ..problems import Faces
+
+#: One stage of one stump, which about half of all windows on noise pass.
+PROBE = """<?xml version="1.0"?>
+<opencv_storage><cascade type_id="opencv-cascade-classifier">
+<stageType>BOOST</stageType><featureType>HAAR</featureType><height>20</height><width>20</width>
+<stageParams><maxWeakCount>1</maxWeakCount></stageParams><featureParams><maxCatCount>0</maxCatCount></featureParams>
+<stageNum>1</stageNum><stages><_><maxWeakCount>1</maxWeakCount><stageThreshold>0.</stageThreshold><weakClassifiers>
+<_><internalNodes>0 -1 0 0.</internalNodes><leafValues>-1. 1.</leafValues></_></weakClassifiers></_></stages>
+<features><_><rects><_>4 4 12 6 -1.</_><_>4 4 6 6 2.</_></rects><tilted>0</tilted></_></features>
+</cascade></opencv_storage>
+"""
+
+
+def _version() -> str:
+    for distribution in ("opencv-python-headless", "opencv-python"):
+        try:
+            return f"{distribution} {importlib.metadata.version(distribution)}"
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return "OpenCV"
+
+
+class _OpenCv(Variant):
+    """``detectMultiScale`` frame by frame. It visits fewer windows than the device variants with the same step."""
+
+    problem = Faces
+    role = "peer"
+    host = True
+    modules: ClassVar[tuple[str, ...]] = ("cv2",)
+    source = _version()
+    threads: ClassVar[int | None] = None
+
+    def __init__(self, setup: Setup) -> None:
+        import cv2
+
+        if not hasattr(cv2, "CascadeClassifier"):
+            raise UnavailableError(f"OpenCV {cv2.__version__} has no CascadeClassifier; versions 4 have it")
+        self.cv2: Any = cv2
+        self.data: Faces = setup.problem
+        self.classifier = self.opened()
+        self.frames = [self.prepared(image) for image in self.data.scene.pixels]
+        self.faces = np.empty((0, 5), np.int64)
+
+    def opened(self) -> Any:
+        """Load the cascade."""
+        classifier = self.cv2.CascadeClassifier(self.data.cascade.name)
+        if classifier.empty():
+            raise UnsupportedError(f"OpenCV does not load {self.data.cascade.name}")
+        return classifier
+
+    def prepared(self, image: np.ndarray) -> Any:
+        """A frame as the detector takes it."""
+        return image
+
+    def launch(self) -> None:
+        before = self.cv2.getNumThreads()
+        self.cv2.setNumThreads(self.threads or _threads())
+        try:
+            self.faces = self.detected(self.data.parameters.neighbours)
+        finally:
+            self.cv2.setNumThreads(before)
+
+    def detected(self, neighbours: int) -> np.ndarray:
+        """Detect in all frames: rows of frame, x, y, width, height."""
+        found = [np.empty((0, 5), np.int64)]
+        for number, frame in enumerate(self.frames):
+            boxes = self.classifier.detectMultiScale(frame, self.data.parameters.scale_factor, neighbours)
+            found.append(np.insert(np.array(boxes, np.int64).reshape(-1, 4), 0, number, axis=1))
+        return np.concatenate(found)
+
+    def results(self) -> dict[str, np.ndarray]:
+        return {"opencv_faces": self.faces}
+
+    def notes(self) -> dict[str, Any]:
+        return {"faces": len(self.faces), "threads": self.threads or _threads()}
+
+
+class OpenCvOneThread(_OpenCv):
+    """The CPU detector on one core."""
+
+    name, title, rung = "opencv_1", "OpenCV detectMultiScale, one thread", 1
+    threads = 1
+
+
+class OpenCvAllThreads(_OpenCv):
+    """The CPU detector on all cores."""
+
+    name, title, rung = "opencv_all", "OpenCV detectMultiScale, all threads", 2
+
+
+class OpenCvOpenCl(_OpenCv):
+    """OpenCV's OpenCL kernel. It has neither the skip rule nor the test for flat windows, so its windows differ.
+
+    On devices of other vendors, and on some errors, OpenCV runs its CPU detector in silence. That shows in the windows.
+    """
+
+    name, title, rung = "opencv_opencl", "OpenCV detectMultiScale on its own OpenCL device", 3
+
+    def opened(self) -> Any:
+        self.cv2.ocl.setUseOpenCL(True)
+        if not self.cv2.ocl.useOpenCL():
+            raise UnavailableError("OpenCV finds no OpenCL device")
+        return super().opened()
+
+    def prepared(self, image: np.ndarray) -> Any:
+        return self.cv2.UMat(image)
+
+    def launch(self) -> None:
+        super().launch()
+        self.cv2.ocl.finish()
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        if self.fell_back():
+            device = self.cv2.ocl.Device_getDefault().name() or "none"
+            raise UnsupportedError(f"OpenCV falls back to its CPU detector in silence (its OpenCL device: {device})")
+
+    def fell_back(self) -> bool:
+        """Whether the CPU detector runs: then a cascade of one stage has windows left out next to those that fail."""
+        noise = np.random.default_rng(0).integers(0, 256, (96, 96), np.uint8)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "probe.xml"
+            path.write_text(PROBE)
+            classifier = self.cv2.CascadeClassifier(str(path))
+            found = [len(classifier.detectMultiScale(image, 1.5, 0)) for image in (self.cv2.UMat(noise), noise)]
+        return found[0] == found[1]
+
+    def results(self) -> dict[str, np.ndarray]:
+        return {"opencl_faces": self.faces}
+
+
+def _threads() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

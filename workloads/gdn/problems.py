@@ -1,0 +1,340 @@
+"""The problems: forward, gamma gradient, the sums that end it, all three gradients, a training step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from perfport.errors import UsageError
+from perfport.record import OutputError
+from perfport.verify import compare
+from perfport.work import Work
+from perfport.workload import Metric, Problem
+
+from . import data, reference
+
+ELEMENT_LIMIT = 2**31  # of channels x positions: kernels index them in 32 bits
+WHOLE_MACS = 10**9  # up to here every position of an output is compared
+SAMPLED_OUTPUTS = 50_000  # else about so many outputs, at random positions, the first and the last
+REFERENCE_POSITIONS = 1 << 14  # positions that a float64 product takes at a time
+
+FORWARD_TOLERANCE = 5e-6
+GRADIENT_TOLERANCE = 2e-5
+TF32_TOLERANCE = 1e-3
+#: Outputs of variants of this precision class end so, and are judged by the class's own tolerance.
+TF32 = ".tf32"
+
+
+class LayerParameters(BaseModel):
+    """``channels`` maps of ``height`` x ``width`` for each of ``batch`` images, in one of two layouts.
+
+    ``source`` is ``generated`` or ``filter_bank`` (photographs); ``layer`` an .npz file with gamma and beta, in place
+    of a random layer.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    channels: int = Field(ge=1, le=16384)
+    height: int = Field(ge=1, lt=2**31)
+    width: int = Field(ge=1, lt=2**31)
+    batch: int = Field(1, ge=1, lt=2**31)
+    layout: Literal["nchw", "nhwc"] = "nchw"
+    inverse: bool = False
+    source: str = "generated"
+    layer: str | None = None
+    beta_min: float = Field(reference.BETA_MIN, gt=0, allow_inf_nan=False)
+
+
+class _Layer(Problem):
+    """What the problems over a layer's feature maps share: inputs, how they lie in memory, the float64 reference."""
+
+    Parameters = LayerParameters
+    outputs: ClassVar[dict[str, float]]  # name: tolerance of the relative L2 error
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "tiny": {"channels": 13, "height": 5, "width": 7, "batch": 2},
+        "quick": {"channels": 32, "height": 64, "width": 64},
+        "photographs": {"channels": 64, "height": 96, "width": 96, "source": "filter_bank"},
+        "full": {"channels": 192, "height": 128, "width": 128},
+        "large": {"channels": 192, "height": 128, "width": 128, "batch": 16},
+        "odd": {"channels": 192, "height": 127, "width": 129, "batch": 16},
+        "paper": {"channels": 256, "height": 128, "width": 128},
+    }
+    check_sizes = (
+        {"channels": 5, "height": 3, "width": 7, "batch": 2},
+        {"channels": 12, "height": 4, "width": 6, "batch": 3},
+        {"channels": 1, "height": 1, "width": 37},
+        {"channels": 7, "height": 5, "width": 5, "layout": "nhwc", "inverse": True},
+    )
+
+    def __init__(self, parameters: LayerParameters, seed: int) -> None:
+        super().__init__(parameters, seed)
+        self.channels, self.batch = parameters.channels, parameters.batch
+        self.pixels = parameters.height * parameters.width
+        self.positions = self.batch * self.pixels
+        self.inverse, self.nhwc = parameters.inverse, parameters.layout == "nhwc"
+        if self.channels * self.positions >= ELEMENT_LIMIT:
+            raise UsageError(
+                f"{self.name}: channels x height x width x batch must be below {ELEMENT_LIMIT}; "
+                f"{self.channels} x {parameters.height} x {parameters.width} x {self.batch} is "
+                f"{self.channels * self.positions}"
+            )
+        if parameters.source not in data.SOURCES:
+            raise UsageError(f"source: {parameters.source!r} is not one of {', '.join(data.SOURCES)}")
+        if parameters.layer is None:
+            self.gamma, self.beta = data.layer(self.channels, seed + 1, parameters.beta_min)
+        else:
+            self.gamma, self.beta = data.load_layer(Path(parameters.layer))
+        where = self.name if parameters.layer is None else parameters.layer
+        reference.check_arguments(np.ones((self.channels, 1), np.float32), self.gamma, self.beta, where)
+
+    def _laid_out(self, maps: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(maps.transpose(0, 2, 3, 1)) if self.nhwc else maps
+
+    @cached_property
+    def w(self) -> np.ndarray:
+        """The layer's input, float32, (batch, channels, height, width) or (batch, height, width, channels)."""
+        p = self.parameters
+        return self._laid_out(data.maps(p.source, p.batch, p.channels, p.height, p.width, self.seed))
+
+    @cached_property
+    def delta(self) -> np.ndarray:
+        """The loss's gradient by the layer's output, float32, laid out as the input."""
+        p = self.parameters
+        return self._laid_out(data.maps("generated", p.batch, p.channels, p.height, p.width, self.seed + 2))
+
+    @cached_property
+    def d(self) -> np.ndarray:
+        """D = z^(-1/2), which the forward pass saves, float32, laid out as the input."""
+        out = np.empty_like(self.w)
+        for image, values in zip(self.w, out, strict=True):
+            squares = np.square(image).reshape((-1, self.channels) if self.nhwc else (self.channels, -1))
+            z = squares @ self.gamma.T + self.beta if self.nhwc else self.gamma @ squares + self.beta[:, None]
+            values[...] = (1 / np.sqrt(z)).reshape(values.shape)
+        return out
+
+    def columns(self, array: np.ndarray, positions: np.ndarray) -> np.ndarray:
+        """Return some positions of an array laid out as the input, as float64, shape (channels, len(positions))."""
+        if self.nhwc:
+            return array.reshape(self.positions, self.channels)[positions].T.astype(np.float64)
+        by_image = array.reshape(self.batch, self.channels, self.pixels)
+        image, pixel = np.divmod(positions, self.pixels)
+        return by_image[image, :, pixel].T.astype(np.float64)
+
+    @cached_property
+    def compared(self) -> np.ndarray:
+        """The positions whose outputs are compared: all, or a sample with the first and the last."""
+        if self.channels**2 * self.positions <= WHOLE_MACS:
+            return np.arange(self.positions)
+        count = min(-(-SAMPLED_OUTPUTS // self.channels), self.positions)
+        sample = np.random.default_rng(self.seed + 3).integers(0, self.positions, count)
+        return np.unique(np.concatenate([sample, [0, self.positions - 1]]))
+
+    @cached_property
+    def _weights(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.gamma.astype(np.float64), self.beta.astype(np.float64)
+
+    @cached_property
+    def reference_u(self) -> np.ndarray:
+        """u at the positions compared, float64."""
+        return reference.forward(self.columns(self.w, self.compared), *self._weights, self.inverse)
+
+    @cached_property
+    def reference_d(self) -> np.ndarray:
+        """D at the positions compared, float64."""
+        return 1 / np.sqrt(reference.pool(self.columns(self.w, self.compared), *self._weights))
+
+    def saved(self, positions: np.ndarray) -> np.ndarray:
+        """The D that gradients start from, float64."""
+        return self.columns(self.d, positions)
+
+    @cached_property
+    def reference_dw(self) -> np.ndarray:
+        """dL/dw at the positions compared, float64."""
+        at = self.compared
+        delta, w = self.columns(self.delta, at), self.columns(self.w, at)
+        return reference.input_gradient(delta, w, self.saved(at), self._weights[0], self.inverse)
+
+    @cached_property
+    def _parameter_gradients(self) -> tuple[np.ndarray, np.ndarray]:
+        dgamma, dbeta = np.zeros((self.channels, self.channels)), np.zeros(self.channels)
+        for first in range(0, self.positions, REFERENCE_POSITIONS):
+            at = np.arange(first, min(first + REFERENCE_POSITIONS, self.positions))
+            part = reference.parameter_gradients(
+                self.columns(self.delta, at), self.columns(self.w, at), self.saved(at), self.inverse
+            )
+            dgamma += part[0]
+            dbeta += part[1]
+        return dgamma, dbeta
+
+    @property
+    def reference_dgamma(self) -> np.ndarray:
+        """dL/dgamma, float64; every position counts."""
+        return self._parameter_gradients[0]
+
+    @property
+    def reference_dbeta(self) -> np.ndarray:
+        """dL/dbeta, float64; every position counts."""
+        return self._parameter_gradients[1]
+
+    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+        found = {}
+        for name, value in outputs.items():
+            plain = name.removesuffix(TF32)
+            tolerance = self.outputs[plain] if plain == name else TF32_TOLERANCE
+            expected = getattr(self, f"reference_{plain}")
+            if plain in ("u", "d", "dw"):
+                total = value.size
+                value = self.columns(value, self.compared)
+            else:
+                total = expected.size
+            found[name] = compare(value, expected, total, relative_l2=tolerance)
+        return found
+
+    @property
+    def map_bytes(self) -> float:
+        """Bytes of one array of the input's size."""
+        return 4.0 * self.channels * self.positions
+
+    @property
+    def macs(self) -> float:
+        """Multiply-adds of one of the products."""
+        return float(self.channels) ** 2 * self.positions
+
+    def metric_value(self, seconds: float) -> float:
+        return self.work().flops / seconds / 1e9
+
+
+class Forward(_Layer):
+    """u = w / sqrt(beta + gamma w^2), or times for the inverse; D = z^(-1/2) as well where ``training`` is set."""
+
+    class Parameters(LayerParameters):
+        """Those of a layer; ``training`` asks for D, which the backward pass needs."""
+
+        training: bool = False
+
+    name = "gdn_forward"
+    title = "Divisive normalization, forward"
+    metric = Metric("gdn.forward", "GFLOP/s", "higher", "useful FP32 rate: 2 N^2 operations per position")
+    outputs: ClassVar[dict[str, float]] = {"u": FORWARD_TOLERANCE, "d": FORWARD_TOLERANCE}
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        **_Layer.presets,
+        "training": {**_Layer.presets["large"], "training": True},
+    }
+
+    def __init__(self, parameters: Parameters, seed: int) -> None:
+        super().__init__(parameters, seed)
+        self.training = parameters.training
+
+    def work(self) -> Work:
+        parameters = 4.0 * self.channels * (self.channels + 1)
+        written = (2 if self.training else 1) * self.map_bytes
+        return Work(flops=2 * self.macs, read_bytes=self.map_bytes + parameters, write_bytes=written)
+
+
+class GammaGradient(_Layer):
+    """dL/dgamma[i,j] = sum_p t[i,p] w[j,p]^2 with t = -1/2 delta w D^3: what the source optimises."""
+
+    name = "gdn_gamma_gradient"
+    title = "Gradient of divisive normalization by gamma"
+    metric = Metric("gdn.gamma_gradient", "GFLOP/s", "higher", "useful FP32 rate: 2 N^2 operations per position")
+    outputs: ClassVar[dict[str, float]] = {"dgamma": GRADIENT_TOLERANCE}
+
+    def work(self) -> Work:
+        return Work(flops=2 * self.macs, read_bytes=3 * self.map_bytes, write_bytes=4.0 * self.channels**2)
+
+
+class Backward(_Layer):
+    """All three gradients from delta, w, the saved D, and gamma."""
+
+    name = "gdn_backward"
+    title = "Divisive normalization, backward"
+    metric = Metric("gdn.backward", "GFLOP/s", "higher", "useful FP32 rate: 4 N^2 operations per position")
+    outputs: ClassVar[dict[str, float]] = dict.fromkeys(("dw", "dgamma", "dbeta"), GRADIENT_TOLERANCE)
+
+    def work(self) -> Work:
+        weights = 4.0 * self.channels**2
+        written = self.map_bytes + weights + 4.0 * self.channels
+        return Work(flops=4 * self.macs, read_bytes=3 * self.map_bytes + weights, write_bytes=written)
+
+
+class Step(_Layer):
+    """A training step of the layer: forward, then all three gradients; D is saved in between."""
+
+    name = "gdn_step"
+    title = "Divisive normalization, forward and backward"
+    metric = Metric("gdn.step", "GFLOP/s", "higher", "useful FP32 rate: 6 N^2 operations per position")
+    outputs: ClassVar[dict[str, float]] = {**Forward.outputs, **Backward.outputs}
+    del outputs["d"]
+
+    def saved(self, positions: np.ndarray) -> np.ndarray:
+        """D, not rounded: each variant saves its own."""
+        return 1 / np.sqrt(reference.pool(self.columns(self.w, positions), *self._weights))
+
+    def work(self) -> Work:
+        weights, vector = 4.0 * self.channels**2, 4.0 * self.channels
+        return Work(
+            flops=6 * self.macs, read_bytes=2 * self.map_bytes + weights + vector,
+            write_bytes=2 * self.map_bytes + weights + vector,
+        )  # fmt: skip
+
+
+class Reduction(Problem):
+    """sums[i,j] = sum_p raw[i,j,p]: what is left to do once the N x N products are in memory."""
+
+    name = "gdn_reduction"
+    title = "N x N sums of vectors of length P"
+    metric = Metric("gdn.reduction", "GB/s", "higher", "bytes of the vectors per second")
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "tiny": {"channels": 5, "positions": 77},
+        "quick": {"channels": 32, "positions": 4096},
+        "full": {"channels": 192, "positions": 16384},
+        "large": {"channels": 256, "positions": 65536},
+        "paper": {"channels": 256, "positions": 16384},
+    }
+    check_sizes = ({"channels": 3, "positions": 77}, {"channels": 5, "positions": 260}, {"channels": 1, "positions": 1})
+
+    class Parameters(BaseModel):
+        """``channels``^2 vectors of ``positions`` generated values."""
+
+        model_config = ConfigDict(extra="forbid")
+
+        channels: int = Field(ge=1, le=16384)
+        positions: int = Field(ge=1, lt=2**31)
+
+    def __init__(self, parameters: Parameters, seed: int) -> None:
+        super().__init__(parameters, seed)
+        self.channels, self.positions = parameters.channels, parameters.positions
+        self.vectors = self.channels**2
+
+    def rows(self, vectors: np.ndarray) -> np.ndarray:
+        """Some of the vectors, float32, shape (len(vectors), positions)."""
+        index = vectors.astype(np.uint64)[:, None] * np.uint64(self.positions)
+        return data.uniform(index + np.arange(self.positions, dtype=np.uint64), self.seed)
+
+    def work(self) -> Work:
+        elements = float(self.vectors) * self.positions
+        return Work(flops=elements, read_bytes=4 * elements, write_bytes=4.0 * self.vectors)
+
+    def metric_value(self, seconds: float) -> float:
+        return self.work().read_bytes / seconds / 1e9
+
+    @cached_property
+    def _reference(self) -> tuple[np.ndarray, np.ndarray]:
+        count = min(self.vectors, 10_000)
+        sample = np.sort(np.random.default_rng(self.seed + 1).choice(self.vectors, count, replace=False))
+        sample[0], sample[-1] = 0, self.vectors - 1
+        step = max(1, 4_000_000 // self.positions)
+        parts = [self.rows(sample[first : first + step]) for first in range(0, count, step)]
+        return sample, np.concatenate([part.sum(axis=1, dtype=np.float64) for part in parts])
+
+    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+        sample, expected = self._reference
+        return {
+            name: compare(value.reshape(-1)[sample], expected, self.vectors, relative_l2=GRADIENT_TOLERANCE)
+            for name, value in outputs.items()
+        }

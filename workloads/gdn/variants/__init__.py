@@ -1,0 +1,1 @@
+"""Variants of gdn: the source's ladder, its reductions, the fused products on three engines, peers."""

@@ -1,0 +1,91 @@
+"""Variants of `gdn_reduction`: the two ways in which the source sums its N x N vectors."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from perfport.backend import Buffer
+from perfport.work import Traffic
+from perfport.workload import Setup, Tunable, Variant
+
+from ..problems import Reduction
+from . import inputs
+
+GROUP = Tunable({"cpu": 64, "gpu": 256}, (32, 64, 128, 256, 512), "work-items per work-group")
+
+
+class Sums:
+    """Sums of N x N vectors of length P, each a product with ones.
+
+    Parameters
+    ----------
+    setup : Setup
+    raw : Buffer
+        (channels, channels, positions) floats.
+    out : Buffer
+        (channels, channels) floats.
+    group : int
+        Work-items per work-group, a power of two.
+    batched : bool
+        All vectors in one launch, in place of N launches of N vectors each.
+    """
+
+    def __init__(self, setup: Setup, raw: Buffer, out: Buffer, group: int, batched: bool) -> None:
+        self.device, self.group = setup.device, group
+        self.channels, self.positions = setup.problem.channels, setup.problem.positions
+        self.kernel = setup.kernel("reduction.cl", "sums", GROUP=group)
+        self.batch = self.channels**2 if batched else self.channels
+        self.raw, self.ones, self.out = raw, inputs.ones(setup), out
+
+    def launch(self) -> None:
+        """Enqueue the launches."""
+        for first in range(0, self.channels**2, self.batch):
+            self.device.launch(
+                self.kernel, self.batch, self.group, self.raw, self.ones, np.uint32(self.positions),
+                np.uint32(first), self.out,
+            )  # fmt: skip
+
+    def traffic(self) -> Traffic:
+        """The vectors from DRAM; the ones stay cached; a tree over the work-items of each group."""
+        vectors = float(self.channels) ** 2
+        elements, steps = vectors * self.positions, self.group - 1
+        return Traffic(
+            flops=2 * elements + steps * vectors, dram_read=4 * elements, dram_write=4 * vectors,
+            global_read=8 * elements, global_write=4 * vectors,
+            local_read=4 * vectors * (2 * steps + 1), local_write=4 * vectors * (self.group + steps),
+        )  # fmt: skip
+
+
+class _Reduction(Variant):
+    problem = Reduction
+    batched: ClassVar[bool]
+    tunables: ClassVar[dict[str, Tunable]] = {"group": GROUP}
+
+    def __init__(self, setup: Setup) -> None:
+        problem: Reduction = setup.problem
+        raw, out = inputs.raw(setup), setup.output("sums", np.float32, problem.vectors)
+        self.sums = Sums(setup, raw, out, setup.tunables["group"], self.batched)
+
+    def launch(self) -> None:
+        self.sums.launch()
+
+    def traffic(self) -> Traffic:
+        return self.sums.traffic()
+
+
+class ReduceGemvLoop(_Reduction):
+    """N matrix-vector products with ones."""
+
+    name, title, rung = "reduce_gemv_loop", "N launches, each the product of N vectors with ones", 1
+    source = "Ramble in CUDA optimization, loop of cublasSgemv"
+    batched = False
+
+
+class ReduceGemmBatched(_Reduction):
+    """One batched call."""
+
+    name, title, rung = "reduce_gemm_batched", "one launch for all N x N vectors", 2
+    source = "Ramble in CUDA optimization, batched GEMM"
+    batched = True
