@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator
 from tabulate import tabulate
 
 from ..ceilings import KINDS, Ceiling
@@ -180,24 +180,34 @@ def curve_plot(found: Survey, name: str) -> Plot | None:
         figure = Figure(figsize=(8.0, 4.0), layout="constrained")
         axes = figure.add_subplot()
         for level, entry in entries.items():
-            sizes, rates = zip(*entry.curve, strict=True) if entry.curve else ((), ())
+            share = _groups_sharing(found, level, entry)
+            sizes, rates = zip(*((share * nbytes, rate) for nbytes, rate in entry.curve), strict=True)
             axes.plot(sizes, rates, marker="o", markersize=4, linewidth=1.5, color=LEVELS[level], label=level)
             axes.plot(
-                entry.shape["set_bytes"], entry.value, marker="s", markersize=9, color=LEVELS[level], fillstyle="none"
-            )
+                share * entry.shape["set_bytes"], entry.value, marker="s", markersize=9, color=LEVELS[level],
+                fillstyle="none",
+            )  # fmt: skip
         if dram := found.ceilings.entries.get("dram_read"):
             axes.axhline(dram.value, color="black", linewidth=1.0, linestyle="--", label="dram_read")
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: size(value)))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: ceiling(value, "B/s")))
-        axes.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
-        axes.set_xlabel("working set, read again and again (per work-group where units do not share the level)")
+        axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
+        axes.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: ceiling(value, "B/s")))
+        axes.set_xlabel("working set of the level, read again and again (first level: of one compute unit)")
         axes.set_ylabel("bandwidth (measured)")
         axes.legend(frameon=False)
         drawn = svg(figure)
     caption = (
         "Bandwidth against working set (measured), with each level's best shape; squares: the ceilings; dashed: reads "
-        "from DRAM. Sets of the first level are each work-group's own."
+        "from DRAM."
     )
     return Plot(name, drawn, f"Cache bandwidth of {found.device.id}", caption)
+
+
+def _groups_sharing(found: Survey, level: str, entry: Ceiling) -> float:
+    """How many work-groups' sets a level holds at once: a CPU runs one work-group at a time on each core."""
+    if found.device.kind == "cpu":
+        return 1.0
+    return float(entry.shape["groups"] / (found.device.compute_units if level == "l1_read" else 1))
