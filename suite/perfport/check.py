@@ -83,6 +83,11 @@ class Wrapping:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
+def parallel() -> int:
+    """How many children may run at a time where nothing is timed."""
+    return min(4, os.cpu_count() or 1)
+
+
 def run(job: Job, wrapping: Wrapping = Wrapping(), timeout: float = 300.0) -> list[Outcome]:
     """Run a job; cases that a dying child did not reach are given to another one.
 

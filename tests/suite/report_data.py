@@ -89,7 +89,7 @@ def record(variant: str, seconds: float = 0.05, **change: Any) -> Record:
     base["identity"] = identity
     work, ceilings = change.pop("work", WORK), change.pop("ceilings", CEILINGS)
     clock, noise, n = change.pop("clock", "both"), change.pop("noise", 0.01), change.pop("n", 15)
-    unit, cache = change.pop("unit", None), change.pop("cache", "cold")
+    unit, cache = change.get("unit"), change.pop("cache", "cold")
     if status in (Status.OK, Status.CONTENDED, Status.WRONG, Status.IMPOSSIBLE):
         times = samples(seconds, hash_of(name) % 1000, n, noise)
         clocks: dict[str, list[float]] = {}

@@ -71,7 +71,7 @@ def example(info: DeviceInfo | None = None) -> Survey:
     curve = [(float(1 << power), 1e12 / power) for power in range(12, 20)]
     entries = {
         "dram_read": made(4.5e12, theory=4.8e12, theory_basis="profile h200", sweep={"a": 1.0, "b": 2.0}, spread=0.5),
-        "l1_read": made(2e13, shape={"width": 4, "set_bytes": 1 << 14}, curve=curve),
+        "l1_read": made(2e13, shape={"width": 4, "set_bytes": 1 << 14, "groups": 132}, curve=curve),
         "fp32_fma": made(7e13, "FLOP/s", theory=6e13, theory_basis="clock", above_theory=True),
         "launch_latency": made(2e-6, "s", direction="lower"),
     }

@@ -176,6 +176,7 @@ def test_compute_sanitizer_missing_is_unavailable(monkeypatch: pytest.MonkeyPatc
 
 
 @needs_oclgrind
+@pytest.mark.timeout(900)
 def test_every_variant_that_ships_is_clean(perfport: Callable[..., Any]) -> None:
     done = perfport("verify", "--sanitize", "--json", timeout=900)
     bad = [row for row in json.loads(done.stdout) if row["findings"] or row["status"] not in ("ok", "unsupported")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 from rich.console import Console
 from tabulate import tabulate
 
-from .. import environment, simulator, workload
+from .. import check, environment, simulator, workload
 from ..check import CheckCase, Job, Outcome
 from ..device import DeviceInfo
 from ..discovery import discover
@@ -173,22 +174,25 @@ def _simulate(
         )
         if shapes:
             raise UsageError(f"--coalescing: needs the plugin: {why}")
-    counts = []
-    for subject in subjects:
+
+    def count(subject: _Subject) -> list[tuple[Outcome, simulated.Tally]]:
         console.print(f"counting {_title(subject)}", markup=False)
         largest = [other for other in subjects if other.problem is subject.problem][-1]  # the others would say less
+        jobs = _simulated_jobs(subject, device, options)
         traced = shapes if subject is largest else ()
-        pairs = [
-            pair for job in _simulated_jobs(subject, device, options)
-            for pair in simulated.count(job, using, traced, options.timeout)
-        ]  # fmt: skip
-        for outcome, tally in pairs:
-            count = _count(subject, outcome, device, options, using.name, device.driver)
-            if count.status is Status.OK:
+        return [pair for job in jobs for pair in simulated.count(job, using, traced, options.timeout)]
+
+    counts = []
+    with ThreadPoolExecutor(check.parallel()) as pool:
+        pairs = list(pool.map(count, subjects))
+    for subject, own in zip(subjects, pairs, strict=True):
+        for outcome, tally in own:
+            made = _count(subject, outcome, device, options, using.name, device.driver)
+            if made.status is Status.OK:
                 counted = tally.traffic()
                 quantities = (using.judged, ()) if outcome.traffic else ((), using.judged)
-                _fill(count, tally, counted, compare(outcome.traffic or Traffic(), counted, *quantities))
-            counts.append(count)
+                _fill(made, tally, counted, compare(outcome.traffic or Traffic(), counted, *quantities))
+            counts.append(made)
     return counts, {"name": using.name, "version": device.driver, "reason": why}
 
 

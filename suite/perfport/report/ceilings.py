@@ -181,7 +181,7 @@ def curve_plot(found: Survey, name: str) -> Plot | None:
         axes = figure.add_subplot()
         for level, entry in entries.items():
             share = _groups_sharing(found, level, entry)
-            sizes, rates = zip(*((share * nbytes, rate) for nbytes, rate in entry.curve), strict=True)
+            sizes, rates = [share * nbytes for nbytes, _ in entry.curve], [rate for _, rate in entry.curve]
             axes.plot(sizes, rates, marker="o", markersize=4, linewidth=1.5, color=LEVELS[level], label=level)
             axes.plot(
                 share * entry.shape["set_bytes"], entry.value, marker="s", markersize=9, color=LEVELS[level],

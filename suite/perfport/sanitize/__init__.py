@@ -7,7 +7,6 @@ is read from what they print: the exit code of a program under Oclgrind is the p
 from __future__ import annotations
 
 import itertools
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,8 +23,6 @@ from ..workload import Workload
 from .compute_sanitizer import TOOLS, ComputeSanitizer
 from .finding import Finding
 from .oclgrind import Oclgrind
-
-PARALLEL = 4  # children at a time; nothing is timed
 
 
 class Tool(Protocol):
@@ -188,7 +185,7 @@ def run(tasks: Sequence[Task], workloads: Sequence[str] = ()) -> Iterator[Verdic
         outcomes = check.run(job, task.tool.wrapping())
         return [Verdict(job, task.tool.name, outcome, task.tool.findings(outcome.log)) for outcome in outcomes]
 
-    with ThreadPoolExecutor(min(PARALLEL, os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(check.parallel()) as pool:
         for verdicts in pool.map(one, tasks):
             yield from verdicts
 

@@ -14,6 +14,9 @@
 
    STUMPS: every tree is one node. NODE_WORDS: see cascade.py; stumps with offsets need no more than 20.
    Decisions rest on integers and on one FP32 product each, so that no contraction or order of sums can change them. */
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
 #define LEVEL_WORDS 12
 
 #if CONSTANT
