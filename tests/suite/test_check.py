@@ -87,3 +87,11 @@ def test_a_tool_that_cannot_start_its_child_ends_each_case(opencl_infos: list[De
     outcomes = check.run(job(opencl_infos[0], PLANTED, "double", {"n": 65}, "clean", "race_local"), wrapping)
     assert [(o.status.value, o.reason) for o in outcomes] == 2 * [("crashed", "exit code 3")]
     assert "no such device" in outcomes[0].log
+
+
+def test_a_warm_up_is_one_more_execution(opencl_infos: list[DeviceInfo], tmp_path: Path) -> None:
+    for warm_up, executions in ((False, 1), (True, 2)):
+        log = tmp_path / f"log {executions}"
+        one = job(opencl_infos[0], FAULTY, "double", {"n": 65}, "good").model_copy(update={"warm_up": warm_up})
+        (outcome,) = check.run(one, Wrapping(environment={"FAULTY_LOG": str(log)}))
+        assert outcome.status is Status.OK and len(log.read_text().splitlines()) == executions

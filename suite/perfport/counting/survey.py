@@ -203,7 +203,9 @@ def _profile(
     counts = []
     for subject in subjects:
         console.print(f"counting {_title(subject)}", markup=False)
-        for outcome, tally in profiled.count(_job(subject, device, options, peers=True), options.timeout):
+        job = _job(subject, device, options, peers=True)
+        job.warm_up = True  # peers compile at first use
+        for outcome, tally in profiled.count(job, options.timeout):
             count = _count(subject, outcome, device, options, "ncu", version)
             if count.status is Status.OK:
                 declared, counted = outcome.traffic or Traffic(), profiled.traffic(tally)
