@@ -21,11 +21,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from . import backend, platforms, workload
 from .backend import OpenDevice
 from .device import DeviceInfo
-from .errors import PerfportError
 from .record import Status, Verification
 from .work import Traffic
-from .worker import POISON, status_of
-from .workload import Problem, Session, Setup, Variant
+from .worker import status_of
+from .workload import Session, Setup, Variant
 
 #: Environment variable: the file that ``begin VARIANT`` and ``end VARIANT`` are appended to around launches that count.
 MARKS = "PERFPORT_MARKS"
@@ -166,7 +165,7 @@ def main() -> None:
         marks = stack.enter_context(Path(os.environ[MARKS]).open("a")) if MARKS in os.environ else None
         for number, case in enumerate(job.cases):
             print(f"{_CASE}{number}", file=sys.stderr, flush=True)
-            outcome = _one(session, problem, found.variant(job.problem, case.variant), case, job, marks)
+            outcome = _one(session, found.variant(job.problem, case.variant), case, job, marks)
             print(_END, file=sys.stderr, flush=True)
             print("OUTCOME " + outcome.model_dump_json(), flush=True)
             if outcome.status is Status.CRASHED and _lost(device):
@@ -182,9 +181,7 @@ def _lost(device: OpenDevice) -> bool:
     return False
 
 
-def _one(
-    session: Session, problem: Problem, cls: type[Variant], case: CheckCase, job: Job, marks: TextIO | None
-) -> Outcome:
+def _one(session: Session, cls: type[Variant], case: CheckCase, job: Job, marks: TextIO | None) -> Outcome:
     outcome = Outcome(case=case, status=Status.CRASHED, unit=cls.unit)
     setup = None
     try:
@@ -193,20 +190,13 @@ def _one(
         variant = cls(setup)
         if job.warm_up:
             variant.launch()
-        for output in setup.outputs.values():
-            session.device.fill(output.buffer, POISON)
+        setup.poison()
         with _window(session.device, case, marks):
             variant.launch()
         outcome.traffic = variant.traffic()
-        outputs = {name: session.device.read(o.buffer, o.dtype, o.shape) for name, o in setup.outputs.items()}
-        errors = problem.check({**outputs, **variant.results()})
-        if not errors:
-            raise PerfportError(f"variant {cls.name} produced no output to verify")
-        passed = all(error.passed for error in errors.values())
-        outcome.verification = Verification(passed=passed, seed=job.seed, outputs=errors)
-        outcome.status = Status.OK if passed else Status.WRONG
-        bad = [f"{name}: relative L2 {e.relative_l2:.3g}" for name, e in errors.items() if not e.passed]
-        outcome.reason = "; ".join(bad)
+        outcome.verification = setup.verify(variant)
+        outcome.status = Status.OK if outcome.verification.passed else Status.WRONG
+        outcome.reason = outcome.verification.complaint
     except Exception as error:
         outcome.status = status_of(error)
         outcome.reason = str(error) or type(error).__name__

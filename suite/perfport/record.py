@@ -144,6 +144,16 @@ class Verification(_Model):
     outputs: dict[str, OutputError]
 
     @property
+    def complaint(self) -> str:
+        """What is wrong with the outputs that do not pass; empty if all do."""
+        return "; ".join(
+            f"{name}: max abs error {error.max_abs:.3g}, relative L2 {error.relative_l2:.3g}, "
+            f"tolerance {error.tolerance}" + (f" ({error.detail})" if error.detail else "")
+            for name, error in self.outputs.items()
+            if not error.passed
+        )
+
+    @property
     def worst(self) -> float:
         """The largest relative L2 error over the outputs."""
         return max((o.relative_l2 for o in self.outputs.values()), default=0.0)

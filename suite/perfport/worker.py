@@ -25,7 +25,7 @@ from .errors import CompileError, DeviceMemoryError, PerfportError, UnavailableE
 from .measure import Sampler, Subject
 from .plan import Case, Group
 from .profile import match_profile
-from .record import Failure, Identity, Interval, MetricValue, Overheads, Record, Status, Timing, Verification
+from .record import Failure, Identity, Interval, MetricValue, Overheads, Record, Status, Timing
 from .roofline import (
     IMPOSSIBLE_SHARE,
     INTEGER_CEILINGS,
@@ -37,7 +37,6 @@ from .roofline import (
 from .workload import Problem, Session, Setup, Variant
 
 PROBE_AGE_S = 10.0
-POISON = 0xFF  # NaN as float32 and float64, the largest unsigned integer, -1
 STATUS = {
     CompileError: Status.COMPILE_ERROR,
     UnsupportedError: Status.UNSUPPORTED,
@@ -225,27 +224,15 @@ class GroupRun:
         record.resources = {kernel.name: kernel.resources for kernel in setup.kernels}
 
     def _verify(self, live: Live) -> None:
-        for output in live.setup.outputs.values():
-            self.device.fill(output.buffer, POISON)
+        live.setup.poison()
         live.variant.launch()
         self.device.finish()
-        outputs = {name: self.device.read(o.buffer, o.dtype, o.shape) for name, o in live.setup.outputs.items()}
-        errors = self.problem.check({**outputs, **live.variant.results()})
-        if not errors:
-            raise PerfportError(f"variant {live.variant.name} produced no output to verify")
-        passed = all(error.passed for error in errors.values())
-        live.record.verification = Verification(passed=passed, seed=self.group.seed, outputs=errors)
+        live.record.verification = live.setup.verify(live.variant)
 
     def _wrong(self, record: Record) -> None:
         assert record.verification
-        bad = [
-            f"{name}: max abs error {error.max_abs:.3g}, relative L2 {error.relative_l2:.3g}, "
-            f"tolerance {error.tolerance}" + (f" ({error.detail})" if error.detail else "")
-            for name, error in record.verification.outputs.items()
-            if not error.passed
-        ]
         record.status = Status.WRONG
-        record.failure = Failure(reason="; ".join(bad))
+        record.failure = Failure(reason=record.verification.complaint)
         self.send(("record", record))
 
     def _fail(self, record: Record, error: Exception) -> None:

@@ -28,11 +28,12 @@ from pydantic import BaseModel
 from . import backend
 from .backend import Artifact, Buffer, Kernel, OpenDevice
 from .device import DeviceInfo
-from .errors import UnavailableError, UnsupportedError, UsageError, nearest
-from .record import OutputError
+from .errors import PerfportError, UnavailableError, UnsupportedError, UsageError, nearest
+from .record import OutputError, Verification
 from .work import Traffic, Work
 
 ENTRY_POINTS = "perfport.workloads"
+POISON = 0xFF  # NaN as float32 and float64, the largest unsigned integer, -1
 
 
 @dataclass(frozen=True)
@@ -230,6 +231,23 @@ class Setup:
         self.buffers.append(buffer)
         self._own_bytes += nbytes
         return buffer
+
+    def poison(self) -> None:
+        """Fill every output, so that what an execution does not write shows."""
+        for output in self.outputs.values():
+            self.device.fill(output.buffer, POISON)
+
+    def verify(self, variant: Variant) -> Verification:
+        """Compare what the last execution left in the outputs with the reference.
+
+        Raises `PerfportError` for a variant without any output.
+        """
+        outputs = {name: self.device.read(o.buffer, o.dtype, o.shape) for name, o in self.outputs.items()}
+        errors = self.problem.check({**outputs, **variant.results()})
+        if not errors:
+            raise PerfportError(f"variant {variant.name} produced no output to verify")
+        passed = all(error.passed for error in errors.values())
+        return Verification(passed=passed, seed=self.problem.seed, outputs=errors)
 
     def release(self) -> None:
         """Give the variant's own buffers back."""

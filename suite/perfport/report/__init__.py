@@ -9,14 +9,14 @@ from itertools import groupby
 from pathlib import Path
 from urllib.parse import quote
 
-from ..errors import InfrastructureError, UsageError
+from ..errors import UsageError
 from ..results import Run
 from .counted import Counts, Recount, counted_section, stored
 from .failures import failures_section, rerun
 from .ladder import Ladder, ladders, run_labels
 from .machines import ceilings_section, devices_section, host_section, run_title
 from .markdown import NONE, code, fence, join, text
-from .plots import Plot, share_plot
+from .plots import Plot, plot_folder, share_plot, write_page
 from .rooflines import roofline_plot
 from .summary import alarms, best_tables, overview, title
 from .tables import device_comparison, ladder_tables, problem_facts, published_table
@@ -51,7 +51,7 @@ def render(runs: list[Run], destination: Path, counted: Sequence[Counts] = ()) -
     if not runs:
         raise UsageError("no run to report on")
     destination = Path(destination)
-    folder = destination.with_name(destination.stem if destination.suffix else f"{destination.name}-plots")
+    folder = plot_folder(destination)
     found = ladders(runs, Recount(counted) if counted else None)
     names = _file_names(found)
     plots: list[Plot] = []
@@ -66,14 +66,7 @@ def render(runs: list[Run], destination: Path, counted: Sequence[Counts] = ()) -
         "## Failures", failures_section(found),
         "## How to reproduce", *_reproduce(runs),
     ])  # fmt: skip
-    files = [(destination, (content + "\n").encode()), *((folder / plot.name, plot.svg) for plot in plots)]
-    for path, data in files:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-        except OSError as error:
-            raise InfrastructureError(f"{path}: cannot write the report ({error.strerror})") from None
-    return [path for path, _ in files]
+    return write_page(destination, content, plots)
 
 
 _READING = (

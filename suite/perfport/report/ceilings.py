@@ -12,9 +12,9 @@ from tabulate import tabulate
 from ..ceilings import KINDS, Ceiling
 from ..ceilings.clpeak import NOT_JUDGED, below
 from ..ceilings.survey import Survey
-from ..errors import InfrastructureError, UsageError
+from ..errors import UsageError
 from .markdown import NONE, code, join, table, text
-from .plots import Plot, style, svg
+from .plots import Plot, plot_folder, style, svg, write_page
 from .quantities import ceiling, percent, significant, size
 
 HEADERS = ["ceiling", "measured", "95 % interval", "theory", "of theory", "clpeak", "ours / clpeak", "spread", "shape"]
@@ -91,7 +91,7 @@ def render(surveys: list[Survey], destination: Path) -> list[Path]:
     """
     if not surveys:
         raise UsageError("no ceilings to report on")
-    folder = destination.with_name(destination.stem if destination.suffix else f"{destination.name}-plots")
+    folder = plot_folder(destination)
     plots = [curve_plot(found, f"{number}-{_slug(found)}.svg") for number, found in enumerate(surveys, 1)]
     blocks = ["# Measured ceilings", _READING, "## Devices side by side", _overview(surveys)]
     for found, plot in zip(surveys, plots, strict=True):
@@ -99,15 +99,7 @@ def render(surveys: list[Survey], destination: Path) -> list[Path]:
         if plot:
             blocks.append(f"![{text(plot.alt)}]({quote(folder.name)}/{quote(plot.name)})")
             blocks.append(f"*{text(plot.caption, 600)}*")
-    files = [(destination, (join(blocks) + "\n").encode())]
-    files += [(folder / plot.name, plot.svg) for plot in plots if plot]
-    for path, data in files:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-        except OSError as error:
-            raise InfrastructureError(f"{path}: cannot write the page ({error.strerror})") from None
-    return [path for path, _ in files]
+    return write_page(destination, join(blocks), [plot for plot in plots if plot])
 
 
 def _slug(found: Survey) -> str:

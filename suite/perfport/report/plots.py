@@ -9,12 +9,14 @@ import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import matplotlib
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from ..errors import InfrastructureError
 from ..record import Interval, Record, Status
 from .ladder import Ladder, Row, is_measured, time_of
 from .markdown import line, middle
@@ -41,6 +43,24 @@ class Plot:
     svg: bytes
     alt: str
     caption: str
+
+
+def plot_folder(destination: Path) -> Path:
+    """Return the folder of a page's plots: beside it, with its name without the suffix."""
+    return destination.with_name(destination.stem if destination.suffix else f"{destination.name}-plots")
+
+
+def write_page(destination: Path, content: str, plots: Sequence[Plot]) -> list[Path]:
+    """Write a page and its plots; returns the files, the page first. Raises `InfrastructureError`."""
+    folder = plot_folder(destination)
+    files = [(destination, (content + "\n").encode()), *((folder / plot.name, plot.svg) for plot in plots)]
+    for path, data in files:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        except OSError as error:
+            raise InfrastructureError(f"{path}: cannot write the report ({error.strerror})") from None
+    return [path for path, _ in files]
 
 
 @contextmanager
