@@ -63,6 +63,7 @@ class Solver:
         except UnsupportedError as error:
             pytest.skip(str(error))
         session = self.sessions.setdefault(id(problem), Session(self.device, problem, GDN.folder))
+        assert set(tunables) <= set(cls.tunables)
         chosen = {name: tunable.default_for(self.device.info) for name, tunable in cls.tunables.items()} | tunables
         setup = Setup(session, chosen, {})
         try:
@@ -171,15 +172,13 @@ def test_sizes_of_one(solve: Solver, name: str) -> None:
 
 SHAPES: dict[str, list[dict[str, Any]]] = {
     "fused_forward": [
-        {"rows": 32, "columns": 64, "depth": 16, "item_rows": 4, "item_columns": 8, "lanes": 4, "unroll": 2},
-        {"rows": 96, "columns": 32, "depth": 4, "item_rows": 12, "item_columns": 4, "lanes": 4, "unroll": 1},
-        {"rows": 64, "columns": 64, "depth": 8, "item_rows": 4, "item_columns": 4, "lanes": 16, "unroll": 1},
+        {"item_rows": 4, "item_columns": 8, "down": 8, "across": 8, "depth": 16, "staged": 16, "unroll": 2},
+        {"item_rows": 12, "item_columns": 4, "down": 4, "across": 16, "depth": 4, "staged": 32, "fetches": 3},
+        {"item_rows": 8, "item_columns": 4, "down": 8, "across": 32, "depth": 8, "staged": 96, "unroll": 1},
     ],
     "fused_gamma_gradient": [
-        {"gamma_rows": 32, "gamma_columns": 64, "gamma_depth": 16, "gamma_item_rows": 4, "gamma_item_columns": 8,
-         "gamma_lanes": 8, "run": 512},
-        {"gamma_rows": 96, "gamma_columns": 32, "gamma_depth": 4, "gamma_item_rows": 12, "gamma_item_columns": 4,
-         "gamma_lanes": 4, "run": 512},
+        {"gamma_rows": 32, "gamma_columns": 64, "gamma_depth": 16, "gamma_item": 8, "run": 512},
+        {"gamma_rows": 48, "gamma_columns": 96, "gamma_depth": 4, "gamma_item": 4, "run": 512},
     ],
     "fused_forward_streams": [
         {"width": 8, "item_rows": 4, "vectors": 1, "block": 32, "newton": 0, "items_per_unit": 1},
@@ -190,8 +189,8 @@ SHAPES: dict[str, list[dict[str, Any]]] = {
         {"width": 16, "item_rows": 8, "vectors": 3, "block": 48, "items_per_unit": 16},
     ],
     "tensor_core": [
-        {"rows": 32, "columns": 32, "warp_rows": 16, "warp_columns": 16, "words": 16},
-        {"rows": 96, "columns": 64, "warp_rows": 48, "warp_columns": 64, "words": 8},
+        {"warp_rows": 16, "warp_columns": 16, "down": 1, "across": 2, "words": 16, "fetches": 1},
+        {"warp_rows": 48, "warp_columns": 64, "words": 8, "unroll": 4},
     ],
 }  # fmt: skip
 
@@ -206,21 +205,21 @@ def test_other_shapes_of_tiles(solve: Solver, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "tunables", "expected"),
     [
-        ("fused_forward", {"rows": 32, "item_rows": 12}, r"rows \(32\) must be a multiple of"),
-        ("fused_forward", {"columns": 32, "item_columns": 8, "lanes": 8}, r"columns \(32\) must be a multiple of 64"),
-        ("fused_forward", {"rows": 1 << 16, "depth": 32}, "bytes of local memory, "),
+        ("fused_forward", {"across": 1 << 14}, "bytes of local memory, "),
+        ("fused_gamma_gradient", {"gamma_depth": 1 << 14}, "bytes of local memory, "),
         (
             "fused_forward_streams",
             {"block": 64, "vectors": 3},
             r"block \(64\) must be a multiple of vectors x width \(48\)",
         ),
         ("fused_forward_streams", {"block": 96 << 10}, "channels: 36 need .* bytes of local memory"),
-        ("tensor_core", {"rows": 64, "warp_rows": 48}, r"rows \(64\) must be a multiple of 48"),
+        ("tensor_core", {"warp_columns": 1 << 13}, "bytes of local memory, "),
     ],
 )
 def test_shapes_that_do_not_fit_are_refused(solve: Solver, name: str, tunables: dict[str, int], expected: str) -> None:
+    problem = problem_of("gdn_gamma_gradient" if "gamma" in name else "gdn_forward", **EVEN)
     with pytest.raises(UnsupportedError, match=expected):
-        solve(problem_of("gdn_forward", **EVEN), name, **tunables)
+        solve(problem, name, **tunables)
 
 
 @pytest.mark.parametrize("name", ["fused_step", "fused_step_streams"])

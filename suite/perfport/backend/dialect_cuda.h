@@ -8,6 +8,7 @@
 #define __write_only
 #define RESTRICT __restrict__
 #define REQD_GROUP(x) __launch_bounds__(x)
+#define REQD_GROUP_RESIDENT(x, groups) __launch_bounds__(x, groups)
 /* Helper functions of kernels are written as in OpenCL C; the build runs with -default-device. */
 
 typedef unsigned char uchar;
@@ -167,7 +168,7 @@ __device__ __forceinline__ float as_float(int a) { return __int_as_float(a); }
 __device__ __forceinline__ float convert_float(uint a) { return static_cast<float>(a); }
 __device__ __forceinline__ float convert_float(int a) { return static_cast<float>(a); }
 #define native_exp __expf
-#define native_rsqrt rsqrtf
+__device__ __forceinline__ float native_rsqrt(float x) { float r; asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x)); return r; }
 __device__ __forceinline__ uint mul_hi(uint a, uint b) { return __umulhi(a, b); }
 
 /* 32-bit atomics of OpenCL C 1.2. */

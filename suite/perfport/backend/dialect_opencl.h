@@ -57,6 +57,7 @@ float4 LOAD_PAST_L1_4(size_t i, __global const float *p) {
 
 #define RESTRICT restrict
 #define REQD_GROUP(x) __attribute__((reqd_work_group_size(x, 1, 1)))
+#define REQD_GROUP_RESIDENT(x, groups) REQD_GROUP(x)
 
 uint dot4_u8(uint a, uint b, uint c) {
     return c + (a & 0xffu) * (b & 0xffu) + ((a >> 8) & 0xffu) * ((b >> 8) & 0xffu) +

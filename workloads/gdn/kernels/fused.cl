@@ -5,16 +5,18 @@
    with t = -1/2 delta w D^3, inverse: 1/2 delta w D. Squares and t are made while operands are staged.
 
    A work-group makes a tile of ROWS channels by COLUMNS positions (GAMMA: channels) in registers, ITEM_ROWS x
-   ITEM_COLUMNS per work-item, and walks the inner dimension (GAMMA: positions) DEPTH at a time. Both operands of a step
-   lie in local memory as [depth][row], twice: while one step is multiplied the next is fetched to registers and then
-   put beside it, so that one barrier per step is enough. VECTOR is 4 where pixels and channels are multiples of 4, else
-   1.
-   An item's rows are groups of 4, spread over the tile, so that neighbours read neighbouring words; 32 neighbouring
-   items are LANES columns by 32 / LANES rows. */
+   ITEM_COLUMNS per work-item, and walks the inner dimension (GAMMA: positions) DEPTH at a time. Operands lie in local
+   memory as [inner][row]. What is staged step by step lies there twice: while one step is multiplied the next is fetched
+   to registers and then put beside it, so that one barrier per step is enough. An item's rows and columns are groups of
+   4, spread over the tile, so that neighbours read neighbouring words. VECTOR is 4 where pixels and channels are
+   multiples of 4, else 1.
+
+   FORWARD, INPUT: what stands for STAGED channels of the positions is staged at once; gamma follows step by step from
+   global memory, where it lies as it is staged (PACK).
+   GAMMA: both operands are staged step by step. 32 neighbouring items are LANES columns by 32 / LANES rows. */
 #define ITEMS ((ROWS / ITEM_ROWS) * (COLUMNS / ITEM_COLUMNS))
 #define ROW_GAP (4 * ROWS / ITEM_ROWS)
 #define COLUMN_GAP (4 * COLUMNS / ITEM_COLUMNS)
-#define BANDS (COLUMNS / ITEM_COLUMNS / LANES)
 #define SLOTS(n) ((DEPTH * (n) / VECTOR + ITEMS - 1) / ITEMS)
 #define FITS(slot, n) (DEPTH * (n) / VECTOR % ITEMS == 0 || (slot) < DEPTH * (n) / VECTOR)
 #define OUTSIDE 0xFFFFFFFFu
@@ -34,13 +36,9 @@ typedef float words;
 #if NHWC
 #define CHANNEL_STRIDE 1
 #define BASE(p) ((p) * channels)
-#define ROW_STEP VECTOR
-#define COLUMN_STEP 1
 #else
 #define CHANNEL_STRIDE pixels
 #define BASE(p) ((p) / pixels * channels * pixels + (p) % pixels)
-#define ROW_STEP 1
-#define COLUMN_STEP VECTOR
 #endif
 #if INVERSE
 #define POWER(d) (d)
@@ -50,27 +48,20 @@ typedef float words;
 #define SIGN -0.5f
 #endif
 
-/* Whether an operand's vectors lie along the inner dimension (else along the rows), and where a slot of it lies. */
-#ifdef FORWARD
-#define A_ALONG 1
-#else
-#define A_ALONG GAMMA_ALONG
-#endif
+/* Whether a staged operand's vectors lie along the inner dimension (else along the rows), and where a slot of it lies. */
 #ifdef GAMMA
-#define GAMMA_ALONG !NHWC
-#define B_ALONG !NHWC
+#define ALONG !NHWC
 #else
-#define GAMMA_ALONG 0
-#define B_ALONG NHWC
+#define ALONG NHWC
 #endif
-#define SLOT_ROW(slot, n, along) ((along) ? (slot) % (n) : VECTOR * ((slot) % ((n) / VECTOR)))
-#define SLOT_DEPTH(slot, n, along) ((along) ? VECTOR * ((slot) / (n)) : (slot) / ((n) / VECTOR))
+#define SLOT_ROW(slot, n) (ALONG ? (slot) % (n) : VECTOR * ((slot) % ((n) / VECTOR)))
+#define SLOT_DEPTH(slot, n) (ALONG ? VECTOR * ((slot) / (n)) : (slot) / ((n) / VECTOR))
 
 words fetch(__global const float *x, uint at, int there) { return there ? LOAD(x + at) : FILL(0.0f); }
 
-void put(__local float *tile, uint n, uint row, uint depth, int along, words v) {
+void put(__local float *tile, uint n, uint row, uint depth, words v) {
 #if VECTOR == 4
-    if (along) {
+    if (ALONG) {
         tile[depth * n + row] = v.x;
         tile[(depth + 1) * n + row] = v.y;
         tile[(depth + 2) * n + row] = v.z;
@@ -82,6 +73,16 @@ void put(__local float *tile, uint n, uint row, uint depth, int along, words v) 
     tile[depth * n + row] = v;
 #endif
 }
+
+/* ITEM_ROWS or ITEM_COLUMNS words of a step, in groups of four. */
+#define GET(count, to, from, gap)                                  \
+    _Pragma("unroll") for (int q = 0; q < (count) / 4; ++q) {      \
+        float4 four = vload4(0, (from) + q * (gap));               \
+        to[4 * q] = four.x;                                        \
+        to[4 * q + 1] = four.y;                                    \
+        to[4 * q + 2] = four.z;                                    \
+        to[4 * q + 3] = four.w;                                    \
+    }
 
 /* The three arrays that t is made of. */
 typedef struct { words delta, w, d; } Triple;
@@ -96,142 +97,208 @@ words inverse_root(words z) {
 #endif
 }
 
-#if defined(FORWARD) || defined(INPUT) || defined(GAMMA)
+#ifdef PACK
+/* Gamma (INPUT: its transpose), tile after tile of `rows` rows: [inner][row], zeros beyond the channels. */
+__kernel void pack(__global const float *RESTRICT gamma, uint channels, uint rows, uint depth, uint count,
+                   __global float *RESTRICT packed) {
+    uint i = get_global_id(0), row = i / (rows * depth) * rows + i % rows, inner = i / rows % depth;
+    if (i >= count) return;
+    int there = row < channels && inner < channels;
+    packed[i] = there ? gamma[OF_TRANSPOSE ? inner * channels + row : row * channels + inner] : 0.0f;
+}
+#endif
+
+#if defined(FORWARD) || defined(INPUT)
+#define A_SLOTS ((DEPTH * ROWS / 4 + ITEMS - 1) / ITEMS)
+#define A_FITS(slot) (DEPTH * ROWS / 4 % ITEMS == 0 || (slot) < DEPTH * ROWS / 4)
+#define B_SLOTS ((STAGED * COLUMNS / VECTOR + ITEMS - 1) / ITEMS)
+#define B_FITS(slot) (STAGED * COLUMNS / VECTOR % ITEMS == 0 || (slot) < STAGED * COLUMNS / VECTOR)
 #ifdef FORWARD
-__kernel REQD_GROUP(ITEMS) void forward(__global const float *RESTRICT gamma, __global const float *RESTRICT beta,
-                                        __global const float *RESTRICT w, uint channels, uint positions, uint pixels,
+__kernel REQD_GROUP_RESIDENT(ITEMS, RESIDENT) void forward(__global const float *RESTRICT packed, __global const float *RESTRICT w,
+                                        uint channels, uint positions, uint pixels, __global const float *RESTRICT beta,
 #if SAVE
                                         __global float *RESTRICT saved,
 #endif
                                         __global float *RESTRICT u) {
-#elif defined(INPUT)
-__kernel REQD_GROUP(ITEMS) void input_gradient(__global const float *RESTRICT gamma,
-                                               __global const float *RESTRICT delta, __global const float *RESTRICT w,
-                                               __global const float *RESTRICT d, uint channels, uint positions,
-                                               uint pixels, __global float *RESTRICT dw) {
 #else
-/* One split of `steps` steps of DEPTH positions; a step does not go beyond an image. */
-__kernel REQD_GROUP(ITEMS) void gamma_gradient(__global const float *RESTRICT delta, __global const float *RESTRICT w,
-                                               __global const float *RESTRICT d, uint channels, uint pixels, uint batch,
-                                               uint steps, __global float *RESTRICT partial) {
+__kernel REQD_GROUP_RESIDENT(ITEMS, RESIDENT) void input_gradient(__global const float *RESTRICT packed, __global const float *RESTRICT w,
+                                               uint channels, uint positions, uint pixels,
+                                               __global const float *RESTRICT delta, __global const float *RESTRICT d,
+                                               __global float *RESTRICT dw) {
 #endif
-    LOCAL_ARENA(float, arena, 2 * DEPTH * (ROWS + COLUMNS));
-    uint item = get_local_id(0), lane = item % 32, band = item / 32;
-    uint item_row = 4 * (band / BANDS * (32 / LANES) + lane / LANES);
-    uint item_column = 4 * (band % BANDS * LANES + lane % LANES);
-    uint row_tiles = (channels + ROWS - 1) / ROWS;
-    uint first_row = get_group_id(0) % row_tiles * ROWS;
-
-    /* Where each slot of this item's fetches lies: address at step 0, and place in the inner dimension. */
-    uint a_at[SLOTS(ROWS)], a_depth[SLOTS(ROWS)], b_at[SLOTS(COLUMNS)], b_depth[SLOTS(COLUMNS)];
-#ifdef GAMMA
-    uint column_tiles = (channels + COLUMNS - 1) / COLUMNS;
-    uint first_column = get_group_id(0) / row_tiles % column_tiles * COLUMNS;
-    uint split = get_group_id(0) / (row_tiles * column_tiles);
-    uint per_image = (pixels + DEPTH - 1) / DEPTH, step = split * steps, last = min(step + steps, batch * per_image);
-    uint pixel = step % per_image * DEPTH, image = step / per_image * channels * pixels;
-    #pragma unroll
-    for (int s = 0; s < SLOTS(ROWS); ++s) {
-        uint slot = item + s * ITEMS, row = first_row + SLOT_ROW(slot, ROWS, A_ALONG);
-        uint depth = SLOT_DEPTH(slot, ROWS, A_ALONG);
-        a_at[s] = row * CHANNEL_STRIDE + depth * (NHWC ? channels : 1);
-        a_depth[s] = row < channels && FITS(slot, ROWS) ? depth : OUTSIDE;
-    }
-    #pragma unroll
-    for (int s = 0; s < SLOTS(COLUMNS); ++s) {
-        uint slot = item + s * ITEMS, row = first_column + SLOT_ROW(slot, COLUMNS, B_ALONG);
-        uint depth = SLOT_DEPTH(slot, COLUMNS, B_ALONG);
-        b_at[s] = row * CHANNEL_STRIDE + depth * (NHWC ? channels : 1);
-        b_depth[s] = row < channels && FITS(slot, COLUMNS) ? depth : OUTSIDE;
-    }
-#define LEFT (pixels - pixel)
-#define A_AT(s) (image + pixel * (NHWC ? channels : 1) + a_at[s])
-#define B_AT(s) (image + pixel * (NHWC ? channels : 1) + b_at[s])
-#define ADVANCE() do { pixel += DEPTH; if (pixel >= pixels) { pixel = 0; image += channels * pixels; } } while (0)
-    Triple a[SLOTS(ROWS)];
-    words b[SLOTS(COLUMNS)];
-#define FETCH_A(s, there) do { a[s].delta = fetch(delta, A_AT(s), there); a[s].w = fetch(w, A_AT(s), there); \
-                               a[s].d = fetch(d, A_AT(s), there); } while (0)
-#define FETCH_B(s, there) (b[s] = fetch(w, B_AT(s), there))
-#define VALUE_A(s) term(a[s])
-#define VALUE_B(s) (b[s] * b[s])
-#else
-    uint first_column = get_group_id(0) / row_tiles * COLUMNS;
-    uint step = 0, last = (channels + DEPTH - 1) / DEPTH, channel = 0;
-    #pragma unroll
-    for (int s = 0; s < SLOTS(ROWS); ++s) {
-        uint slot = item + s * ITEMS, row = first_row + SLOT_ROW(slot, ROWS, A_ALONG);
-        uint depth = SLOT_DEPTH(slot, ROWS, A_ALONG);
-        a_depth[s] = row < channels && FITS(slot, ROWS) ? depth : OUTSIDE;
-#ifdef FORWARD
-        a_at[s] = row * channels + depth;
-#else
-        a_at[s] = depth * channels + row;
-#endif
-    }
-    #pragma unroll
-    for (int s = 0; s < SLOTS(COLUMNS); ++s) {
-        uint slot = item + s * ITEMS, row = first_column + SLOT_ROW(slot, COLUMNS, B_ALONG);
-        uint depth = SLOT_DEPTH(slot, COLUMNS, B_ALONG);
-        b_at[s] = BASE(row) + depth * CHANNEL_STRIDE;
-        b_depth[s] = row < positions && FITS(slot, COLUMNS) ? depth : OUTSIDE;
-    }
-#define LEFT (channels - channel)
-#define B_AT(s) (channel * CHANNEL_STRIDE + b_at[s])
-#define ADVANCE() (channel += DEPTH)
-    words a[SLOTS(ROWS)];
-#define VALUE_A(s) a[s]
-#ifdef FORWARD
-    words b[SLOTS(COLUMNS)];
-#define FETCH_A(s, there) (a[s] = fetch(gamma, channel + a_at[s], there))
-#define FETCH_B(s, there) (b[s] = fetch(w, B_AT(s), there))
-#define VALUE_B(s) (b[s] * b[s])
-#else
-    Triple b[SLOTS(COLUMNS)];
-#define FETCH_A(s, there) (a[s] = fetch(gamma, channel * channels + a_at[s], there))
-#define FETCH_B(s, there) do { b[s].delta = fetch(delta, B_AT(s), there); b[s].w = fetch(w, B_AT(s), there); \
-                               b[s].d = fetch(d, B_AT(s), there); } while (0)
-#define VALUE_B(s) term(b[s])
-#endif
-#endif
+    LOCAL_ARENA(float, arena, STAGED * COLUMNS + 2 * DEPTH * ROWS);
+    __local float *b_tile = arena, *a_tiles = arena + STAGED * COLUMNS;
+    uint item = get_local_id(0), across = item % (COLUMNS / ITEM_COLUMNS), down = item / (COLUMNS / ITEM_COLUMNS);
+    uint row_tiles = (channels + ROWS - 1) / ROWS, first_column = get_group_id(0) / row_tiles * COLUMNS;
+    uint first_row = get_group_id(0) % row_tiles * ROWS + 4 * down;
+    packed += get_group_id(0) % row_tiles * ((channels + DEPTH - 1) / DEPTH * DEPTH * ROWS);
 
     float sum[ITEM_ROWS][ITEM_COLUMNS];
     #pragma unroll
     for (int m = 0; m < ITEM_ROWS; ++m) {
         float start = 0.0f;
 #ifdef FORWARD
-        uint row = first_row + m / 4 * ROW_GAP + item_row + m % 4;
+        uint row = first_row + m / 4 * ROW_GAP + m % 4;
         if (row < channels) start = beta[row];
 #endif
         #pragma unroll
         for (int n = 0; n < ITEM_COLUMNS; ++n) sum[m][n] = start;
     }
-#if defined(GAMMA) && BETA
-    float row_sum[(ROWS + ITEMS - 1) / ITEMS];
-    for (int s = 0; s < (ROWS + ITEMS - 1) / ITEMS; ++s) row_sum[s] = 0.0f;
+
+    float4 a[A_SLOTS];
+#define FETCH()                                                             \
+    _Pragma("unroll") for (int s = 0; s < A_SLOTS; ++s)                     \
+        if (A_FITS(item + s * ITEMS)) a[s] = vload4(item + s * ITEMS, packed);
+#define PUT(buffer)                                                         \
+    _Pragma("unroll") for (int s = 0; s < A_SLOTS; ++s)                     \
+        if (A_FITS(item + s * ITEMS)) vstore4(a[s], item + s * ITEMS, a_tiles + (buffer) * DEPTH * ROWS);
+    for (uint first = 0; first < channels; first += STAGED) {
+        uint count = min((uint)STAGED, channels - first);
+        if (first) barrier(CLK_LOCAL_MEM_FENCE);
+        #pragma unroll FETCHES
+        for (int s = 0; s < B_SLOTS; ++s) {
+            uint slot = item + s * ITEMS, p = first_column + SLOT_ROW(slot, COLUMNS), k = SLOT_DEPTH(slot, COLUMNS);
+            uint at = BASE(p) + (first + k) * CHANNEL_STRIDE;
+            int there = p < positions && k < count;
+            words x = fetch(w, at, there);
+#ifdef FORWARD
+            x = x * x;
+#else
+            words from = fetch(delta, at, there), root = fetch(d, at, there);
+            x = SIGN * from * x * POWER(root);
+#endif
+            if (B_FITS(slot)) put(b_tile, COLUMNS, SLOT_ROW(slot, COLUMNS), k, x);
+        }
+        FETCH();
+        PUT(0);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint step = 0, buffer = 0; step < count; step += DEPTH, buffer ^= 1) {
+            __local const float *a_tile = a_tiles + buffer * DEPTH * ROWS + 4 * down;
+            packed += DEPTH * ROWS;
+            int more = step + DEPTH < count;
+            if (more) FETCH();
+            #pragma unroll UNROLL
+            for (int k = 0; k < DEPTH; ++k) {
+                float x[ITEM_ROWS], y[ITEM_COLUMNS];
+                GET(ITEM_ROWS, x, a_tile + k * ROWS, ROW_GAP);
+                GET(ITEM_COLUMNS, y, b_tile + (step + k) * COLUMNS + 4 * across, COLUMN_GAP);
+                #pragma unroll
+                for (int m = 0; m < ITEM_ROWS; ++m) {
+                    #pragma unroll
+                    for (int n = 0; n < ITEM_COLUMNS; ++n) sum[m][n] = fma(x[m], y[n], sum[m][n]);
+                }
+            }
+            if (more) PUT(buffer ^ 1);
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+    }
+
+#if VECTOR == 1
+#define SUMS(m, n) sum[m][n]
+#elif NHWC
+#define SUMS(m, n) MAKE_FLOAT4(sum[m][n], sum[(m) + 1][n], sum[(m) + 2][n], sum[(m) + 3][n])
+#else
+#define SUMS(m, n) MAKE_FLOAT4(sum[m][n], sum[m][(n) + 1], sum[m][(n) + 2], sum[m][(n) + 3])
+#endif
+    #pragma unroll
+    for (int n = 0; n < ITEM_COLUMNS; n += NHWC ? 1 : VECTOR) {
+        uint p = first_column + n / 4 * COLUMN_GAP + 4 * across + n % 4;
+        if (p < positions) {
+            uint base = BASE(p);
+            #pragma unroll
+            for (int m = 0; m < ITEM_ROWS; m += NHWC ? VECTOR : 1) {
+                uint row = first_row + m / 4 * ROW_GAP + m % 4;
+                if (row < channels) {
+                    uint to = base + row * CHANNEL_STRIDE;
+                    words v = LOAD(w + to), s = SUMS(m, n);
+#ifdef FORWARD
+                    words root = inverse_root(s);
+#if SAVE
+                    STORE(root, saved + to);
+#endif
+                    STORE(v * (INVERSE ? s * root : root), u + to);
+#else
+                    words slope = LOAD(d + to);
+                    if (INVERSE) slope = 1.0f / slope;
+                    STORE(LOAD(delta + to) * slope + 2.0f * v * s, dw + to);
+#endif
+                }
+            }
+        }
+    }
+}
 #endif
 
-#define FETCH()                                                                                       \
-    do {                                                                                              \
-        _Pragma("unroll") for (int s = 0; s < SLOTS(ROWS); ++s) FETCH_A(s, a_depth[s] < LEFT);        \
-        _Pragma("unroll") for (int s = 0; s < SLOTS(COLUMNS); ++s) FETCH_B(s, b_depth[s] < LEFT);     \
+#ifdef GAMMA
+#define BANDS (COLUMNS / ITEM_COLUMNS / LANES)
+#define ROW_SUMS ((ROWS + ITEMS - 1) / ITEMS)
+/* One split of `steps` steps of DEPTH positions; a step does not go beyond an image. */
+__kernel REQD_GROUP(ITEMS) void gamma_gradient(__global const float *RESTRICT delta, __global const float *RESTRICT w,
+                                               __global const float *RESTRICT d, uint channels, uint pixels, uint batch,
+                                               uint steps, __global float *RESTRICT partial) {
+    LOCAL_ARENA(float, arena, 2 * DEPTH * (ROWS + COLUMNS));
+    uint item = get_local_id(0), lane = item % 32, band = item / 32;
+    uint item_row = 4 * (band / BANDS * (32 / LANES) + lane / LANES);
+    uint item_column = 4 * (band % BANDS * LANES + lane % LANES);
+    uint row_tiles = (channels + ROWS - 1) / ROWS, column_tiles = (channels + COLUMNS - 1) / COLUMNS;
+    uint first_row = get_group_id(0) % row_tiles * ROWS;
+    uint first_column = get_group_id(0) / row_tiles % column_tiles * COLUMNS;
+    uint split = get_group_id(0) / (row_tiles * column_tiles), stride = NHWC ? channels : 1;
+    uint per_image = (pixels + DEPTH - 1) / DEPTH, step = split * steps, last = min(step + steps, batch * per_image);
+    uint pixel = step % per_image * DEPTH, image = step / per_image * channels * pixels;
+
+    /* Where each slot of this item's fetches lies: address at position 0, and position within a step. */
+    uint a_at[SLOTS(ROWS)], a_depth[SLOTS(ROWS)], b_at[SLOTS(COLUMNS)], b_depth[SLOTS(COLUMNS)];
+    Triple a[SLOTS(ROWS)];
+    words b[SLOTS(COLUMNS)];
+    #pragma unroll
+    for (int s = 0; s < SLOTS(ROWS); ++s) {
+        uint slot = item + s * ITEMS, row = first_row + SLOT_ROW(slot, ROWS), depth = SLOT_DEPTH(slot, ROWS);
+        a_at[s] = row * CHANNEL_STRIDE + depth * stride;
+        a_depth[s] = row < channels && FITS(slot, ROWS) ? depth : OUTSIDE;
+    }
+    #pragma unroll
+    for (int s = 0; s < SLOTS(COLUMNS); ++s) {
+        uint slot = item + s * ITEMS, row = first_column + SLOT_ROW(slot, COLUMNS), depth = SLOT_DEPTH(slot, COLUMNS);
+        b_at[s] = row * CHANNEL_STRIDE + depth * stride;
+        b_depth[s] = row < channels && FITS(slot, COLUMNS) ? depth : OUTSIDE;
+    }
+#define FETCH()                                                               \
+    do {                                                                      \
+        uint start = image + pixel * stride, left = pixels - pixel;           \
+        _Pragma("unroll") for (int s = 0; s < SLOTS(ROWS); ++s) {             \
+            a[s].delta = fetch(delta, start + a_at[s], a_depth[s] < left);    \
+            a[s].w = fetch(w, start + a_at[s], a_depth[s] < left);            \
+            a[s].d = fetch(d, start + a_at[s], a_depth[s] < left);            \
+        }                                                                     \
+        _Pragma("unroll") for (int s = 0; s < SLOTS(COLUMNS); ++s)            \
+            b[s] = fetch(w, start + b_at[s], b_depth[s] < left);              \
     } while (0)
-#define PUT(buffer)                                                                                   \
-    do {                                                                                              \
-        __local float *to = arena + (buffer) * DEPTH * (ROWS + COLUMNS);                              \
-        _Pragma("unroll") for (int s = 0; s < SLOTS(ROWS); ++s) {                                     \
-            uint slot = item + s * ITEMS;                                                             \
-            if (FITS(slot, ROWS))                                                                     \
-                put(to, ROWS, SLOT_ROW(slot, ROWS, A_ALONG), SLOT_DEPTH(slot, ROWS, A_ALONG), A_ALONG, VALUE_A(s)); \
-        }                                                                                             \
-        to += DEPTH * ROWS;                                                                           \
-        _Pragma("unroll") for (int s = 0; s < SLOTS(COLUMNS); ++s) {                                  \
-            uint slot = item + s * ITEMS;                                                             \
-            if (FITS(slot, COLUMNS))                                                                  \
-                put(to, COLUMNS, SLOT_ROW(slot, COLUMNS, B_ALONG), SLOT_DEPTH(slot, COLUMNS, B_ALONG), B_ALONG, \
-                    VALUE_B(s));                                                                      \
-        }                                                                                             \
+#define PUT(buffer)                                                                                            \
+    do {                                                                                                       \
+        __local float *to = arena + (buffer) * DEPTH * (ROWS + COLUMNS);                                       \
+        _Pragma("unroll") for (int s = 0; s < SLOTS(ROWS); ++s) {                                              \
+            uint slot = item + s * ITEMS;                                                                      \
+            if (FITS(slot, ROWS)) put(to, ROWS, SLOT_ROW(slot, ROWS), SLOT_DEPTH(slot, ROWS), term(a[s]));     \
+        }                                                                                                      \
+        to += DEPTH * ROWS;                                                                                    \
+        _Pragma("unroll") for (int s = 0; s < SLOTS(COLUMNS); ++s) {                                           \
+            uint slot = item + s * ITEMS;                                                                      \
+            if (FITS(slot, COLUMNS))                                                                           \
+                put(to, COLUMNS, SLOT_ROW(slot, COLUMNS), SLOT_DEPTH(slot, COLUMNS), b[s] * b[s]);             \
+        }                                                                                                      \
     } while (0)
+
+    float sum[ITEM_ROWS][ITEM_COLUMNS];
+    #pragma unroll
+    for (int m = 0; m < ITEM_ROWS; ++m) {
+        #pragma unroll
+        for (int n = 0; n < ITEM_COLUMNS; ++n) sum[m][n] = 0.0f;
+    }
+#if BETA
+    float row_sum[ROW_SUMS];
+    for (int s = 0; s < ROW_SUMS; ++s) row_sum[s] = 0.0f;
+#endif
 
     FETCH();
     PUT(0);
@@ -239,38 +306,28 @@ __kernel REQD_GROUP(ITEMS) void gamma_gradient(__global const float *RESTRICT de
     for (uint buffer = 0; step < last; ++step, buffer ^= 1) {
         int more = step + 1 < last;
         if (more) {
-            ADVANCE();
+            pixel += DEPTH;
+            if (pixel >= pixels) {
+                pixel = 0;
+                image += channels * pixels;
+            }
             FETCH();
         }
         __local const float *a_tile = arena + buffer * DEPTH * (ROWS + COLUMNS), *b_tile = a_tile + DEPTH * ROWS;
         #pragma unroll UNROLL
         for (int k = 0; k < DEPTH; ++k) {
             float x[ITEM_ROWS], y[ITEM_COLUMNS];
-            #pragma unroll
-            for (int q = 0; q < ITEM_ROWS / 4; ++q) {
-                float4 v = vload4(0, a_tile + k * ROWS + q * ROW_GAP + item_row);
-                x[4 * q] = v.x;
-                x[4 * q + 1] = v.y;
-                x[4 * q + 2] = v.z;
-                x[4 * q + 3] = v.w;
-            }
-            #pragma unroll
-            for (int q = 0; q < ITEM_COLUMNS / 4; ++q) {
-                float4 v = vload4(0, b_tile + k * COLUMNS + q * COLUMN_GAP + item_column);
-                y[4 * q] = v.x;
-                y[4 * q + 1] = v.y;
-                y[4 * q + 2] = v.z;
-                y[4 * q + 3] = v.w;
-            }
+            GET(ITEM_ROWS, x, a_tile + k * ROWS + item_row, ROW_GAP);
+            GET(ITEM_COLUMNS, y, b_tile + k * COLUMNS + item_column, COLUMN_GAP);
             #pragma unroll
             for (int m = 0; m < ITEM_ROWS; ++m) {
                 #pragma unroll
                 for (int n = 0; n < ITEM_COLUMNS; ++n) sum[m][n] = fma(x[m], y[n], sum[m][n]);
             }
         }
-#if defined(GAMMA) && BETA
+#if BETA
         if (first_column == 0) {
-            for (int s = 0; s < (ROWS + ITEMS - 1) / ITEMS; ++s) {
+            for (int s = 0; s < ROW_SUMS; ++s) {
                 uint row = item + s * ITEMS;
                 if (row < ROWS) {
                     for (int k = 0; k < DEPTH; ++k) row_sum[s] += a_tile[k * ROWS + row];
@@ -282,14 +339,6 @@ __kernel REQD_GROUP(ITEMS) void gamma_gradient(__global const float *RESTRICT de
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 
-#if VECTOR == 1
-#define SUMS(m, n) sum[m][n]
-#elif NHWC && !defined(GAMMA)
-#define SUMS(m, n) MAKE_FLOAT4(sum[m][n], sum[(m) + 1][n], sum[(m) + 2][n], sum[(m) + 3][n])
-#else
-#define SUMS(m, n) MAKE_FLOAT4(sum[m][n], sum[m][(n) + 1], sum[m][(n) + 2], sum[m][(n) + 3])
-#endif
-#ifdef GAMMA
     partial += (size_t)split * channels * (channels + BETA);
     #pragma unroll
     for (int m = 0; m < ITEM_ROWS; ++m) {
@@ -297,42 +346,19 @@ __kernel REQD_GROUP(ITEMS) void gamma_gradient(__global const float *RESTRICT de
         #pragma unroll
         for (int n = 0; n < ITEM_COLUMNS; n += VECTOR) {
             uint column = first_column + n / 4 * COLUMN_GAP + item_column + n % 4;
-            if (row < channels && column < channels) STORE(SUMS(m, n), partial + row * channels + column);
+            if (row < channels && column < channels)
+#if VECTOR == 4
+                STORE(MAKE_FLOAT4(sum[m][n], sum[m][n + 1], sum[m][n + 2], sum[m][n + 3]), partial + row * channels + column);
+#else
+                partial[row * channels + column] = sum[m][n];
+#endif
         }
     }
 #if BETA
     if (first_column == 0) {
-        for (int s = 0; s < (ROWS + ITEMS - 1) / ITEMS; ++s) {
+        for (int s = 0; s < ROW_SUMS; ++s) {
             uint row = item + s * ITEMS;
             if (row < ROWS && first_row + row < channels) partial[channels * channels + first_row + row] = row_sum[s];
-        }
-    }
-#endif
-#else
-    #pragma unroll
-    for (int n = 0; n < ITEM_COLUMNS; n += COLUMN_STEP) {
-        uint p = first_column + n / 4 * COLUMN_GAP + item_column + n % 4;
-        if (p < positions) {
-            uint base = BASE(p);
-            #pragma unroll
-            for (int m = 0; m < ITEM_ROWS; m += ROW_STEP) {
-                uint row = first_row + m / 4 * ROW_GAP + item_row + m % 4;
-                if (row < channels) {
-                    uint at = base + row * CHANNEL_STRIDE;
-                    words x = LOAD(w + at), s = SUMS(m, n);
-#ifdef FORWARD
-                    words root = inverse_root(s);
-#if SAVE
-                    STORE(root, saved + at);
-#endif
-                    STORE(x * (INVERSE ? s * root : root), u + at);
-#else
-                    words slope = LOAD(d + at);
-                    if (INVERSE) slope = 1.0f / slope;
-                    STORE(LOAD(delta + at) * slope + 2.0f * x * s, dw + at);
-#endif
-                }
-            }
         }
     }
 #endif

@@ -6,11 +6,17 @@
            and hi lo + lo hi + hi hi is summed; lo lo is below rounding. (S. Markidis et al., "NVIDIA Tensor Core
            Programmability, Performance & Precision", IPDPSW 2018; H. Ootomo, R. Yokota, "Recovering single precision
            accuracy from Tensor Cores", IJHPCA 2022.)
-   PROMOTE 1: the unit's sums, which it truncates, are added to FP32 registers after each step of DEPTH.
 
-   Operands lie in shared memory as [part][row][word], WORDS words of the inner dimension and 4 of padding to a row, so
-   that eight rows of four words touch all banks once (WORDS is 8 or 16). In words both formats have one fragment
-   layout; with g = lane / 4 and t = lane % 4:
+   FORWARD, INPUT: gamma is rounded, split and put into the order of fragments ahead (PACK), so that warps take it from
+   the cache without any staging; what stands for all channels of a tile of positions is staged at once (WORDS words, in
+   several turns where there are more), and between two barriers nothing but fragments and products is left.
+   GAMMA: both operands are staged, WORDS words at a time, twice: the next are fetched while the present are multiplied.
+   The units truncate what they add to, which adds up over a long inner dimension: GAMMA's products, and with APART the
+   others', are summed apart and added to FP32 registers.
+
+   Operands lie in shared memory as [part][row][word], 4 words of padding to a row: WORDS is a multiple of 8, so that
+   eight rows of four words touch all banks once. In words both formats have one fragment layout; with g = lane / 4
+   and t = lane % 4:
      A (16 rows x 8 words)    a0 (g, t)   a1 (g + 8, t)   a2 (g, t + 4)   a3 (g + 8, t + 4)
      B (8 columns x 8 words)  b0 (g, t)   b1 (g, t + 4)
      sums (16 x 8)            c0 (g, 2t)  c1 (g, 2t + 1)  c2 (g + 8, 2t)  c3 (g + 8, 2t + 1)
@@ -44,27 +50,63 @@
 #define SIGN -0.5f
 #endif
 
-/* Whether neighbouring values of an operand's inner dimension are neighbours in memory. */
-#ifdef FORWARD
-#define A_ALONG 1
-#elif defined(INPUT)
-#define A_ALONG 0
-#else
-#define A_ALONG !NHWC
-#endif
+/* Whether neighbouring values of a staged operand's inner dimension are neighbours in memory. */
 #ifdef GAMMA
-#define B_ALONG !NHWC
+#define ALONG !NHWC
 #else
-#define B_ALONG NHWC
+#define ALONG NHWC
 #endif
 
 /* A slot is QUAD values of one row. Neighbouring items take what lies side by side in memory. */
-#define SLOT_ROW(slot, n, along) ((along) ? (slot) / QUADS : (slot) % (n))
-#define SLOT_QUAD(slot, n, along) ((along) ? (slot) % QUADS : (slot) / (n))
-#define PLACE(slot, n, along) (SLOT_ROW(slot, n, along) * PITCH + 4 * SLOT_QUAD(slot, n, along))
+#define SLOT_ROW(slot, n) (ALONG ? (slot) / QUADS : (slot) % (n))
+#define SLOT_QUAD(slot, n) (ALONG ? (slot) % QUADS : (slot) / (n))
+#define PLACE(slot, n) (SLOT_ROW(slot, n) * PITCH + 4 * SLOT_QUAD(slot, n))
 
+/* One word of an operand, and what rounding left of it: of TF32 the first value alone. */
+uint round_word(float first, float second) {
+    uint word;
+#if FORMAT /* whose upper half is the instruction's first source */
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
+#else
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(word) : "f"(first));
+#endif
+    return word;
+}
+
+uint round_rest(float first, float second, uint word) {
+#if FORMAT
+    return round_word(first - as_float(word << 16), second - as_float(word & 0xFFFF0000u));
+#else
+    return round_word(first - as_float(word), 0.0f);
+#endif
+}
+
+#ifdef PACK
+/* Gamma (INPUT: its transpose) as operand A: [16 rows][8 words][part][lane] of the four words of a fragment; zeros beyond
+   the channels. One work-item to `count` fragments of a lane, all parts. */
+__kernel void pack(__global const float *RESTRICT gamma, uint channels, uint steps, uint count,
+                   __global uint4 *RESTRICT packed) {
+    uint i = get_global_id(0);
+    if (i >= count) return;
+    uint lane = i % 32, row = i / 32 / steps * 16 + lane / 4, word = i / 32 % steps * 8 + lane % 4;
+    uint hi[4], lo[4];
+    #pragma unroll
+    for (int r = 0; r < 4; ++r) {
+        uint m = row + r % 2 * 8, k = PER_WORD * (word + r / 2 * 4);
+        float v[2] = {0.0f, 0.0f};
+        #pragma unroll
+        for (int e = 0; e < PER_WORD; ++e) {
+            if (m < channels && k + e < channels) v[e] = gamma[OF_TRANSPOSE ? (k + e) * channels + m : m * channels + k + e];
+        }
+        hi[r] = round_word(v[0], v[1]);
+        lo[r] = round_rest(v[0], v[1], hi[r]);
+    }
+    packed += i / 32 * 32 * PARTS + lane;
+    packed[0] = make_uint4(hi[0], hi[1], hi[2], hi[3]);
+    if (PARTS == 2) packed[32] = make_uint4(lo[0], lo[1], lo[2], lo[3]);
+}
+#else
 /* QUAD values from `at` on, `stride` apart; 0 from the `left`-th value of the inner dimension on. */
-template <bool ALONG>
 void fetch(float *v, const float *RESTRICT x, uint at, uint stride, uint depth, uint left) {
     #pragma unroll
     for (uint e = 0; e < QUAD; e += ALONG ? VECTOR : 1) {
@@ -81,30 +123,14 @@ void fetch(float *v, const float *RESTRICT x, uint at, uint stride, uint depth, 
     }
 }
 
-uint round_one(float x) {
-    uint word;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(word) : "f"(x));
-    return word;
-}
-
-uint round_two(float first, float second) {
-    uint word; /* whose upper half is the instruction's first source */
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
-    return word;
-}
-
 /* Rounds and splits QUAD values and stores them as words of a row, lo behind hi by `part` words. */
 void put(uint *row, uint part, const float *v) {
     uint hi[4], lo[4];
     #pragma unroll
     for (int i = 0; i < 4; ++i) {
-#if FORMAT
-        hi[i] = round_two(v[2 * i], v[2 * i + 1]);
-        lo[i] = round_two(v[2 * i] - as_float(hi[i] << 16), v[2 * i + 1] - as_float(hi[i] & 0xFFFF0000u));
-#else
-        hi[i] = round_one(v[i]);
-        lo[i] = round_one(v[i] - as_float(hi[i]));
-#endif
+        float first = v[PER_WORD * i], second = v[PER_WORD * i + PER_WORD - 1];
+        hi[i] = round_word(first, second);
+        lo[i] = round_rest(first, second, hi[i]);
     }
     *reinterpret_cast<uint4 *>(row) = make_uint4(hi[0], hi[1], hi[2], hi[3]);
     if (PARTS == 2) *reinterpret_cast<uint4 *>(row + part) = make_uint4(lo[0], lo[1], lo[2], lo[3]);
@@ -127,145 +153,61 @@ void multiply(float *c, const uint *a, const uint *b) {
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-/* What one operand's slots hold between fetching and putting: one array, or the three that t is made of. */
-template <int ARRAYS, int COUNT>
-struct Staged {
-    float v[COUNT][ARRAYS][QUAD];
-
-    void values(int s, float *out) const {
+/* Adds to the sums what A's fragments make with TURNS x 8 words of the columns whose staged rows begin at `b_row`; with OWN
+   by way of sums of their own. */
+template <bool OWN, int TURNS>
+void multiply_words(float (*sum)[TILES_ACROSS][4], const uint (*x)[PARTS][TILES_DOWN][4], const uint *b_row) {
+    #pragma unroll
+    for (int j = 0; j < TILES_ACROSS; j += 2) {
+        uint y[TURNS][PARTS][4];
         #pragma unroll
-        for (int e = 0; e < QUAD; ++e) {
-            if (ARRAYS == 3) out[e] = SIGN * v[s][0][e] * v[s][ARRAYS / 2][e] * POWER(v[s][ARRAYS - 1][e]);
-            else out[e] = v[s][0][e];
+        for (int k = 0; k < TURNS; ++k) {
+            #pragma unroll
+            for (int q = 0; q < PARTS; ++q) load_matrices(y[k][q], b_row + (q * COLUMNS + 8 * j) * PITCH + 8 * k);
+        }
+        #pragma unroll
+        for (int i = 0; i < TILES_DOWN; ++i) {
+            #pragma unroll
+            for (int h = 0; h < 2; ++h) {
+                float own[4] = {}, *to = OWN ? own : sum[i][j + h];
+                #pragma unroll
+                for (int k = 0; k < TURNS; ++k) {
+                    if (PARTS == 2) {
+                        multiply(to, x[k][0][i], y[k][PARTS - 1] + 2 * h);
+                        multiply(to, x[k][PARTS - 1][i], y[k][0] + 2 * h);
+                    }
+                    multiply(to, x[k][0][i], y[k][0] + 2 * h);
+                }
+                #pragma unroll
+                for (int r = 0; OWN && r < 4; ++r) sum[i][j + h][r] += own[r];
+            }
         }
     }
-};
+}
 
+#if defined(FORWARD) || defined(INPUT)
 #ifdef FORWARD
-__kernel void REQD_GROUP(ITEMS) forward(__global const float *RESTRICT gamma, __global const float *RESTRICT beta,
-                                        __global const float *RESTRICT w, uint channels, uint positions, uint pixels,
+__kernel void REQD_GROUP_RESIDENT(ITEMS, RESIDENT) forward(__global const uint4 *RESTRICT packed, __global const float *RESTRICT w,
+                                        uint channels, uint positions, uint pixels, __global const float *RESTRICT beta,
 #if SAVE
                                         __global float *RESTRICT saved,
 #endif
                                         __global float *RESTRICT u) {
-#elif defined(INPUT)
-__kernel void REQD_GROUP(ITEMS) input_gradient(__global const float *RESTRICT gamma,
-                                               __global const float *RESTRICT delta, __global const float *RESTRICT w,
-                                               __global const float *RESTRICT d, uint channels, uint positions,
-                                               uint pixels, __global float *RESTRICT dw) {
 #else
-__kernel void REQD_GROUP(ITEMS) gamma_gradient(__global const float *RESTRICT delta, __global const float *RESTRICT w,
-                                               __global const float *RESTRICT d, uint channels, uint pixels, uint batch,
-                                               uint steps, __global float *RESTRICT partial) {
+__kernel void REQD_GROUP_RESIDENT(ITEMS, RESIDENT) input_gradient(__global const uint4 *RESTRICT packed, __global const float *RESTRICT w,
+                                               uint channels, uint positions, uint pixels,
+                                               __global const float *RESTRICT delta, __global const float *RESTRICT d,
+                                               __global float *RESTRICT dw) {
 #endif
-    LOCAL_ARENA(uint, arena, 2 * BUFFER);
+    LOCAL_ARENA(uint, staged, PARTS * COLUMNS * PITCH);
     uint item = get_local_id(0), lane = item % 32, warp = item / 32, g = lane / 4, t = lane % 4;
-    uint warp_row = warp / WARPS_ACROSS * WARP_ROWS, warp_column = warp % WARPS_ACROSS * WARP_COLUMNS;
-    uint row_tiles = (channels + ROWS - 1) / ROWS, first_row = get_group_id(0) % row_tiles * ROWS;
-
-    uint a_at[SLOTS(ROWS)], a_depth[SLOTS(ROWS)], b_at[SLOTS(COLUMNS)], b_depth[SLOTS(COLUMNS)];
-#ifdef GAMMA
-    uint column_tiles = (channels + COLUMNS - 1) / COLUMNS;
-    uint first_column = get_group_id(0) / row_tiles % column_tiles * COLUMNS;
-    uint split = get_group_id(0) / (row_tiles * column_tiles);
-    uint per_image = (pixels + DEPTH - 1) / DEPTH, step = split * steps, last = min(step + steps, batch * per_image);
-    uint pixel = step % per_image * DEPTH, image = step / per_image * channels * pixels;
-    const uint limit = channels, a_stride = NHWC ? channels : 1, b_stride = a_stride;
-#define A_START(row, depth) ((row) * CHANNEL_STRIDE + (depth) * a_stride)
-#define B_START(row, depth) A_START(row, depth)
-    Staged<3, SLOTS(ROWS)> a;
-    Staged<1, SLOTS(COLUMNS)> b;
-    float row_sum[SLOTS(ROWS)];
-    #pragma unroll
-    for (int s = 0; s < SLOTS(ROWS); ++s) row_sum[s] = 0.0f;
-#else
-    uint first_column = get_group_id(0) / row_tiles * COLUMNS;
-    uint step = 0, last = (channels + DEPTH - 1) / DEPTH, channel = 0;
-    const uint limit = positions, b_stride = CHANNEL_STRIDE;
-#define B_START(row, depth) (BASE(row) + (depth) * CHANNEL_STRIDE)
-    Staged<1, SLOTS(ROWS)> a;
-#ifdef FORWARD
-    const uint a_stride = 1;
-#define A_START(row, depth) ((row) * channels + (depth))
-    Staged<1, SLOTS(COLUMNS)> b;
-#else
-    const uint a_stride = channels;
-#define A_START(row, depth) ((depth) * channels + (row))
-    Staged<3, SLOTS(COLUMNS)> b;
-#endif
-#endif
-    #pragma unroll
-    for (int s = 0; s < SLOTS(ROWS); ++s) {
-        uint slot = item + s * ITEMS, row = first_row + SLOT_ROW(slot, ROWS, A_ALONG);
-        uint depth = QUAD * SLOT_QUAD(slot, ROWS, A_ALONG);
-        a_at[s] = A_START(row, depth);
-        a_depth[s] = row < channels && FITS(slot, ROWS) ? depth : ~0u;
-    }
-    #pragma unroll
-    for (int s = 0; s < SLOTS(COLUMNS); ++s) {
-        uint slot = item + s * ITEMS, row = first_column + SLOT_ROW(slot, COLUMNS, B_ALONG);
-        uint depth = QUAD * SLOT_QUAD(slot, COLUMNS, B_ALONG);
-        b_at[s] = B_START(row, depth);
-        b_depth[s] = row < limit && FITS(slot, COLUMNS) ? depth : ~0u;
-    }
-
-    auto fetch_all = [&] {
-#ifdef GAMMA
-        uint at = image + pixel * a_stride, left = pixels - pixel;
-        #pragma unroll
-        for (int s = 0; s < SLOTS(ROWS); ++s) {
-            fetch<A_ALONG>(a.v[s][0], delta, at + a_at[s], a_stride, a_depth[s], left);
-            fetch<A_ALONG>(a.v[s][1], w, at + a_at[s], a_stride, a_depth[s], left);
-            fetch<A_ALONG>(a.v[s][2], d, at + a_at[s], a_stride, a_depth[s], left);
-        }
-        #pragma unroll
-        for (int s = 0; s < SLOTS(COLUMNS); ++s) fetch<B_ALONG>(b.v[s][0], w, at + b_at[s], b_stride, b_depth[s], left);
-#else
-        uint a_from = channel * a_stride, b_from = channel * b_stride, left = channels - channel;
-        #pragma unroll
-        for (int s = 0; s < SLOTS(ROWS); ++s)
-            fetch<A_ALONG>(a.v[s][0], gamma, a_from + a_at[s], a_stride, a_depth[s], left);
-        #pragma unroll
-        for (int s = 0; s < SLOTS(COLUMNS); ++s) {
-#ifdef FORWARD
-            fetch<B_ALONG>(b.v[s][0], w, b_from + b_at[s], b_stride, b_depth[s], left);
-#else
-            fetch<B_ALONG>(b.v[s][0], delta, b_from + b_at[s], b_stride, b_depth[s], left);
-            fetch<B_ALONG>(b.v[s][1], w, b_from + b_at[s], b_stride, b_depth[s], left);
-            fetch<B_ALONG>(b.v[s][2], d, b_from + b_at[s], b_stride, b_depth[s], left);
-#endif
-        }
-#endif
-    };
-    auto put_all = [&](uint buffer) {
-        uint *to = arena + buffer * BUFFER;
-        float v[QUAD];
-        #pragma unroll
-        for (int s = 0; s < SLOTS(ROWS); ++s) {
-            uint slot = item + s * ITEMS;
-            if (FITS(slot, ROWS)) {
-                a.values(s, v);
-#ifdef GAMMA
-                #pragma unroll
-                for (int e = 0; e < QUAD; ++e) row_sum[s] += v[e];
-#endif
-                put(to + PLACE(slot, ROWS, A_ALONG), ROWS * PITCH, v);
-            }
-        }
-        to += PARTS * ROWS * PITCH;
-        #pragma unroll
-        for (int s = 0; s < SLOTS(COLUMNS); ++s) {
-            uint slot = item + s * ITEMS;
-            if (FITS(slot, COLUMNS)) {
-                b.values(s, v);
-#ifndef INPUT
-                #pragma unroll
-                for (int e = 0; e < QUAD; ++e) v[e] *= v[e];
-#endif
-                put(to + PLACE(slot, COLUMNS, B_ALONG), COLUMNS * PITCH, v);
-            }
-        }
-    };
+    uint row_tiles = (channels + ROWS - 1) / ROWS, first_column = get_group_id(0) / row_tiles * COLUMNS;
+    uint warp_row = get_group_id(0) % row_tiles * ROWS + warp / WARPS_ACROSS * WARP_ROWS;
+    uint warp_column = warp % WARPS_ACROSS * WARP_COLUMNS;
+    uint steps = (channels + 8 * PER_WORD - 1) / (8 * PER_WORD);
+    packed += warp_row / 16 * steps * PARTS * 32 + lane;
+    /* Lanes address the rows of four matrices in turn: along, then down. */
+    const uint *b_row = staged + (warp_column + lane % 8 + lane / 16 * 8) * PITCH + lane / 8 % 2 * 4;
 
     float sum[TILES_DOWN][TILES_ACROSS][4];
     #pragma unroll
@@ -274,7 +216,7 @@ __kernel void REQD_GROUP(ITEMS) gamma_gradient(__global const float *RESTRICT de
         for (int r = 0; r < 4; ++r) {
             float start = 0.0f;
 #ifdef FORWARD
-            uint row = first_row + warp_row + 16 * i + r / 2 * 8 + g;
+            uint row = warp_row + 16 * i + r / 2 * 8 + g;
             if (r % 2 == 0 && row < channels) start = beta[row];
 #endif
             #pragma unroll
@@ -282,73 +224,210 @@ __kernel void REQD_GROUP(ITEMS) gamma_gradient(__global const float *RESTRICT de
         }
     }
 
+    for (uint first = 0; first < steps; first += WORDS / 8) {
+        if (first) barrier(CLK_LOCAL_MEM_FENCE);
+        #pragma unroll FETCHES
+        for (uint s = 0; s < SLOTS(COLUMNS); ++s) {
+            uint slot = item + s * ITEMS, p = first_column + SLOT_ROW(slot, COLUMNS);
+            uint channel = first * 8 * PER_WORD + QUAD * SLOT_QUAD(slot, COLUMNS);
+            uint depth = p < positions && FITS(slot, COLUMNS) ? channel : ~0u;
+            uint at = BASE(p) + channel * CHANNEL_STRIDE;
+            float v[QUAD];
+            fetch(v, w, at, CHANNEL_STRIDE, depth, channels);
+#ifdef FORWARD
+            #pragma unroll
+            for (int e = 0; e < QUAD; ++e) v[e] *= v[e];
+#else
+            float from[QUAD], root[QUAD];
+            fetch(from, delta, at, CHANNEL_STRIDE, depth, channels);
+            fetch(root, d, at, CHANNEL_STRIDE, depth, channels);
+            #pragma unroll
+            for (int e = 0; e < QUAD; ++e) v[e] = SIGN * from[e] * v[e] * POWER(root[e]);
+#endif
+            if (FITS(slot, COLUMNS)) put(staged + PLACE(slot, COLUMNS), COLUMNS * PITCH, v);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        uint turns = min((uint)WORDS / 8, steps - first);
+        uint next[PARTS][TILES_DOWN][4];
+        auto fetch_rows = [&](uint k) {
+            #pragma unroll
+            for (int i = 0; i < TILES_DOWN; ++i) {
+                #pragma unroll
+                for (int q = 0; q < PARTS; ++q) {
+                    uint4 four = packed[((i * steps + first + k) * PARTS + q) * 32];
+                    next[q][i][0] = four.x;
+                    next[q][i][1] = four.y;
+                    next[q][i][2] = four.z;
+                    next[q][i][3] = four.w;
+                }
+            }
+        };
+        fetch_rows(0);
+        #pragma unroll UNROLL
+        for (uint k = 0; k < turns; ++k) {
+            uint x[1][PARTS][TILES_DOWN][4];
+            #pragma unroll
+            for (int i = 0; i < PARTS * TILES_DOWN * 4; ++i) (&x[0][0][0][0])[i] = (&next[0][0][0])[i];
+            if (k + 1 < turns) fetch_rows(k + 1);
+            multiply_words<APART, 1>(sum, x, b_row + 8 * k);
+        }
+    }
+
+    /* Results are stored as what is not needed again (__stcs), so that the operands, which are, stay in the cache. */
+    auto finish = [&](uint at, float s) {
+        float x = w[at];
+#ifdef FORWARD
+        float root = native_rsqrt(s);
+#if SAVE
+        __stcs(saved + at, root);
+#endif
+        __stcs(u + at, x * (INVERSE ? s * root : root));
+#else
+        float slope = INVERSE ? 1.0f / d[at] : d[at];
+        __stcs(dw + at, delta[at] * slope + 2.0f * x * s);
+#endif
+    };
+    auto finish_two = [&](uint at, float2 s) {
+        float2 x = vload2(0, w + at);
+#ifdef FORWARD
+        float2 root = MAKE_FLOAT2(native_rsqrt(s.x), native_rsqrt(s.y));
+#if SAVE
+        __stcs(reinterpret_cast<float2 *>(saved + at), root);
+#endif
+        __stcs(reinterpret_cast<float2 *>(u + at), x * (INVERSE ? s * root : root));
+#else
+        float2 slope = vload2(0, d + at);
+        if (INVERSE) slope = 1.0f / slope;
+        __stcs(reinterpret_cast<float2 *>(dw + at), vload2(0, delta + at) * slope + 2.0f * x * s);
+#endif
+    };
+    #pragma unroll
+    for (int j = 0; j < TILES_ACROSS; ++j) {
+        uint p = first_column + warp_column + 8 * j + 2 * t;
+        if (p >= positions) continue;
+        uint base = BASE(p), next = BASE(p + 1);
+        #pragma unroll
+        for (int i = 0; i < TILES_DOWN; ++i) {
+            #pragma unroll
+            for (int h = 0; h < 2; ++h) {
+                uint row = warp_row + 16 * i + 8 * h + g;
+                if (row >= channels) continue;
+                float first = sum[i][j][2 * h], second = sum[i][j][2 * h + 1];
+                if (VECTOR == 4 && !NHWC) {
+                    finish_two(base + row * CHANNEL_STRIDE, MAKE_FLOAT2(first, second));
+                } else {
+                    finish(base + row * CHANNEL_STRIDE, first);
+                    if (p + 1 < positions) finish(next + row * CHANNEL_STRIDE, second);
+                }
+            }
+        }
+    }
+}
+#endif
+
+#ifdef GAMMA
+/* One split of `steps` steps of DEPTH positions; a step does not go beyond an image. */
+__kernel void REQD_GROUP_RESIDENT(ITEMS, RESIDENT) gamma_gradient(__global const float *RESTRICT delta, __global const float *RESTRICT w,
+                                               __global const float *RESTRICT d, uint channels, uint pixels, uint batch,
+                                               uint steps, __global float *RESTRICT partial) {
+    LOCAL_ARENA(uint, arena, 2 * BUFFER);
+    uint item = get_local_id(0), lane = item % 32, warp = item / 32, g = lane / 4, t = lane % 4;
+    uint warp_row = warp / WARPS_ACROSS * WARP_ROWS, warp_column = warp % WARPS_ACROSS * WARP_COLUMNS;
+    uint row_tiles = (channels + ROWS - 1) / ROWS, first_row = get_group_id(0) % row_tiles * ROWS;
+    uint column_tiles = (channels + COLUMNS - 1) / COLUMNS;
+    uint first_column = get_group_id(0) / row_tiles % column_tiles * COLUMNS;
+    uint split = get_group_id(0) / (row_tiles * column_tiles);
+    uint per_image = (pixels + DEPTH - 1) / DEPTH, step = split * steps, last = min(step + steps, batch * per_image);
+    uint pixel = step % per_image * DEPTH, image = step / per_image * channels * pixels;
+    const uint stride = NHWC ? channels : 1;
+
+    uint a_at[SLOTS(ROWS)], a_depth[SLOTS(ROWS)], b_at[SLOTS(COLUMNS)], b_depth[SLOTS(COLUMNS)];
+    float a[SLOTS(ROWS)][3][QUAD], b[SLOTS(COLUMNS)][QUAD], row_sum[SLOTS(ROWS)]; /* between fetching and putting */
+    #pragma unroll
+    for (int s = 0; s < SLOTS(ROWS); ++s) {
+        uint slot = item + s * ITEMS, row = first_row + SLOT_ROW(slot, ROWS), depth = QUAD * SLOT_QUAD(slot, ROWS);
+        a_at[s] = row * CHANNEL_STRIDE + depth * stride;
+        a_depth[s] = row < channels && FITS(slot, ROWS) ? depth : ~0u;
+        row_sum[s] = 0.0f;
+    }
+    #pragma unroll
+    for (int s = 0; s < SLOTS(COLUMNS); ++s) {
+        uint slot = item + s * ITEMS, row = first_column + SLOT_ROW(slot, COLUMNS);
+        uint depth = QUAD * SLOT_QUAD(slot, COLUMNS);
+        b_at[s] = row * CHANNEL_STRIDE + depth * stride;
+        b_depth[s] = row < channels && FITS(slot, COLUMNS) ? depth : ~0u;
+    }
+    auto fetch_all = [&] {
+        uint at = image + pixel * stride, left = pixels - pixel;
+        #pragma unroll
+        for (int s = 0; s < SLOTS(ROWS); ++s) {
+            fetch(a[s][0], delta, at + a_at[s], stride, a_depth[s], left);
+            fetch(a[s][1], w, at + a_at[s], stride, a_depth[s], left);
+            fetch(a[s][2], d, at + a_at[s], stride, a_depth[s], left);
+        }
+        #pragma unroll
+        for (int s = 0; s < SLOTS(COLUMNS); ++s) fetch(b[s], w, at + b_at[s], stride, b_depth[s], left);
+    };
+    auto put_all = [&](uint buffer) {
+        uint *to = arena + buffer * BUFFER;
+        float v[QUAD];
+        #pragma unroll
+        for (int s = 0; s < SLOTS(ROWS); ++s) {
+            uint slot = item + s * ITEMS;
+            if (FITS(slot, ROWS)) {
+                #pragma unroll
+                for (int e = 0; e < QUAD; ++e) {
+                    v[e] = SIGN * a[s][0][e] * a[s][1][e] * POWER(a[s][2][e]);
+                    row_sum[s] += v[e];
+                }
+                put(to + PLACE(slot, ROWS), ROWS * PITCH, v);
+            }
+        }
+        to += PARTS * ROWS * PITCH;
+        #pragma unroll
+        for (int s = 0; s < SLOTS(COLUMNS); ++s) {
+            uint slot = item + s * ITEMS;
+            if (FITS(slot, COLUMNS)) {
+                #pragma unroll
+                for (int e = 0; e < QUAD; ++e) v[e] = b[s][e] * b[s][e];
+                put(to + PLACE(slot, COLUMNS), COLUMNS * PITCH, v);
+            }
+        }
+    };
+
+    float sum[TILES_DOWN][TILES_ACROSS][4] = {};
     fetch_all();
     put_all(0);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint buffer = 0; step < last; ++step, buffer ^= 1) {
         bool more = step + 1 < last;
         if (more) {
-#ifdef GAMMA
             pixel += DEPTH;
             if (pixel >= pixels) {
                 pixel = 0;
                 image += channels * pixels;
             }
-#else
-            channel += DEPTH;
-#endif
             fetch_all();
         }
-#if PROMOTE
-        float part[TILES_DOWN][TILES_ACROSS][4] = {};
-#else
-        float (&part)[TILES_DOWN][TILES_ACROSS][4] = sum;
-#endif
         /* Lanes address the rows of four matrices in turn: A down, then along; B along, then down. */
         const uint *a_row = arena + buffer * BUFFER + (warp_row + lane % 16) * PITCH + lane / 16 * 4;
         const uint *b_row = arena + buffer * BUFFER + PARTS * ROWS * PITCH +
                             (warp_column + lane % 8 + lane / 16 * 8) * PITCH + lane / 8 % 2 * 4;
+        uint x[WORDS / 8][PARTS][TILES_DOWN][4];
         #pragma unroll
-        for (int k = 0; k < WORDS; k += 8) {
-            uint x[PARTS][TILES_DOWN][4];
+        for (int k = 0; k < WORDS / 8; ++k) {
             #pragma unroll
             for (int q = 0; q < PARTS; ++q) {
                 #pragma unroll
-                for (int i = 0; i < TILES_DOWN; ++i) load_matrices(x[q][i], a_row + (q * ROWS + 16 * i) * PITCH + k);
-            }
-            #pragma unroll
-            for (int j = 0; j < TILES_ACROSS; j += 2) {
-                uint y[PARTS][4];
-                #pragma unroll
-                for (int q = 0; q < PARTS; ++q) load_matrices(y[q], b_row + (q * COLUMNS + 8 * j) * PITCH + k);
-                #pragma unroll
-                for (int i = 0; i < TILES_DOWN; ++i) {
-                    #pragma unroll
-                    for (int h = 0; h < 2; ++h) {
-                        if (PARTS == 2) {
-                            multiply(part[i][j + h], x[0][i], y[PARTS - 1] + 2 * h);
-                            multiply(part[i][j + h], x[PARTS - 1][i], y[0] + 2 * h);
-                        }
-                        multiply(part[i][j + h], x[0][i], y[0] + 2 * h);
-                    }
-                }
+                for (int i = 0; i < TILES_DOWN; ++i)
+                    load_matrices(x[k][q][i], a_row + (q * ROWS + 16 * i) * PITCH + 8 * k);
             }
         }
-#if PROMOTE
-        #pragma unroll
-        for (int i = 0; i < TILES_DOWN; ++i) {
-            #pragma unroll
-            for (int j = 0; j < TILES_ACROSS; ++j) {
-                #pragma unroll
-                for (int r = 0; r < 4; ++r) sum[i][j][r] += part[i][j][r];
-            }
-        }
-#endif
+        multiply_words<true, WORDS / 8>(sum, x, b_row);
         if (more) put_all(buffer ^ 1);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 
-#ifdef GAMMA
     partial += (size_t)split * channels * (channels + BETA);
     #pragma unroll
     for (int i = 0; i < TILES_DOWN; ++i) {
@@ -368,8 +447,7 @@ __kernel void REQD_GROUP(ITEMS) gamma_gradient(__global const float *RESTRICT de
         #pragma unroll
         for (int s = 0; s < SLOTS(ROWS); ++s) {
             uint slot = item + s * ITEMS;
-            uint row = SLOT_ROW(slot, ROWS, A_ALONG), quad = SLOT_QUAD(slot, ROWS, A_ALONG);
-            if (FITS(slot, ROWS)) sums[quad * ROWS + row] = row_sum[s];
+            if (FITS(slot, ROWS)) sums[SLOT_QUAD(slot, ROWS) * ROWS + SLOT_ROW(slot, ROWS)] = row_sum[s];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint row = item; row < ROWS; row += ITEMS) {
@@ -379,54 +457,6 @@ __kernel void REQD_GROUP(ITEMS) gamma_gradient(__global const float *RESTRICT de
         }
     }
 #endif
-#else
-    auto finish = [&](uint at, float s) {
-        float x = w[at];
-#ifdef FORWARD
-        float root = rsqrt(s);
-#if SAVE
-        saved[at] = root;
-#endif
-        u[at] = x * (INVERSE ? s * root : root);
-#else
-        float slope = INVERSE ? 1.0f / d[at] : d[at];
-        dw[at] = delta[at] * slope + 2.0f * x * s;
-#endif
-    };
-    auto finish_two = [&](uint at, float2 s) {
-        float2 x = vload2(0, w + at);
-#ifdef FORWARD
-        float2 root = MAKE_FLOAT2(rsqrt(s.x), rsqrt(s.y));
-#if SAVE
-        vstore2(root, 0, saved + at);
-#endif
-        vstore2(x * (INVERSE ? s * root : root), 0, u + at);
-#else
-        float2 slope = vload2(0, d + at);
-        if (INVERSE) slope = 1.0f / slope;
-        vstore2(vload2(0, delta + at) * slope + 2.0f * x * s, 0, dw + at);
-#endif
-    };
-    #pragma unroll
-    for (int j = 0; j < TILES_ACROSS; ++j) {
-        uint p = first_column + warp_column + 8 * j + 2 * t;
-        if (p >= positions) continue;
-        uint base = BASE(p), next = BASE(p + 1);
-        #pragma unroll
-        for (int i = 0; i < TILES_DOWN; ++i) {
-            #pragma unroll
-            for (int h = 0; h < 2; ++h) {
-                uint row = first_row + warp_row + 16 * i + 8 * h + g;
-                if (row >= channels) continue;
-                float first = sum[i][j][2 * h], second = sum[i][j][2 * h + 1];
-                if (VECTOR == 4 && !NHWC) {
-                    finish_two(base + row * CHANNEL_STRIDE, MAKE_FLOAT2(first, second));
-                } else {
-                    finish(base + row * CHANNEL_STRIDE, first);
-                    if (p + 1 < positions) finish(next + row * CHANNEL_STRIDE, second);
-                }
-            }
-        }
-    }
-#endif
 }
+#endif
+#endif

@@ -188,14 +188,14 @@ class TensorCoreBf16Forward(_OnBf16, _Forward):
     """Three bf16 products: 16 bits of each operand."""
 
     name, title, rung = "tensor_core_bf16", "fused_forward on matrix units, three bf16 products", 13
-    tunables: ClassVar[dict[str, Tunable]] = TensorCores.TUNABLES
+    tunables: ClassVar[dict[str, Tunable]] = TensorCoresBf16.TUNABLES
 
 
 class TensorCorePlainForward(_OnPlainTf32, _Forward):
     """One TF32 product: an accuracy class of its own."""
 
     name, title, rung = "tensor_core_tf32", "fused_forward on matrix units, plain TF32", 14
-    tunables: ClassVar[dict[str, Tunable]] = TensorCores.TUNABLES
+    tunables: ClassVar[dict[str, Tunable]] = TensorCoresPlain.TUNABLES
 
 
 class TensorCoreGammaGradient(OnTensorCores, _GammaGradient):
@@ -209,14 +209,14 @@ class TensorCoreBf16GammaGradient(_OnBf16, _GammaGradient):
     """Three bf16 products: 16 bits of each operand."""
 
     name, title, rung = "tensor_core_bf16", "fused_gamma_gradient on matrix units, three bf16 products", 13
-    tunables: ClassVar[dict[str, Tunable]] = TensorCores.GAMMA_TUNABLES
+    tunables: ClassVar[dict[str, Tunable]] = TensorCoresBf16.GAMMA_TUNABLES
 
 
 class TensorCorePlainGammaGradient(_OnPlainTf32, _GammaGradient):
     """One TF32 product: an accuracy class of its own."""
 
     name, title, rung = "tensor_core_tf32", "fused_gamma_gradient on matrix units, plain TF32", 14
-    tunables: ClassVar[dict[str, Tunable]] = TensorCores.GAMMA_TUNABLES
+    tunables: ClassVar[dict[str, Tunable]] = TensorCoresPlain.GAMMA_TUNABLES
 
 
 class TensorCoreBackward(OnTensorCores, _Backward):
@@ -230,14 +230,14 @@ class TensorCoreBf16Backward(_OnBf16, _Backward):
     """Three bf16 products: 16 bits of each operand."""
 
     name, title, rung = "tensor_core_bf16", "fused_backward on matrix units, three bf16 products", 13
-    tunables: ClassVar[dict[str, Tunable]] = {**TensorCores.TUNABLES, **TensorCores.GAMMA_TUNABLES}
+    tunables: ClassVar[dict[str, Tunable]] = {**TensorCoresBf16.TUNABLES, **TensorCoresBf16.GAMMA_TUNABLES}
 
 
 class TensorCorePlainBackward(_OnPlainTf32, _Backward):
     """One TF32 product: an accuracy class of its own."""
 
     name, title, rung = "tensor_core_tf32", "fused_backward on matrix units, plain TF32", 14
-    tunables: ClassVar[dict[str, Tunable]] = {**TensorCores.TUNABLES, **TensorCores.GAMMA_TUNABLES}
+    tunables: ClassVar[dict[str, Tunable]] = {**TensorCoresPlain.TUNABLES, **TensorCoresPlain.GAMMA_TUNABLES}
 
 
 class TensorCoreStep(OnTensorCores, _Step):
@@ -251,11 +251,11 @@ class TensorCoreBf16Step(_OnBf16, _Step):
     """Three bf16 products: 16 bits of each operand."""
 
     name, title, rung = "tensor_core_bf16", "fused_step on matrix units, three bf16 products", 13
-    tunables: ClassVar[dict[str, Tunable]] = {**TensorCores.TUNABLES, **TensorCores.GAMMA_TUNABLES}
+    tunables: ClassVar[dict[str, Tunable]] = {**TensorCoresBf16.TUNABLES, **TensorCoresBf16.GAMMA_TUNABLES}
 
 
 class TensorCorePlainStep(_OnPlainTf32, _Step):
     """One TF32 product: an accuracy class of its own."""
 
     name, title, rung = "tensor_core_tf32", "fused_step on matrix units, plain TF32", 14
-    tunables: ClassVar[dict[str, Tunable]] = {**TensorCores.TUNABLES, **TensorCores.GAMMA_TUNABLES}
+    tunables: ClassVar[dict[str, Tunable]] = {**TensorCoresPlain.TUNABLES, **TensorCoresPlain.GAMMA_TUNABLES}

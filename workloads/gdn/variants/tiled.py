@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import gcd
+import math
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,53 +16,91 @@ from perfport.workload import Tunable
 from . import inputs
 from .engine import Engine, Pass, total
 
-LANES = 32  # work-items that the kernel lays out as one block
+WARP = 32  # work-items that the kernel lays out as one block, of dgamma LANES of them side by side in a row
+LANES = 8
+GAMMA_ITEMS = ((12, 12), (8, 16), (8, 8), (4, 4))  # rows and columns of dgamma per work-item, the best first
 FINISH_GROUP = 64
+PACK_GROUP = 64
 
 
 class Tiled(Engine):
     """A tile of channels by positions (dgamma: by channels) per work-group, a smaller one per work-item."""
 
     TUNABLES: ClassVar[dict[str, Tunable]] = {
-        "rows": Tunable({"cpu": 32, "gpu": 64}, (32, 64, 96, 128, 192, 256), "channels of a work-group's tile"),
-        "columns": Tunable({"cpu": 32, "gpu": 128}, (32, 64, 128, 256), "positions of a work-group's tile"),
-        "depth": Tunable({"cpu": 8, "gpu": 16}, (4, 8, 16, 32), "inner dimension per step"),
-        "item_rows": Tunable({"cpu": 4, "gpu": 8}, (4, 8, 12, 16), "channels per work-item"),
-        "item_columns": Tunable({"cpu": 4, "gpu": 8}, (4, 8, 12, 16), "positions per work-item"),
-        "lanes": Tunable(8, (2, 4, 8, 16, 32), "of 32 neighbouring work-items, those side by side in a row"),
-        "unroll": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 4, 8, 16), "turns of the inner loop that are unrolled"),
+        "item_rows": Tunable({"cpu": 4, "gpu": 12}, (4, 8, 12, 16), "channels per work-item, at most"),
+        "item_columns": Tunable(4, (4, 8, 12, 16), "positions per work-item"),
+        "down": Tunable(
+            {"cpu": 8, "gpu": 20}, (4, 8, 12, 16, 20), "work-items side by side along the channels, at most"
+        ),
+        "across": Tunable(8, (4, 8, 16, 32), "work-items side by side along the positions"),
+        "depth": Tunable(8, (4, 8, 16, 32), "channels of gamma per step"),
+        "staged": Tunable({"cpu": 64, "gpu": 192}, (32, 64, 96, 192, 320), "channels staged at once, at most"),
+        "fetches": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 3, 4, 6, 12), "vectors that are fetched ahead of being staged"),
+        "unroll": Tunable({"cpu": 1, "gpu": 8}, (1, 2, 4, 8, 16), "turns of the inner loop that are unrolled"),
+        "resident": Tunable(
+            640, (256, 384, 512, 640, 768), "work-items to a compute unit that registers are saved for"
+        ),
     }
     GAMMA_TUNABLES: ClassVar[dict[str, Tunable]] = {
-        "gamma_rows": Tunable({"cpu": 32, "gpu": 64}, (32, 64, 96, 128, 192), "rows of a tile of dgamma"),
-        "gamma_columns": Tunable({"cpu": 32, "gpu": 64}, (32, 64, 96, 128, 192), "columns of a tile of dgamma"),
+        "gamma_rows": Tunable({"cpu": 32, "gpu": 96}, (32, 64, 96, 128), "rows of a tile of dgamma, at most"),
+        "gamma_columns": Tunable(
+            {"cpu": 32, "gpu": 320}, (32, 64, 96, 192, 320), "columns of a tile of dgamma, at most"
+        ),
+        "gamma_item": Tunable({"cpu": 4, "gpu": 12}, (4, 8, 12), "rows of dgamma per work-item, at most"),
         "gamma_depth": Tunable(8, (4, 8, 16, 32), "positions per step of dgamma's product"),
-        "gamma_item_rows": Tunable({"cpu": 4, "gpu": 8}, (4, 8, 12, 16), "rows of dgamma per work-item"),
-        "gamma_item_columns": Tunable({"cpu": 4, "gpu": 8}, (4, 8, 12, 16), "columns of dgamma per work-item"),
-        "gamma_lanes": Tunable(8, (2, 4, 8, 16, 32), "as lanes, in dgamma's product"),
-        "gamma_unroll": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 4, 8, 16), "as unroll, in dgamma's product"),
+        "gamma_unroll": Tunable({"cpu": 1, "gpu": 8}, (1, 2, 4, 8, 16), "as unroll, in dgamma's product"),
         "run": Tunable({"cpu": 4096, "gpu": 2048}, (512, 1024, 2048, 4096, 8192), "positions summed in one register"),
     }
     file: ClassVar[str] = "fused.cl"
 
-    def _shape(self, prefix: str, names: dict[str, Tunable]) -> dict[str, int]:
-        """Macros of a tile's shape, checked against the device's limits."""
-        shape = {name.removeprefix(prefix).upper(): self.tunables[name] for name in names if name != "run"}
-        self._check(shape)
-        nbytes = self._local_bytes(shape)
-        if nbytes > self.device.info.local_memory_bytes:
-            raise UnsupportedError(
-                f"the tiles need {nbytes} bytes of local memory, {self.device.info.id} has "
-                f"{self.device.info.local_memory_bytes}"
+    def _shape(self) -> dict[str, int]:
+        """Macros of the shape of a tile of channels by positions."""
+        t = self.tunables
+        unit = WARP // math.gcd(WARP, t["across"])  # rows of work-items in a hardware thread
+        tiles = [
+            (even_tile(self.channels, t["down"] * rows, unit * rows), rows) for rows in range(t["item_rows"], 3, -4)
+        ]  # fmt: skip
+        tile, rows = min(tiles, key=lambda one: -(-self.channels // one[0]) * one[0])
+        columns, depth = t["across"] * t["item_columns"], t["depth"]
+        room = self.device.info.local_memory_bytes // 4 - 2 * depth * tile
+        turns = -(-self.channels // max(depth, min(t["staged"], room // columns)))
+        staged = -(-self.channels // (turns * depth)) * depth
+        return {
+            "ROWS": tile, "ITEM_ROWS": rows, "COLUMNS": columns, "ITEM_COLUMNS": t["item_columns"], "DEPTH": depth,
+            "STAGED": staged, "FETCHES": t["fetches"], "UNROLL": t["unroll"],
+            "RESIDENT": max(1, t["resident"] // (t["across"] * tile // rows)),
+        }  # fmt: skip
+
+    def _gamma_shape(self) -> dict[str, int]:
+        """Macros of the shape of a tile of dgamma."""
+        t = self.tunables
+
+        def tile(item: tuple[int, int]) -> tuple[int, int]:
+            """Of hardware threads with LANES work-items side by side along the columns."""
+            return (
+                even_tile(self.channels, t["gamma_rows"], WARP // LANES * item[0]),
+                even_tile(self.channels, t["gamma_columns"], LANES * item[1]),
             )
-        return shape
 
-    def _check(self, shape: dict[str, int]) -> None:
-        """Raise `UnsupportedError` where the parts of a tile do not fill it."""
-        require_multiple(shape, "ROWS", LANES // shape["LANES"] * shape["ITEM_ROWS"])
-        require_multiple(shape, "COLUMNS", shape["LANES"] * shape["ITEM_COLUMNS"])
+        items = [item for item in GAMMA_ITEMS if item[0] <= t["gamma_item"]]
+        item = min(items, key=lambda one: math.prod(-(-self.channels // side) * side for side in tile(one)))
+        rows, columns = tile(item)
+        return {
+            "ROWS": rows, "COLUMNS": columns, "ITEM_ROWS": item[0], "ITEM_COLUMNS": item[1], "LANES": LANES,
+            "DEPTH": t["gamma_depth"], "UNROLL": t["gamma_unroll"],
+        }  # fmt: skip
 
-    def _local_bytes(self, shape: dict[str, int]) -> int:
-        return 8 * shape["DEPTH"] * (shape["ROWS"] + shape["COLUMNS"])
+    def _local_bytes(self, shape: dict[str, int], sides: int) -> int:
+        """Bytes of local memory for ``sides`` staged rows, checked against the device's limit."""
+        return self._fitting(8 * shape["DEPTH"] * sides)
+
+    def _fitting(self, nbytes: int) -> int:
+        info = self.device.info
+        if nbytes > info.local_memory_bytes:
+            raise UnsupportedError(
+                f"the tiles need {nbytes} bytes of local memory, {info.id} has {info.local_memory_bytes}"
+            )
+        return nbytes
 
     def _items(self, shape: dict[str, int]) -> int:
         return shape["ROWS"] // shape["ITEM_ROWS"] * (shape["COLUMNS"] // shape["ITEM_COLUMNS"])
@@ -75,7 +114,16 @@ class Tiled(Engine):
         return shape["COLUMNS"] // shape["ITEM_COLUMNS"]
 
     def _multiply(self, shape: dict[str, int], tiles: float, inner: float) -> Traffic:
-        """Of the product alone, operands in local memory."""
+        """Of the product over positions alone, rows from global memory and both operands through local memory."""
+        sums = tiles * inner * shape["ROWS"] * shape["COLUMNS"]
+        return Traffic(
+            flops=2 * sums, global_read=4 * tiles * inner * shape["ROWS"],
+            local_write=4 * tiles * inner * (shape["ROWS"] + shape["COLUMNS"]),
+            local_read=4 * sums * (1 / shape["ITEM_ROWS"] + 1 / shape["ITEM_COLUMNS"]),
+        )  # fmt: skip
+
+    def _multiply_gamma(self, shape: dict[str, int], tiles: float, inner: float) -> Traffic:
+        """Of dgamma's product alone, both operands staged."""
         sides, per_item = shape["ROWS"] + shape["COLUMNS"], shape["ITEM_ROWS"] + shape["ITEM_COLUMNS"]
         return Traffic(
             flops=2 * tiles * inner * shape["ROWS"] * shape["COLUMNS"], local_write=4 * tiles * inner * sides,
@@ -83,60 +131,88 @@ class Tiled(Engine):
         )  # fmt: skip
 
     def _kernel(self, name: str, which: str, **macros: int) -> Any:
-        contiguous = self.channels if self.data.nhwc else gcd(self.channels, self.pixels)
+        contiguous = self.channels if self.data.nhwc else math.gcd(self.channels, self.pixels)
         vector = 1 if contiguous % 4 else 4
         return self.setup.kernel(self.file, name, **{which: 1}, VECTOR=vector, **self.macros, **macros)
 
-    def _over_positions(
-        self, kernel: Any, shape: dict[str, int], arguments: tuple[Any, ...], staged_flops: int, arrays: int,
-        ending: Traffic,
-    ) -> Pass:  # fmt: skip
-        """A pass whose columns are positions; a staged value is made of ``arrays`` words by ``staged_flops``."""
-        rows, columns = -(-self.channels // shape["ROWS"]), -(-self.positions // shape["COLUMNS"])
-        inner = -(-self.channels // self._depth(shape)) * self._depth(shape)
-        staged = float(rows) * columns * inner * shape["COLUMNS"]
-        staging = Traffic(
-            flops=staged_flops * staged,
-            global_read=4.0 * columns * self.channels**2 + rows * arrays * self.data.map_bytes,
-        )
-        group, nbytes = self._items(shape), self._local_bytes(shape)
+    def _pack(self, shape: dict[str, int], of_transpose: bool) -> tuple[Buffer, Pass]:
+        """Gamma as it is staged, tile after tile."""
+        kernel = self._kernel("pack", "PACK", OF_TRANSPOSE=int(of_transpose))
+        rows, inner = -(-self.channels // shape["ROWS"]) * shape["ROWS"], self._inner(shape)
+        packed = self.setup.scratch(4 * rows * inner)
+        sizes = [np.uint32(n) for n in (self.channels, shape["ROWS"], inner, rows * inner)]
+        gamma, groups = inputs.array(self.setup, "gamma"), -(-rows * inner // PACK_GROUP)
 
         def launch() -> None:
+            self.device.launch(kernel, groups, PACK_GROUP, gamma, *sizes, packed)
+
+        return packed, Pass(launch, self._packing(4.0 * self.channels**2, packed.nbytes))
+
+    def _packing(self, read: float, written: float) -> Traffic:
+        return Traffic(global_read=read, global_write=written, dram_read=read, dram_write=written)
+
+    def _inner(self, shape: dict[str, int]) -> int:
+        """The channels of the inner dimension, padded to whole steps."""
+        return -(-self.channels // self._depth(shape)) * self._depth(shape)
+
+    def _staged_bytes(self, shape: dict[str, int]) -> int:
+        """Bytes of local memory of the product over positions."""
+        return self._fitting(4 * (shape["STAGED"] * shape["COLUMNS"] + 2 * shape["DEPTH"] * shape["ROWS"]))
+
+    def _over_positions(
+        self, name: str, which: str, of_transpose: bool, arguments: tuple[Any, ...], staged_flops: int, arrays: int,
+        ending: Callable[[dict[str, int]], Traffic], **macros: int,
+    ) -> Pass:  # fmt: skip
+        """A pass whose columns are positions; a staged value is made of ``arrays`` words by ``staged_flops``."""
+        shape = self._shape()
+        shape["FETCHES"] = max(1, shape["FETCHES"] // arrays)
+        group, nbytes = self._items(shape), self._staged_bytes(shape)
+        packed, packing = self._pack(shape, of_transpose)
+        kernel = self._kernel(name, which, **macros, **shape)
+        rows, columns = -(-self.channels // shape["ROWS"]), -(-self.positions // shape["COLUMNS"])
+        inner = self._inner(shape)
+        staging = Traffic(
+            flops=staged_flops * float(rows) * columns * inner * shape["COLUMNS"],
+            global_read=rows * arrays * self.data.map_bytes, dram_read=packed.nbytes,
+        )  # fmt: skip
+        w, sizes = inputs.array(self.setup, "w"), (self.channels, self.positions, self.pixels)
+        arguments = (packed, w, *(np.uint32(n) for n in sizes), *arguments)
+
+        def launch() -> None:
+            packing.launch()
             self.device.launch(kernel, rows * columns, group, *arguments, local_bytes=nbytes)
 
-        return Pass(launch, total(self._multiply(shape, rows * columns, inner), staging, ending))
-
-    def _sizes(self) -> tuple[np.uint32, ...]:
-        return np.uint32(self.channels), np.uint32(self.positions), np.uint32(self.pixels)
+        multiply = self._multiply(shape, rows * columns, inner)
+        return Pass(launch, total(packing.traffic, multiply, staging, ending(shape)))
 
     def forward(self, u: Buffer, save: Buffer | None) -> Pass:
-        shape = self._shape("", self.TUNABLES)
-        kernel = self._kernel("forward", "FORWARD", SAVE=int(save is not None), **shape)
-        operands = [inputs.array(self.setup, name) for name in ("gamma", "beta", "w")]
         outputs = [u] if save is None else [save, u]
         elements, maps = self.data.map_bytes / 4, self.data.map_bytes
-        starts = -(-self.positions // shape["COLUMNS"]) * self._beta_readers(shape)
-        ending = Traffic(
-            flops=(2 if self.data.inverse else 1) * elements, special_ops=elements,
-            global_read=maps + 4.0 * starts * self.channels, global_write=len(outputs) * maps,
-            dram_read=maps + 4.0 * self.channels**2, dram_write=len(outputs) * maps,
-        )  # fmt: skip
-        return self._over_positions(kernel, shape, (*operands, *self._sizes(), *outputs), 1, 1, ending)
+
+        def ending(shape: dict[str, int]) -> Traffic:
+            starts = -(-self.positions // shape["COLUMNS"]) * self._beta_readers(shape)
+            return Traffic(
+                flops=(2 if self.data.inverse else 1) * elements, special_ops=elements,
+                global_read=maps + 4.0 * starts * self.channels, global_write=len(outputs) * maps,
+                dram_read=maps, dram_write=len(outputs) * maps,
+            )  # fmt: skip
+
+        arguments = (inputs.array(self.setup, "beta"), *outputs)
+        return self._over_positions("forward", "FORWARD", False, arguments, 1, 1, ending, SAVE=int(save is not None))
 
     def input_gradient(self, d: Buffer, dw: Buffer) -> Pass:
-        shape = self._shape("", self.TUNABLES)
-        kernel = self._kernel("input_gradient", "INPUT", **shape)
-        operands = [inputs.array(self.setup, name) for name in ("gamma", "delta", "w")]
         elements, maps = self.data.map_bytes / 4, self.data.map_bytes
         ending = Traffic(
             flops=(5 if self.data.inverse else 4) * elements, global_read=3 * maps, global_write=maps,
-            dram_read=3 * maps + 4.0 * self.channels**2, dram_write=maps,
+            dram_read=3 * maps, dram_write=maps,
         )  # fmt: skip
-        return self._over_positions(kernel, shape, (*operands, d, *self._sizes(), dw), self.term_flops, 3, ending)
+        arguments = (inputs.array(self.setup, "delta"), d, dw)
+        return self._over_positions("input_gradient", "INPUT", True, arguments, self.term_flops, 3, lambda _: ending)
 
     def parameter_gradients(self, d: Buffer, dgamma: Buffer, dbeta: Buffer | None) -> Pass:
-        shape, beta = self._shape("gamma_", self.GAMMA_TUNABLES), int(dbeta is not None)
-        kernel = self._kernel("gamma_gradient", "GAMMA", BETA=beta, **self._gamma_macros(), **shape)
+        shape, beta = self._gamma_shape(), int(dbeta is not None)
+        group, nbytes = self._items(shape), self._local_bytes(shape, shape["ROWS"] + shape["COLUMNS"])
+        kernel = self._kernel("gamma_gradient", "GAMMA", BETA=beta, **shape)
         finish = self.setup.kernel("fused.cl", "finish", FINISH=1, BETA=beta, VECTOR=1, **self.macros)
         down, across = -(-self.channels // shape["ROWS"]), -(-self.channels // shape["COLUMNS"])
         depth = self._depth(shape)
@@ -146,7 +222,6 @@ class Tiled(Engine):
         partial = self.setup.scratch(4 * splits * size)
         delta, w = (inputs.array(self.setup, name) for name in ("delta", "w"))
         sizes = [np.uint32(n) for n in (self.channels, self.pixels, self.batch, steps)]
-        group, nbytes = self._items(shape), self._local_bytes(shape)
         outputs = [dgamma] if dbeta is None else [dgamma, dbeta]
         totals = [np.uint32(n) for n in (splits, size, self.channels)]
 
@@ -163,17 +238,14 @@ class Tiled(Engine):
             global_read=(3 * across + down) * maps + parts, global_write=parts + 4.0 * size,
             dram_read=3 * maps + parts, dram_write=parts + 4.0 * size,
         )  # fmt: skip
-        return Pass(launch, total(self._multiply(shape, down * across, inner), more))
-
-    def _gamma_macros(self) -> dict[str, int]:
-        """Macros of dgamma's product beyond its shape."""
-        return {}
+        return Pass(launch, total(self._multiply_gamma(shape, down * across, inner), more))
 
 
-def require_multiple(shape: dict[str, int], side: str, part: int) -> None:
-    """Raise `UnsupportedError` unless a side of a tile is a multiple of what lies side by side in it."""
-    if shape[side] % part:
-        raise UnsupportedError(f"{side.lower()} ({shape[side]}) must be a multiple of {part}, for {shape}")
+def even_tile(n: int, largest: int, unit: int) -> int:
+    """Return the tile, a multiple of ``unit``, that pads ``n`` least, of the fewest tiles or one more."""
+    fewest = -(-n // largest)
+    tiles = [-(-n // (count * unit)) * unit for count in (fewest, fewest + 1)]
+    return min(tiles, key=lambda tile: -(-n // tile) * tile)
 
 
 def split_steps(units: int, longest: int, steps: int, tiles: int) -> int:
