@@ -125,6 +125,32 @@ def test_techniques_can_be_switched_off(build: Any, switched: dict[str, int]) ->
     right(task, build(task, LADDER["tuned"], **switched)[1])
 
 
+@pytest.mark.parametrize("cascade", [STUMPS, SMALL], ids=["stumps", "trees"])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"per_item": 2, "single_item_stages": 0, "work_group": 32, "batch": 256, "scan_group": 64},
+        {"per_item": 4, "single_item_stages": 0, "work_group": 64, "scan_group": 128},
+        {"per_item": 4, "work_group": 16, "offsets": 0}, {"per_item": 2, "cooperative_windows": 2, "work_group": 16},
+    ], ids=str,
+)  # fmt: skip
+def test_a_node_may_serve_several_windows(build: Any, cascade: dict[str, Any], shape: dict[str, int]) -> None:
+    task = problem(**cascade)
+    right(task, build(task, LADDER["compacted"], **shape)[1])
+
+
+def test_repeated_scenes_are_the_same_frames() -> None:
+    task, alone = (
+        Windows(Windows.Parameters(**STUMPS, frames=frames, scenes=scenes), 3) for frames, scenes in ((5, 2), (2, None))
+    )
+    turn = [0, 1, 0, 1, 0]
+    assert np.array_equal(task.scene.pixels, alone.scene.pixels[turn])
+    assert [faces.tolist() for faces in task.scene.faces] == [alone.scene.faces[scene].tolist() for scene in turn]
+    outcome = alone.reference.outcome.reshape(2, -1)
+    assert np.array_equal(task.reference.outcome, outcome[turn].ravel())
+    assert task.reference.counts.entered[0] == 2 * (outcome >= 0).sum() + (outcome[0] >= 0).sum()
+
+
 @pytest.mark.parametrize("name", ["hd7970", "gtx680"])
 def test_the_sources_parameters_apply_as_tunables(build: Any, name: str) -> None:
     tuning = parameters_for(load_profile(name), "face_detection")

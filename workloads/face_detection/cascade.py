@@ -149,7 +149,9 @@ def load(source: str) -> Cascade:
             if path.stem == f"haarcascade_{source}":
                 return read(path)
     if not names:
-        raise UnavailableError("cascade: stock cascades ship in opencv-python-headless, which is not installed")
+        raise UnavailableError(
+            "cascade: stock cascades ship in opencv-python-headless 4, which is not installed (5 has none)"
+        )
     raise UsageError(f"cascade: {source!r} is neither the path of an .xml file nor one of {', '.join(sorted(names))}")
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
 
 EPSILON = 0.2  # relative distance at which two boxes belong together
-BLOCK = 1024
 
 
 def group(boxes: np.ndarray, neighbours: int) -> np.ndarray:
@@ -52,27 +54,26 @@ def _ordered(boxes: np.ndarray) -> np.ndarray:
 
 
 def _clusters(boxes: np.ndarray) -> np.ndarray:
-    """Number the connected components of the relation "close together", shape (n,)."""
-    left, top, right, bottom = boxes[:, 0], boxes[:, 1], boxes[:, 0] + boxes[:, 2], boxes[:, 1] + boxes[:, 3]
-    parent = np.arange(len(boxes))
+    """Number the connected components of the relation "close together", shape (n,).
 
-    def root(i: int) -> int:
-        while parent[i] != i:
-            parent[i] = parent[parent[i]]
-            i = parent[i]
-        return i
-
-    for first in range(0, len(boxes), BLOCK):
-        part = slice(first, first + BLOCK)
-        sides = sum(np.minimum(boxes[part, None, axis], boxes[None, :, axis]) for axis in (2, 3))
-        limit = EPSILON * sides * 0.5
-        close = np.ones(limit.shape, bool)
-        for edge in (left, top, right, bottom):
-            close &= np.abs(edge[part, None] - edge[None, :]) <= limit
-        for i, j in zip(*np.nonzero(close), strict=True):
-            if j < i + first:
-                parent[root(i + first)] = root(j)
-    return np.unique([root(i) for i in range(len(boxes))], return_inverse=True)[1]
+    Two boxes are close if none of their edges is farther apart than `EPSILON` times the mean of their smaller width and
+    their smaller height. Boxes of one pyramid grow in both directions at once, so that for a size and all larger ones
+    this limit is that of the smaller box: one search in the space of the four edges.
+    """
+    edges = np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1).astype(np.float64)
+    order = np.lexsort(boxes[:, 2:].T)
+    sizes, firsts = np.unique(boxes[order, 2:].astype(np.int64) @ (1 << 32, 1), return_index=True)
+    starts, ends = [order], [order]
+    for size, first, after in zip(sizes, firsts, [*firsts[1:], len(boxes)], strict=True):
+        limit = EPSILON * float((size >> 32) + (size & 0xFFFFFFFF)) * 0.5
+        near = cKDTree(edges[order[first:after]]).sparse_distance_matrix(
+            cKDTree(edges[order[first:]]), limit, p=np.inf, output_type="ndarray"
+        )
+        starts.append(order[first + near["i"]])
+        ends.append(order[first + near["j"]])
+    start, end = np.concatenate(starts), np.concatenate(ends)
+    links = coo_array((np.ones(len(start), bool), (start, end)), shape=(len(boxes), len(boxes)))
+    return connected_components(links, directed=False)[1]
 
 
 def _inside(box: np.ndarray, count: int, others: np.ndarray, counts: np.ndarray) -> bool:

@@ -24,7 +24,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "hd": {"width": 1280, "height": 720},
     "full": {"width": 1920, "height": 1080},
     "full_step1": {"width": 1920, "height": 1080, "step": "full"},
-    "batch": {"width": 1920, "height": 1080, "frames": 32},
+    "batch": {"width": 1920, "height": 1080, "frames": 32, "scenes": 4},
     "large": {"width": 3840, "height": 2160},
     "paper": {"width": 640, "height": 480, "cascade": "frontalface_alt"},
     "astronaut": {"source": "astronaut"},
@@ -43,6 +43,7 @@ class Scene(BaseModel):
     """Frames, cascade and pyramid.
 
     ``source``: ``composite`` (of ``width``, ``height``, ``frames``), a photograph's name, or the path of an image.
+    ``scenes``: how many of the frames differ, if not all; the others repeat them in turn.
     ``cascade``: a stock name or the path of an XML file. ``step``: windows 2 pixels apart below scale 2, as OpenCV
     has it, or always 1 (``full``). ``capacity``: passing windows that the list holds.
     """
@@ -53,6 +54,7 @@ class Scene(BaseModel):
     width: int | None = Field(None, ge=1, le=32_768)
     height: int | None = Field(None, ge=1, le=32_768)
     frames: int = Field(1, ge=1, le=1024)
+    scenes: int | None = Field(None, ge=1, le=1024)
     cascade: str = "frontalface_default"
     scale_factor: float = Field(1.1, ge=1.01, le=100)
     step: StepRule = "opencv"
@@ -87,15 +89,20 @@ class _Frames(Problem):
 
     def _scene(self, parameters: Scene, seed: int) -> images.Frames:
         if parameters.source != "composite":
-            if parameters.width or parameters.height or parameters.frames != 1:
+            if parameters.width or parameters.height or parameters.frames != 1 or parameters.scenes:
                 given = f"given by the image {parameters.source!r}, which is one frame"
-                raise UsageError(f"width, height, frames: {given}")
+                raise UsageError(f"width, height, frames, scenes: {given}")
             return images.Frames(images.photograph(parameters.source)[None], [np.empty((0, 4), np.int64)])
         if parameters.width is None or parameters.height is None:
             raise UsageError("width, height: composite frames need both")
         if parameters.width * parameters.height * parameters.frames >= 2**31:
             raise UsageError("width, height, frames: expected less than 2^31 pixels in all")
-        return images.composite(parameters.width, parameters.height, parameters.frames, seed)
+        scenes = min(parameters.scenes or parameters.frames, parameters.frames)
+        made = images.composite(parameters.width, parameters.height, scenes, seed)
+        if scenes == parameters.frames:
+            return made
+        turn = np.arange(parameters.frames) % scenes
+        return images.Frames(made.pixels[turn], [made.faces[scene] for scene in turn])
 
     @property
     def windows(self) -> int:

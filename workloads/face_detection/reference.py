@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import pickle
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,6 +14,7 @@ import numpy as np
 from .cascade import Cascade
 from .pyramid import Level, Pyramid, reduced
 
+KEPT_FRAMES = 8
 BLOCK = 1 << 16  # windows evaluated at a time: their sums stay in a core's cache
 FLAT = -1  # outcome of a window whose variance is too small
 
@@ -99,7 +102,7 @@ def outcomes(
     used = (cascade.weights != 0).sum(axis=1)
 
     def total(at: np.ndarray, corner: np.ndarray) -> np.ndarray:
-        a, b, c, d = (words.take(at + offset) for offset in corner)
+        a, b, c, d = (words[offset:].take(at) for offset in corner)
         return a - b - c + d
 
     def values(at: np.ndarray, norm: np.ndarray, node: int) -> np.ndarray:
@@ -145,6 +148,10 @@ def outcomes(
         yield outcome, counts
 
 
+#: Outcomes and counts by digest of cascade, pyramid and frame, the oldest first.
+_found: dict[bytes, tuple[np.ndarray, Counts]] = {}
+
+
 @dataclass
 class Detection:
     """Windows of some frames that pass the cascade.
@@ -164,23 +171,37 @@ class Detection:
 
 
 def detect(cascade: Cascade, pyramid: Pyramid, frames: np.ndarray, flat: bool = False) -> Detection:
-    """Evaluate all windows of some frames, uint8, shape (frames, height, width); ``flat`` as in `outcomes`."""
+    """Evaluate all windows of some frames, uint8, shape (frames, height, width); ``flat`` as in `outcomes`.
 
-    def one(job: tuple[int, Level]) -> tuple[list[np.ndarray], Counts]:
-        frame, level = job
-        found, counts = [], Counts.zero(cascade.stages)
-        for outcome, part in outcomes(cascade, level, frames[frame], flat):
+    Equal frames are evaluated once, and what the last few calls found is kept: experiments ask for it again and again.
+    """
+    digest = hashlib.sha256(pickle.dumps((cascade, pyramid, flat)))
+    keys = [hashlib.sha256(digest.digest() + frame.tobytes()).digest() for frame in frames]
+    missing = {key: frame for key, frame in zip(keys, frames, strict=True) if key not in _found}
+
+    def one(job: tuple[bytes, Level]) -> tuple[np.ndarray, Counts]:
+        key, level = job
+        counts, found = Counts.zero(cascade.stages), []
+        for outcome, part in outcomes(cascade, level, missing[key], flat):
             found.append(outcome)
             counts += part
-        return found, counts
+        return np.concatenate(found), counts
 
-    jobs = [(frame, level) for frame in range(len(frames)) for level in pyramid.levels]
+    jobs = [(key, level) for key in missing for level in pyramid.levels]
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # NumPy releases the interpreter lock
         parts = list(pool.map(one, jobs))
+    for number, key in enumerate(missing):
+        mine = parts[number * len(pyramid.levels) : (number + 1) * len(pyramid.levels)]
+        total = Counts.zero(cascade.stages)
+        for _, part in mine:
+            total += part
+        _found[key] = np.concatenate([outcome for outcome, _ in mine]), total
     counts = Counts.zero(cascade.stages)
-    for _, part in parts:
-        counts += part
-    outcome = np.concatenate([block for blocks, _ in parts for block in blocks])
+    for key in keys:
+        counts += _found[key][1]
+    outcome = np.concatenate([_found[key][0] for key in keys])
+    for key in list(_found)[: -max(KEPT_FRAMES, len(keys))]:
+        del _found[key]
     return Detection(np.flatnonzero(outcome == cascade.stages), outcome, counts)
 
 

@@ -10,6 +10,8 @@
    SHIFTS          divisions by multiply and shift, mad24
    SELECT          choices by selection, else by branches
    UNROLL          trees of a stage per step of its loop
+   PER_ITEM        (LOCAL_QUEUE) windows from the queue that a work-item evaluates side by side: with OFFSETS a stump is
+                   loaded once for all of them
    INSTRUMENT      counts for the figures of load balance and of the stages; never in a timed build
 
    STUMPS: every tree is one node. NODE_WORDS: see cascade.py; stumps with offsets need no more than 20.
@@ -88,10 +90,25 @@ int rectangle(__global const uint *p, TABLE int *r, int turned, uint pitch, uint
 }
 #endif
 
-/* Whether the node's feature is below its threshold in the window at p. */
-int below(__global const uint *p, TABLE int *node, float norm, uint pitch, uint plane) {
 #if OFFSETS
-    int4 a = vload4(0, node), b = vload4(1, node), c = vload4(2, node), last = vload4(3, node);
+/* A node as it is stored; of trees the last word is not used. */
+typedef struct { int4 a, b, c, last, leaves; } Node;
+
+Node load_node(TABLE int *node) {
+    Node found;
+    found.a = vload4(0, node);
+    found.b = vload4(1, node);
+    found.c = vload4(2, node);
+    found.last = vload4(3, node);
+#if STUMPS && SELECT
+    found.leaves = vload4(4, node);
+#endif
+    return found;
+}
+
+/* Whether the node's feature is below its threshold in the window at p. */
+int below(__global const uint *p, Node node, float norm, uint pitch, uint plane) {
+    int4 a = node.a, b = node.b, c = node.c, last = node.last;
     uint a0 = p[a.x], a1 = p[a.y], a2 = p[a.z], a3 = p[a.w], b0 = p[b.x], b1 = p[b.y], b2 = p[b.z], b3 = p[b.w];
     int value = MAD(last.x, a0 - a1 - a2 + a3, 0);
     if (last.z != 0) {
@@ -100,33 +117,48 @@ int below(__global const uint *p, TABLE int *node, float norm, uint pitch, uint 
     }
     value = MAD(last.y, b0 - b1 - b2 + b3, value);
     return convert_float(value) * norm < as_float(last.w);
+}
 #else
+#define Node TABLE int *
+#define load_node(node) (node)
+int below(__global const uint *p, TABLE int *node, float norm, uint pitch, uint plane) {
     int value = 0;
     for (int r = 0; r < 3; ++r) {
         int weight = node[12 + r];
         if (weight != 0) value = MAD(weight, rectangle(p, node + 4 * r, node[20], pitch, plane), value);
     }
     return convert_float(value) * norm < as_float(node[15]);
-#endif
 }
-
-/* The leaf that the window at p reaches in one tree. */
-long leaf(__global const uint *p, TABLE int *nodes, __global const int *roots, __global const long *leaves, int tree,
-          float norm, uint pitch, uint plane, uint *evaluated) {
-#if STUMPS
-    TABLE int *node = nodes + tree * NODE_WORDS;
-    int first = below(p, node, norm, pitch, plane);
-#if INSTRUMENT
-    ++*evaluated;
 #endif
+
+#if STUMPS
+/* The leaf of a stump. */
+long stump(__global const uint *p, TABLE int *node, Node loaded, float norm, uint pitch, uint plane) {
+    int first = below(p, loaded, norm, pitch, plane);
 #if SELECT
+#if OFFSETS
+    int4 both = loaded.leaves;
+#else
     int4 both = vload4(4, node);
+#endif
     int low = first ? both.x : both.z, high = first ? both.y : both.w;
     return (long)(((ulong)(uint)high << 32) | (uint)low);
 #else
     if (first) return (long)(((ulong)(uint)node[17] << 32) | (uint)node[16]);
     return (long)(((ulong)(uint)node[19] << 32) | (uint)node[18]);
 #endif
+}
+#endif
+
+/* The leaf that the window at p reaches in one tree. */
+long leaf(__global const uint *p, TABLE int *nodes, __global const int *roots, __global const long *leaves, int tree,
+          float norm, uint pitch, uint plane, uint *evaluated) {
+#if STUMPS
+    TABLE int *node = nodes + tree * NODE_WORDS;
+#if INSTRUMENT
+    ++*evaluated;
+#endif
+    return stump(p, node, load_node(node), norm, pitch, plane);
 #else
     int at = 0, root = roots[tree];
     TABLE int *node;
@@ -137,9 +169,9 @@ long leaf(__global const uint *p, TABLE int *nodes, __global const int *roots, _
 #endif
 #if SELECT
         int left = node[16], right = node[17];
-        at = below(p, node, norm, pitch, plane) ? left : right;
+        at = below(p, load_node(node), norm, pitch, plane) ? left : right;
 #else
-        if (below(p, node, norm, pitch, plane)) at = node[16]; else at = node[17];
+        if (below(p, load_node(node), norm, pitch, plane)) at = node[16]; else at = node[17];
 #endif
     } while (at > 0);
     return leaves[node[18] - at];
@@ -164,6 +196,34 @@ long votes(__global const uint *p, TABLE int *nodes, __global const int *roots, 
     for (; tree < end; tree += stride) sum += leaf(p, nodes, roots, leaves, tree, norm, pitch, plane, evaluated);
     return sum;
 }
+
+#if LOCAL_QUEUE
+/* As votes, for the windows of one work-item that are `active`. */
+void all_votes(__global const uint *const *p, TABLE int *nodes, __global const int *roots, __global const long *leaves,
+               int begin, int end, int stride, const float *norm, const int *active, long *sum, uint pitch, uint plane,
+               uint *evaluated) {
+    if (!active[0]) return; /* nor are the others */
+#if PER_ITEM > 1 && STUMPS
+    for (int tree = begin; tree < end; tree += stride) {
+        TABLE int *node = nodes + tree * NODE_WORDS;
+        Node loaded = load_node(node);
+        #pragma unroll
+        for (int w = 0; w < PER_ITEM; ++w) {
+            if (active[w]) {
+#if INSTRUMENT
+                ++*evaluated;
+#endif
+                sum[w] += stump(p[w], node, loaded, norm[w], pitch, plane);
+            }
+        }
+    }
+#else
+    #pragma unroll
+    for (int w = 0; w < PER_ITEM; ++w)
+        if (active[w]) sum[w] = votes(p[w], nodes, roots, leaves, begin, end, stride, norm[w], pitch, plane, evaluated);
+#endif
+}
+#endif
 
 void found_one(__global uint *found, __global uint *count, uint capacity, uint number) {
     uint at = atomic_inc(count);
@@ -292,38 +352,56 @@ __kernel void detect(__global const uint *RESTRICT sums, TABLE int *RESTRICT nod
             uint lanes = WORK_GROUP / COOPERATIVE_WINDOWS, together = COOPERATIVE_WINDOWS;
 #else
             uint lanes = 1;
-            while (2 * lanes * waiting <= WORK_GROUP) lanes *= 2;
+            while (2 * lanes * waiting <= WORK_GROUP) lanes *= 2; /* a power of two, at most WORK_GROUP */
             uint together = WORK_GROUP / lanes;
 #endif
             uint lane = lid % lanes, mine = lid / lanes;
             int begin = stage_first[stage], end = stage_first[stage + 1];
-            for (uint next = 0; next < waiting; next += together) {
-                int active = mine < together && next + mine < waiting;
-                uint number = 0, at = 0;
-                float norm = 0.0f;
-                long sum = 0;
+            for (uint next = 0; next < waiting; next += PER_ITEM * together) {
+                uint number[PER_ITEM], at[PER_ITEM];
+                int active[PER_ITEM];
+                float norm[PER_ITEM];
+                long sum[PER_ITEM];
+                __global const uint *window[PER_ITEM];
                 evaluated = 0;
-                if (active) {
-                    number = queued_number[next + mine];
-                    at = queued_place[next + mine];
-                    norm = queued_norm[next + mine];
-                    uint frame = quotient(number, frame_windows, frame_multiplier, frame_shift);
-                    sum = votes(sums + frame * frame_words + at, nodes, roots, leaves, begin + (int)lane, end, (int)lanes,
-                                norm, pitch, plane, &evaluated);
-                    if (lane == 0) ENTERED(stage);
+                #pragma unroll
+                for (int w = 0; w < PER_ITEM; ++w) {
+                    uint slot = next + w * together + mine;
+                    active[w] = mine < together && slot < waiting;
+                    sum[w] = 0;
+                    if (active[w]) {
+                        number[w] = queued_number[slot];
+                        at[w] = queued_place[slot];
+                        norm[w] = queued_norm[slot];
+                        uint frame = quotient(number[w], frame_windows, frame_multiplier, frame_shift);
+                        window[w] = sums + frame * frame_words + at[w];
+                        if (lane == 0) ENTERED(stage);
+                    }
                 }
+                all_votes(window, nodes, roots, leaves, begin + (int)lane, end, (int)lanes, norm, active, sum, pitch, plane,
+                          &evaluated);
                 TALLY(evaluated);
-                partial[lid] = sum;
-                for (uint reach = lanes / 2; reach > 0; reach /= 2) {
-                    SYNC();
-                    if (lane < reach) partial[lid] += partial[lid + reach];
+                #pragma unroll
+                for (int w = 0; w < PER_ITEM; ++w) {
+                    if (lanes > 1) { /* the same for all work-items */
+                        if (w) SYNC();
+                        partial[lid] = sum[w];
+                        for (uint reach = lanes / 2; reach > 0; reach /= 2) {
+                            SYNC();
+                            if (lane < reach) partial[lid] += partial[lid + reach];
+                        }
+                        sum[w] = partial[lid];
+                    }
                 }
-                SYNC(); /* every work-item has read its window: its place may be taken by a survivor */
-                if (active && lane == 0 && partial[lid] >= stage_threshold[stage]) {
-                    uint slot = atomic_inc(&length[0]);
-                    queued_number[slot] = number;
-                    queued_place[slot] = at;
-                    queued_norm[slot] = norm;
+                SYNC(); /* every work-item has read its windows: their places may be taken by survivors */
+                #pragma unroll
+                for (int w = 0; w < PER_ITEM; ++w) {
+                    if (active[w] && lane == 0 && sum[w] >= stage_threshold[stage]) {
+                        uint slot = atomic_inc(&length[0]);
+                        queued_number[slot] = number[w];
+                        queued_place[slot] = at[w];
+                        queued_norm[slot] = norm[w];
+                    }
                 }
             }
             SYNC();

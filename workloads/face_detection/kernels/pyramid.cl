@@ -4,6 +4,7 @@
    row, 4 step, 5 first number, 6 and 7 multiplier and shift of a division by word 3; 8 first row, 9 first piece of a column
    (STRIP rows high) in the lists of all; 10 and 11 where its columns and rows begin in the table of coefficients. */
 #define LEVEL_WORDS 12
+#define AHEAD 8
 
 /* The last level whose word is not above n. */
 uint level_of(__global const uint *levels, uint count, uint word, uint n) {
@@ -23,11 +24,14 @@ uint reduced(__global const uchar *upper, __global const uchar *lower, uint widt
     return (above * (256 - share) + below * share + (1u << 15)) >> 16;
 }
 
-/* One work-group per row: the reduced image, its pixels and their squares summed along the row. */
+/* One work-group per row: the reduced image, its pixels and their squares summed along the row. Work-items take neighbouring
+   pixels from the image and neighbouring sums to the atlas; in between, by way of local memory, each has a run of pixels of
+   its own, so that a scan over the work-items is needed only once for SCAN_GROUP runs. */
+#define RUN 16
+#define PADDED(i) ((i) + (i) / RUN) /* so that runs begin in different banks */
 __kernel void rows(__global const uchar *RESTRICT images, uint width, uint height, __global const uint *RESTRICT levels,
                    uint count, __global const uint *RESTRICT coefficients, uint first, uint pitch, uint plane,
                    ulong frame_words, __global uint *RESTRICT sums) {
-    LOCAL_ARRAY(uint, scan, 2 * SCAN_GROUP);
     uint lid = get_local_id(0), row = first + get_group_id(0);
     __global const uint *level = levels + LEVEL_WORDS * level_of(levels, count, 8, row);
     uint y = row - level[8], columns = level[1];
@@ -36,35 +40,54 @@ __kernel void rows(__global const uchar *RESTRICT images, uint width, uint heigh
     __global const uchar *image = images + (size_t)get_group_id(1) * width * height;
     __global const uchar *upper = image + (size_t)top * width, *lower = image + (size_t)min(top + 1, height - 1) * width;
     __global uint *out = sums + get_group_id(1) * frame_words + level[0] + (size_t)(y + 1) * pitch;
-    uint chunk = (columns + SCAN_GROUP - 1) / SCAN_GROUP, begin = min(lid * chunk, columns);
-    uint end = min(begin + chunk, columns), sum = 0, square = 0;
-#if SCAN_GROUP > 1
-    for (uint x = begin; x < end; ++x) {
-        uint v = reduced(upper, lower, width, table[x], line >> 20);
-        sum += v;
-        square += v * v;
-    }
-    scan[lid] = sum;
-    scan[SCAN_GROUP + lid] = square;
-    for (uint distance = 1; distance < SCAN_GROUP; distance *= 2) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        uint a = lid >= distance ? scan[lid - distance] : 0;
-        uint b = lid >= distance ? scan[SCAN_GROUP + lid - distance] : 0;
-        barrier(CLK_LOCAL_MEM_FENCE);
-        scan[lid] += a;
-        scan[SCAN_GROUP + lid] += b;
-    }
-    sum = scan[lid] - sum;
-    square = scan[SCAN_GROUP + lid] - square;
-#endif
+    uint sum = 0, square = 0;
     if (lid == 0) out[0] = out[plane] = 0;
-    for (uint x = begin; x < end; ++x) {
+#if SCAN_GROUP == 1
+    for (uint x = 0; x < columns; ++x) {
         uint v = reduced(upper, lower, width, table[x], line >> 20);
         sum += v;
         square += v * v;
         out[x + 1] = sum;
         out[plane + x + 1] = square;
     }
+#else
+    LOCAL_ARRAY(uint, scan, 2 * SCAN_GROUP);
+    LOCAL_ARRAY(uint, run_sums, PADDED(RUN * SCAN_GROUP));
+    LOCAL_ARRAY(uint, run_squares, PADDED(RUN * SCAN_GROUP));
+    for (uint from = 0; from < columns; from += RUN * SCAN_GROUP) {
+        uint pixels = min(columns - from, (uint)(RUN * SCAN_GROUP));
+        for (uint i = lid; i < pixels; i += SCAN_GROUP)
+            run_sums[PADDED(i)] = reduced(upper, lower, width, table[from + i], line >> 20);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        uint begin = min(lid * RUN, pixels), end = min(begin + RUN, pixels), own = 0, own_square = 0;
+        for (uint i = begin; i < end; ++i) {
+            uint v = run_sums[PADDED(i)];
+            own += v;
+            own_square += v * v;
+            run_sums[PADDED(i)] = own;
+            run_squares[PADDED(i)] = own_square;
+        }
+        scan[lid] = own;
+        scan[SCAN_GROUP + lid] = own_square;
+        for (uint distance = 1; distance < SCAN_GROUP; distance *= 2) {
+            barrier(CLK_LOCAL_MEM_FENCE);
+            uint a = lid >= distance ? scan[lid - distance] : 0;
+            uint b = lid >= distance ? scan[SCAN_GROUP + lid - distance] : 0;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            scan[lid] += a;
+            scan[SCAN_GROUP + lid] += b;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint i = lid; i < pixels; i += SCAN_GROUP) {
+            uint run = i / RUN;
+            out[from + i + 1] = sum + run_sums[PADDED(i)] + (run ? scan[run - 1] : 0);
+            out[plane + from + i + 1] = square + run_squares[PADDED(i)] + (run ? scan[SCAN_GROUP + run - 1] : 0);
+        }
+        sum += scan[SCAN_GROUP - 1];
+        square += scan[2 * SCAN_GROUP - 1];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+#endif
 }
 
 /* One work-item per piece of a column: its sum. */
@@ -100,11 +123,23 @@ __kernel void columns(__global uint *RESTRICT sums, __global const uint *RESTRIC
     }
     __global uint *out = sums + get_group_id(1) * frame_words + level[0] + x;
     if (y == 0) out[0] = out[plane] = 0;
-    for (; y < last; ++y) {
-        sum += out[(y + 1) * pitch];
-        square += out[(y + 1) * pitch + plane];
-        out[(y + 1) * pitch] = sum;
-        out[(y + 1) * pitch + plane] = square;
+    for (; y < last; y += AHEAD) {
+        uint line[AHEAD], squares[AHEAD]; /* read ahead of what is written: the compiler must not reorder the two */
+        #pragma unroll
+        for (uint i = 0; i < AHEAD; ++i) {
+            int there = y + i < last;
+            line[i] = there ? out[(y + i + 1) * pitch] : 0;
+            squares[i] = there ? out[(y + i + 1) * pitch + plane] : 0;
+        }
+        #pragma unroll
+        for (uint i = 0; i < AHEAD; ++i) {
+            sum += line[i];
+            square += squares[i];
+            if (y + i < last) {
+                out[(y + i + 1) * pitch] = sum;
+                out[(y + i + 1) * pitch + plane] = square;
+            }
+        }
     }
 }
 

@@ -65,6 +65,7 @@ class Detector:
         self.in_constants = techniques.constant and self.nodes.nbytes <= CONSTANT_BYTES
         self.single = min(int(setup.tunables.get("single_item_stages", 0)), cascade.stages)
         self.together = int(setup.tunables.get("cooperative_windows", 0))
+        self.per_item = int(setup.tunables.get("per_item", 1))
         if techniques.local_queue and self.together:
             lanes, rest = divmod(self.group, self.together)
             if rest or lanes & (lanes - 1) or not lanes:
@@ -79,7 +80,7 @@ class Detector:
             "CONSTANT": int(self.in_constants), "NODE_WORDS": self.node_words, "STUMPS": int(cascade.stumps),
             "STAGES": cascade.stages, "WINDOW_WIDTH": cascade.width, "WINDOW_HEIGHT": cascade.height,
             "WORK_GROUP": self.group, "BATCH": self.batch, "SINGLE_ITEM_STAGES": self.single,
-            "COOPERATIVE_WINDOWS": self.together, "INSTRUMENT": 0,
+            "COOPERATIVE_WINDOWS": self.together, "PER_ITEM": self.per_item, "INSTRUMENT": 0,
         }  # fmt: skip
         self.reset, self.kernel = (setup.kernel("detect.cl", name, **self.macros) for name in ("reset", "detect"))
         self.launches = self._launches()
@@ -195,9 +196,11 @@ class Detector:
         placing = 4 * (5 if not use.shifts else 7) * windows
         if use.uberkernel or use.global_queue:
             placing += self.problem.frames * 4 * probes([level.windows for level in levels])
+        in_queue = self._in_local_queue() if use.local_queue else dict.fromkeys(("read", "write", "added", "loads"), 0)
         if use.offsets:
-            node_bytes, visits = (16 * 5, nodes) if cascade.stumps and use.select else (16 * 4, nodes)
-            table = node_bytes * visits
+            # Windows that a work-item evaluates side by side share a load of each stump.
+            shared = int(counts.nodes[self.single :].sum()) - in_queue["loads"] if self._shares_loads else 0
+            table = 16 * (5 if cascade.stumps and use.select else 4) * (nodes - shared)
         else:
             table = 4 * (4 * nodes + 5 * rectangles)
         if not cascade.stumps:
@@ -208,7 +211,6 @@ class Detector:
         gathers = 4 * (8 * windows + 4 * rectangles)
         queue = 8 * windows if use.global_queue else 0
         in_constants = table if self.in_constants else 0
-        in_queue = self._in_local_queue() if use.local_queue else dict.fromkeys(("read", "write", "added"), 0)
         atlas = 4.0 * self.problem.frames * self.integrals.frame_words
         spilled = atlas if atlas > cache else 0.0
         features = 5 * rectangles - nodes + trees + (4 if use.offsets else 3) * nodes
@@ -230,25 +232,37 @@ class Detector:
             global_atomics=float(takings + passing), local_atomics=float(in_queue["added"]),
         )  # fmt: skip
 
+    @property
+    def _shares_loads(self) -> bool:
+        return self.techniques.local_queue and self.per_item > 1 and self.problem.cascade.stumps
+
     def _in_local_queue(self) -> dict[str, int]:
-        """Bytes read and written by the work on local queues, and windows put into them; from the windows' outcomes."""
-        outcome = self.problem.reference.outcome
+        """Bytes read and written by the work on local queues, windows put into them, and loads of nodes.
+
+        From the windows' outcomes.
+        """
+        outcome, first_tree = self.problem.reference.outcome, self.problem.cascade.stage_first
         batch_of, before = np.empty(len(outcome), np.int64), 0
         for first, total, _ in self.launches:
             batch_of[first : first + total] = before + np.arange(total) // self.batch
             before += -(-total // self.batch)
         late = np.flatnonzero(outcome >= self.single)
         outcome, batch_of = outcome[late], batch_of[late]
-        added, read, write = len(late), 4 * self.group * before, 4 * before + 12 * len(late)
+        added, read, write, loads = len(late), 4 * self.group * before, 4 * before + 12 * len(late), 0
         for stage in range(self.single, self.problem.cascade.stages):
             waiting = np.unique(batch_of[outcome >= stage], return_counts=True)[1]
             if self.together:
                 lanes = np.full(len(waiting), self.group // self.together)
             else:
                 lanes = 2 ** np.floor(np.log2(np.maximum(self.group / waiting, 1))).astype(np.int64)
-            rounds, survivors = -(-waiting * lanes // self.group), int((outcome > stage).sum())
-            summed = int((rounds * (self.group - self.group // lanes)).sum())  # additions of partial sums
+            at_a_time = self.group // lanes * self.per_item
+            rounds, survivors = -(-waiting // at_a_time), int((outcome > stage).sum())
+            last = np.minimum(waiting - (rounds - 1) * at_a_time, at_a_time // self.per_item)
+            loads += int(((rounds - 1) * (at_a_time // self.per_item) + last).sum()) * int(np.diff(first_tree)[stage])
+            sums = rounds * self.per_item * (lanes > 1)
+            summed = int((sums * (self.group - self.group // lanes)).sum())  # additions of partial sums
             added += survivors
-            read += int((12 * lanes * waiting + 8 * waiting).sum()) + 16 * summed + 4 * self.group * len(waiting)
-            write += 12 * survivors + 8 * self.group * int(rounds.sum()) + 8 * summed + 4 * len(waiting)
-        return {"read": read + 4 * len(self.problem.reference.windows), "write": write, "added": added}
+            read += int((12 * lanes * waiting).sum()) + 16 * summed + 4 * self.group * len(waiting)
+            read += 8 * self.group * int(sums.sum())
+            write += 12 * survivors + 8 * self.group * int(sums.sum()) + 8 * summed + 4 * len(waiting)
+        return {"read": read + 4 * len(self.problem.reference.windows), "write": write, "added": added, "loads": loads}

@@ -71,7 +71,12 @@ class FacesTuned(_Faces):
 class FacesCompacted(_Faces):
     """Beyond the source, as a whole detector."""
 
-    name, title, role, rung = "compacted", "large batches, survivors packed one work-item per window", "beyond", 9
+    name, title, role, rung = (
+        "compacted",
+        "large batches, survivors packed, a node loaded once for several",
+        "beyond",
+        9,
+    )
     source = "beyond the source"
     tunables: ClassVar = Compacted.tunables
 

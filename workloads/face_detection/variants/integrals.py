@@ -12,6 +12,7 @@ from . import inputs
 
 #: Tunables of a variant that this part reads.
 STRIP, SCAN_GROUP, COLUMN_GROUP = "strip", "scan_group", "column_group"
+RUN = 16  # pixels of a row that a work-item sums by itself, as in kernels/pyramid.cl
 
 
 class Integrals:
@@ -84,9 +85,15 @@ class Integrals:
         pixels = frames * self.pyramid.pixels
         rows, lines = frames * self.pyramid.rows, frames * sum(level.height * (level.width + 1) for level in levels)
         edges = frames * sum(level.width + 1 for level in levels)
-        twice = 2 if self.scan_group > 1 else 1  # rows sum first, then write
         scan = self.scan_group.bit_length() - 1
         items = rows * self.scan_group
+        # A row is summed in segments of RUN pixels to a work-item; in local memory but for a group of one.
+        segment = RUN * self.scan_group
+        segments = frames * sum(level.height * -(-level.width // segment) for level in levels)
+        scans = segments * self.scan_group
+        first_runs = frames * sum(
+            level.height * (level.width // segment * RUN + min(level.width % segment, RUN)) for level in levels
+        )
         row_probes = probes([level.height for level in levels])
         piece_probes = probes([(level.width + 1) * -(-level.height // self.strip) for level in levels])
         above = sum(
@@ -95,14 +102,15 @@ class Integrals:
         pieces = self.pieces
         read = (
             items * (4 * 6) + frames * 4 * self.scan_group * row_probes  # level and its words, line
-            + twice * pixels * (4 + 4)
+            + pixels * (4 + 4)
             + 2 * frames * 4 * (piece_probes + pieces * 4)  # both kernels over pieces
             + 2 * 8 * lines + frames * 8 * above
         )  # fmt: skip
         write = 8 * rows + 8 * pixels + frames * 8 * pieces + 8 * edges + 8 * lines
         # Choices that depend on loaded sizes count as arithmetic: searches of the levels, ends of loops.
         ops = (
-            twice * 17 * pixels + items * (8 + 2 * scan) + 3 * frames * self.scan_group * row_probes
+            17 * pixels + items * 8 + (4 * pixels + scans * 2 * scan if scan else 0)
+            + 3 * frames * self.scan_group * row_probes
             + 2 * (2 * lines + 6 * frames * pieces + 3 * frames * piece_probes) + frames * 2 * above
         )  # fmt: skip
         if self.tilted:
@@ -114,8 +122,9 @@ class Integrals:
         passes = 0 if atlas <= cache_bytes else 2
         return Traffic(
             integer_ops=float(ops), global_read=float(read), global_write=float(write),
-            local_read=4.0 * (items * (4 * scan + 1) - 2 * rows * (self.scan_group - 1)) if scan else 0.0,
-            local_write=4.0 * items * (2 * scan + 2) if scan else 0.0,
+            local_read=4.0 * (5 * pixels - 2 * first_runs + scans * (4 * scan + 2) - 2 * (scans - segments))
+            if scan else 0.0,
+            local_write=4.0 * (3 * pixels + scans * (2 * scan + 2)) if scan else 0.0,
             dram_read=float(self.problem.scene.pixels.nbytes) + passes * atlas, dram_write=atlas * (1 + passes // 2),
         )  # fmt: skip
 

@@ -156,13 +156,20 @@ class Tuned(_Windows):
 class Compacted(Tuned):
     """Large batches without a queue in global memory; the local queue is packed again after each stage."""
 
-    name, title, role, rung = "compacted", "large batches, survivors packed one work-item per window", "beyond", 9
+    name, title, role, rung = (
+        "compacted",
+        "large batches, survivors packed, a node loaded once for several",
+        "beyond",
+        9,
+    )
     source = "beyond the source"
     tunables: ClassVar[dict[str, Tunable]] = {
         **Tuned.tunables,
         "global_queue": Tunable(0, SWITCH, "windows from a queue in global memory"),
-        "work_group": Tunable({"cpu": 16, "gpu": 128}, (16, 32, 64, 128, 256), "work-items of a work-group"),
-        "batch": Tunable({"cpu": 1024, "gpu": 1024}, (256, 512, 1024, 2048), "windows taken at a time"),
+        "work_group": Tunable({"cpu": 16, "gpu": 256}, (16, 32, 64, 128, 256), "work-items of a work-group"),
+        "groups_per_cu": Tunable({"cpu": 4, "gpu": 8}, (4, 6, 8, 12, 16, 32), "work-groups per compute unit"),
+        "batch": Tunable(1024, (256, 512, 1024, 2048), "windows taken at a time"),
+        "per_item": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 4), "windows that a work-item evaluates side by side"),
         "cooperative_windows": Tunable(0, (0, 2, 4, 8, 16), "windows from the local queue at a time; 0: by its length"),
-        "single_item_stages": Tunable(1, (1, 2, 3, 5), "stages that take one work-item per window"),
+        "single_item_stages": Tunable({"cpu": 1, "gpu": 0}, (0, 1, 2, 3, 5), "stages ahead of the local queue"),
     }

@@ -231,10 +231,14 @@ class _Torch(_Peer):
             z = torch.nn.functional.conv2d(w * w, gamma[:, :, None, None], beta)
             return w * torch.sqrt(z) if inverse else w * torch.rsqrt(z)
 
-        if self.compiled and isinstance(self.data, Backward):
+        if self.compiled:
+            import torch._dynamo.config as dynamo
             import torch._functorch.config as functorch
 
-            functorch.donated_buffer = False  # its graph is walked again and again
+            # All problems of a worker compile this one function; beyond the limit (8) it runs uncompiled, in silence.
+            dynamo.cache_size_limit = dynamo.accumulated_cache_size_limit = 1 << 16
+            if isinstance(self.data, Backward):
+                functorch.donated_buffer = False  # its graph is walked again and again
         self.forward = self._compile(forward)
         self.w = self.maps("w").detach()
         self.gamma, self.beta = self.tensor("gamma").detach(), self.tensor("beta").detach()
@@ -338,7 +342,7 @@ class TorchEagerTf32Forward(_TorchCuda):
 
     problem = Forward
     name, title, rung = "torch_eager_tf32", "PyTorch, eager, TF32 on", 5
-    precision = "tf32"
+    precision, unit = "tf32", "tf32_mma"
 
 
 class TorchCompiledTf32Forward(_TorchCuda):
@@ -346,7 +350,7 @@ class TorchCompiledTf32Forward(_TorchCuda):
 
     problem = Forward
     name, title, rung = "torch_compiled_tf32", "PyTorch, compiled, TF32 on", 6
-    compiled, precision = True, "tf32"
+    compiled, precision, unit = True, "tf32", "tf32_mma"
 
 
 class TorchCpuBackward(_TorchCpu):
@@ -376,7 +380,7 @@ class TorchEagerTf32Backward(_TorchCuda):
 
     problem = Backward
     name, title, rung = "torch_eager_tf32", "PyTorch, eager, TF32 on", 5
-    precision = "tf32"
+    precision, unit = "tf32", "tf32_mma"
 
 
 class TorchCompiledTf32Backward(_TorchCuda):
@@ -384,7 +388,7 @@ class TorchCompiledTf32Backward(_TorchCuda):
 
     problem = Backward
     name, title, rung = "torch_compiled_tf32", "PyTorch, compiled, TF32 on", 6
-    compiled, precision = True, "tf32"
+    compiled, precision, unit = True, "tf32", "tf32_mma"
 
 
 class TorchCpuStep(_TorchCpu):
@@ -414,7 +418,7 @@ class TorchEagerTf32Step(_TorchCuda):
 
     problem = Step
     name, title, rung = "torch_eager_tf32", "PyTorch, eager, TF32 on", 5
-    precision = "tf32"
+    precision, unit = "tf32", "tf32_mma"
 
 
 class TorchCompiledTf32Step(_TorchCuda):
@@ -422,7 +426,7 @@ class TorchCompiledTf32Step(_TorchCuda):
 
     problem = Step
     name, title, rung = "torch_compiled_tf32", "PyTorch, compiled, TF32 on", 6
-    compiled, precision = True, "tf32"
+    compiled, precision, unit = True, "tf32", "tf32_mma"
 
 
 # --- CuPy and cuBLAS ----------------------------------------------------------------------------------------------
