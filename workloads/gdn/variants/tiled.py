@@ -165,7 +165,7 @@ class Tiled(Engine):
     ) -> Pass:  # fmt: skip
         """A pass whose columns are positions; a staged value is made of ``arrays`` words by ``staged_flops``."""
         shape = self._shape()
-        shape["FETCHES"] = max(1, shape["FETCHES"] // arrays)
+        shape["FETCHES"] = -(-shape["FETCHES"] // arrays)
         group, nbytes = self._items(shape), self._staged_bytes(shape)
         packed, packing = self._pack(shape, of_transpose)
         kernel = self._kernel(name, which, **macros, **shape)
