@@ -13,13 +13,14 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import report_data as data
 
+from perfport.comparison import compare, time_of
 from perfport.counting import Count, Verdict
 from perfport.errors import InfrastructureError, UsageError
 from perfport.profile import load_profile
 from perfport.record import SCHEMA_VERSION, Failure, Interval, MetricValue, Record, Status
 from perfport.report import most_plotted, render, stored
 from perfport.report.failures import ORDER
-from perfport.report.ladder import compare, ladders, time_of
+from perfport.report.ladder import ladders
 from perfport.report.markdown import code, details, excerpt, fence, table, text
 from perfport.report.quantities import column, interval, percent, scaled, seconds, significant, time_scale
 from perfport.report.rooflines import _point
