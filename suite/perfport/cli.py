@@ -13,8 +13,10 @@ import typer
 from .errors import InfrastructureError, PerfportError, UsageError
 
 if TYPE_CHECKING:
+    from .collection import Collection
     from .device import DeviceInfo
     from .record import Record
+    from .report.view import View
     from .workload import Workload
 
 app = typer.Typer(
@@ -35,6 +37,14 @@ DeviceOption = Annotated[
 WorkloadsOption = Annotated[
     list[Path] | None, typer.Option("--workloads", help="A folder with further workloads; repeatable.")
 ]
+ResultsArgument = Annotated[list[Path], typer.Argument(help="Run folders, or a folder of them; any number.")]
+FormatOption = Annotated[str, typer.Option("--format", help="markdown, csv, json or html.")]
+OutputOption = Annotated[Path | None, typer.Option("-o", "--output", help="Write this file instead of printing.")]
+WorkloadFilter = Annotated[str, typer.Option("--workload", help="Only workloads whose name contains this.")]
+ProblemFilter = Annotated[str, typer.Option("--problem", help="Only problems whose name contains this.")]
+VariantFilter = Annotated[str, typer.Option("--variant", help="Only variants whose name contains this.")]
+DeviceFilter = Annotated[str, typer.Option("--device", help="Only devices whose id or chip contains this.")]
+PrecisionFilter = Annotated[str, typer.Option("--precision", help="Only precision classes that contain this.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 
 
@@ -340,6 +350,52 @@ def report(
 
     runs, counted = stored(results)
     files = render(runs, output, counted)
+    print(f"{output}: {len(files) - 1} plots beside it")
+
+
+@app.command()
+def claims(
+    results: ResultsArgument,
+    workload: WorkloadFilter = "",
+    problem: ProblemFilter = "",
+    device: DeviceFilter = "",
+    form: FormatOption = "markdown",
+    output: OutputOption = None,
+    workloads: WorkloadsOption = None,
+) -> None:
+    """Judge the publications' claims on every device that stored results hold (docs/reports.md)."""
+    from .claims import evaluate, ledger
+    from .report.claims import view
+
+    found = _collect(results, device=device)
+    chosen = {
+        name: [claim for claim in listed if problem in claim.problem]
+        for name, listed in ledger(workloads or []).items()
+        if workload in name
+    }
+    _show(view(evaluate(chosen, found), found), form, output)
+
+
+def _collect(results: list[Path], **chosen: str) -> Collection:
+    from .collection import Collection, Filter
+    from .report import stored
+
+    runs, _ = stored(results)
+    found = Collection(runs, Filter(**chosen))
+    if not found.cases:
+        named = ", ".join(f"--{name} {value!r}" for name, value in chosen.items() if value)
+        raise UsageError(f"no measured case in {', '.join(map(str, results))}" + (f" with {named}" if named else ""))
+    return found
+
+
+def _show(view: View, form: str, output: Path | None) -> None:
+    from .report.plots import write_page
+
+    content = view.render(form)
+    if output is None:
+        print(content, end="")
+        return
+    files = write_page(output, content.removesuffix("\n"), view.plots if form == "markdown" else ())
     print(f"{output}: {len(files) - 1} plots beside it")
 
 
