@@ -42,6 +42,12 @@ class Subject:
     parameters: str
     precision: str
 
+    @classmethod
+    def of(cls, record: Record) -> Subject:
+        """Return what a record's case solves."""
+        i = record.identity
+        return cls(i.workload, i.problem, json.dumps(i.parameters, sort_keys=True), i.precision)
+
     @property
     def values(self) -> dict[str, Any]:
         """The parameters by name."""
@@ -105,9 +111,7 @@ class Collection:
             for record in run.records:
                 if record.provenance != "measured":
                     continue
-                i = record.identity
-                subject = Subject(i.workload, i.problem, json.dumps(i.parameters, sort_keys=True), i.precision)
-                case = Case(run, record, site_of(run, record), subject)
+                case = Case(run, record, site_of(run, record), Subject.of(record))
                 key = (case.site, _identity(record))
                 held = latest.get(key)
                 if held is None or held.record.time <= record.time:

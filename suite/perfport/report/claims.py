@@ -14,8 +14,8 @@ from .quantities import interval, seconds, significant
 from .view import View
 
 _READING = (
-    "A claim **holds** where the whole 95 % interval of the number compared meets the threshold, is **reversed** where "
-    "the whole interval misses it (the reason says whether the effect is smaller than claimed, absent or the opposite); "
+    "A claim **holds** where the whole 95 % interval of the number compared meets the threshold, is **reversed** "
+    "where all of it misses it (the reason says whether the effect is smaller than claimed, absent or the opposite); "
     "**cannot tell** stands for an interval that holds the threshold and for settings that disagree. "
     "**not measured**: a side has no result that may be ranked. All numbers are measured; what the publications state "
     "is marked *published*. A speed-up is the time of the reference over that of the subject, by samples taken in turn "
