@@ -180,15 +180,23 @@ def _order(record: Record) -> tuple[int, int, str]:
 
 
 def settings(collection: Collection, subjects: Sequence[Subject], platforms: Sequence[Site]) -> dict[Site, Subject]:
-    """Return at which setting each platform solves a problem; platforms that did not run it are left out."""
-    ran: dict[Subject, set[Site]] = {}
+    """Return at which setting each platform solves a problem; platforms that did not run it are left out.
+
+    A platform where nothing succeeded takes the setting of the others, so that its failures count.
+    """
+    ran: dict[Subject, dict[bool, set[Site]]] = {}
     for subject in sorted(subjects, key=lambda subject: (-amount(collection.subjects[subject]), subject)):
-        ran[subject] = {case.site for case in collection.subjects[subject] if is_ranked(case.record)} & set(platforms)
-    everywhere = set().union(*ran.values())
-    for subject, sites in ran.items():
-        if sites and sites == everywhere:
-            return dict.fromkeys(sorted(sites), subject)
-    return {site: next(subject for subject, sites in ran.items() if site in sites) for site in sorted(everywhere)}
+        ran[subject] = {True: set(), False: set()}
+        for case in collection.subjects[subject]:
+            if case.site in platforms:
+                ran[subject][is_ranked(case.record)].add(case.site)
+    everywhere = {site for sites in ran.values() for site in sites[True]}
+    common = next((subject for subject, sites in ran.items() if sites[True] and sites[True] == everywhere), None)
+    order = [common, *(subject for subject in ran if subject != common)] if common else list(ran)
+    found = {}
+    for site in sorted(everywhere | {site for sites in ran.values() for site in sites[False]}):
+        found[site] = next(subject for subject in order if site in ran[subject][site in everywhere])
+    return found
 
 
 def amount(cases: Iterable[Case]) -> float:

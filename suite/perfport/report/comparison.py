@@ -135,7 +135,7 @@ def chosen_settings(collection: Collection, ladders: Sequence[Ladder], first: Se
     return [by[parameters] for parameters in order[: max(MOST_SETTINGS, len(ahead))]]
 
 
-def share_dots(ladders: Sequence[Ladder], name: str, title: str) -> Plot | None:
+def share_dots(collection: Collection, ladders: Sequence[Ladder], name: str, title: str) -> Plot | None:
     """Return the share of the problem bound by variant and device; ``None`` without any."""
     shares: dict[str, dict[str, Series]] = {}
     for ladder in ladders:
@@ -148,10 +148,10 @@ def share_dots(ladders: Sequence[Ladder], name: str, title: str) -> Plot | None:
     if not shares:
         return None
     caption = "Share of the problem bound under measured ceilings, 95 % intervals (measured). Line: the bound."
-    return dots(name, title, caption, "share of the problem bound, %", shares, [ladder.site for ladder in ladders])
+    return dots(name, title, caption, "share of the problem bound, %", shares, labels(collection))
 
 
-def best_dots(ladders: Sequence[Ladder], name: str) -> Plot | None:
+def best_dots(collection: Collection, ladders: Sequence[Ladder], name: str) -> Plot | None:
     """Return the share that the best variant of each problem reaches, by device."""
     shares: dict[str, dict[str, Series]] = {}
     for ladder in ladders:
@@ -165,15 +165,13 @@ def best_dots(ladders: Sequence[Ladder], name: str) -> Plot | None:
         "The best variant of each problem on each device, at the setting that stands for it there (fp32; measured, "
         "95 % intervals). Line: the bound."
     )
-    sites = list(dict.fromkeys(ladder.site for ladder in ladders))
-    return dots(
-        name,
-        "Share of the problem bound by problem and device",
-        caption,
-        "share of the problem bound, %",
-        shares,
-        sites,
-    )
+    title = "Share of the problem bound by problem and device"
+    return dots(name, title, caption, "share of the problem bound, %", shares, labels(collection))
+
+
+def labels(collection: Collection) -> list[str]:
+    """Return the sites' names in one order, so that a device looks the same in every plot."""
+    return [collection.label(site) for site in collection.sites]
 
 
 def rows(ladders: Sequence[Ladder]) -> list[dict[str, Any]]:

@@ -41,12 +41,12 @@ def dots(
     if len(names) < len(shares):
         caption += f" The first {len(names)} of {len(shares)} are drawn."
     with style():
-        figure = Figure(figsize=(8.0, 1.3 + 0.32 * len(names)), layout="constrained")
+        figure = Figure(figsize=(8.0, 1.3 + 0.4 * len(names)), layout="constrained")
         axes = figure.add_subplot()
         reach = max([1.0, *(min(s.high, 1.3) for n in names for s in shares[n].values())])
         for number, site in enumerate(sites):
             colour, shape = look(number)
-            shift = 0.12 * (number - (len(sites) - 1) / 2)
+            shift = 0.18 * (number - (len(sites) - 1) / 2)
             points = [(shares[n][site], y + shift) for y, n in enumerate(names) if site in shares[n]]
             if points:
                 _marks(axes, points, colour, shape, site)

@@ -15,15 +15,19 @@ from ..crosstuning import slowdowns
 from ..portability import BEST, Portability, portability
 from ..published import inconsistencies
 from ..record import Status
+from ..statistics import Verdict as Speed
 from . import claims, comparison, crosstuning, web
 from . import portability as portable
 from .failures import ORDER, reason
 from .ladder import Ladder
 from .markdown import code, join, table, text
 from .plots import Plot, plot_folder, write_page
+from .quantities import percent
 from .summary import alarms, best_tables
 
 TITLE = "Suite report"
+#: A share of the bound that the summary counts as close to the roof.
+CLOSE = 0.75
 #: Rows of the table of best variants on a workload's page; of more, only those of the summary are shown.
 MOST_BEST = 60
 
@@ -99,14 +103,14 @@ def _summary(
     converged: Sequence[Convergence],
     folder: str,
 ) -> tuple[str, list[Plot]]:
-    plot = comparison.best_dots(first, "overview")
+    plot = comparison.best_dots(collection, first, "overview")
     links = [f"[{code(workload)}]({folder}/{workload}.md)" for workload in collection.workloads]
     blocks = [
         f"# {TITLE}",
         f"Pages: {', '.join(links)}, [all claims](claims.md). All numbers are measured unless marked *published* (by "
         "others) or *modelled*; brackets are 95 % intervals; the problem bound is the least time that the measured "
         "ceilings of the device allow for the useful work of the problem.",
-        alarms(list(ladders)),
+        alarms(list(ladders)), _short(collection, first, judgements),
         "## What ran", _ran(collection),
         "## What is best where, and how close to the roof",
         "At the setting that stands for each problem: the largest that ran on every device, or else each device's own "
@@ -122,6 +126,38 @@ def _summary(
         "## Provenance", _provenance(collection),
     ]  # fmt: skip
     return join(blocks), [plot] if plot else []
+
+
+def _short(collection: Collection, first: Sequence[Ladder], judgements: Sequence[Judgement]) -> str:
+    """Return the answers in a few lines."""
+    counts = Counter(case.record.status for case in collection.cases)
+    ended = ", ".join(f"{counts[s]} {s.value}" for s in (Status.OK, Status.CONTENDED, *ORDER) if counts[s])
+    lines = [f"{len(collection.cases)} cases on {len(collection.sites)} devices: {ended}."]
+    shares = [
+        (ladder.best.record.problem_bound.share.value, ladder)
+        for ladder in first
+        if ladder.best and ladder.best.record.problem_bound
+    ]
+    if shares:
+        (least, low), (most, high) = min(shares, key=_value), max(shares, key=_value)
+        where = [f"{code(f'{one.workload}/{one.problem}')} on {code(one.site)}" for one in (high, low)]
+        close = sum(share >= CLOSE for share, _ in shares)
+        lines.append(
+            f"The best variants reach {percent(most)} of the problem bound at most ({where[0]}) and {percent(least)} "
+            f"at least ({where[1]}); {close} of {len(shares)} reach {percent(CLOSE)} or more."
+        )
+    beaten = [ladder.peer_comparison.verdict for ladder in first if ladder.peer_comparison]
+    if beaten:
+        faster, slower = beaten.count(Speed.FASTER), beaten.count(Speed.SLOWER)
+        lines.append(f"Beside the best peer they are faster in {faster} and slower in {slower} of {len(beaten)} cases.")
+    verdicts = Counter(judgement.verdict for judgement in judgements)
+    judged = ", ".join(f"{verdicts[verdict]} {verdict.value}" for verdict in Verdict)
+    lines.append(f"Claims, each on each device: {judged}.")
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _value(pair: tuple[float, Ladder]) -> float:
+    return pair[0]
 
 
 def _ran(collection: Collection) -> str:
@@ -263,7 +299,7 @@ def _page(
         ahead = [ladder for ladder in first if ladder.problem == problem]
         blocks.append(f"## {text(held[0].info.get('title') or problem)} ({code(problem)})")
         plot = comparison.share_dots(
-            ahead, f"{workload}-{problem}-shares", f"Shares of the bound: {workload}/{problem}"
+            collection, ahead, f"{workload}-{problem}-shares", f"Shares of the bound: {workload}/{problem}"
         )
         if plot:
             plots.append(plot)

@@ -26,7 +26,8 @@ table { border-collapse: collapse; font-size: .86rem; font-variant-numeric: tabu
 th, td { border: 1px solid #ccc; padding: .25rem .5rem; vertical-align: top; overflow-wrap: normal; }
 th { background: #f0f3f6; text-align: left; }
 tbody tr:nth-child(even) { background: #fafafa; }
-td code { white-space: nowrap; }
+td code, td[style*="right"] { white-space: nowrap; }
+td { min-width: 4rem; }
 code { font-family: ui-monospace, monospace; font-size: .92em; }
 pre { overflow-x: auto; background: #f6f6f6; padding: .6rem; }
 img { max-width: 100%; height: auto; display: block; }
