@@ -11,8 +11,9 @@ from matplotlib import colormaps
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from ..collection import Collection
+from ..collection import Collection, Site
 from ..crosstuning import Slowdown, slowdowns
+from ..portability import amount
 from .markdown import NONE, code, join, middle, table, text
 from .plots import GREY, Plot, style, svg
 from .quantities import interval
@@ -43,6 +44,21 @@ def view(collection: Collection) -> View:
 
 def _group(one: Slowdown, collection: Collection) -> tuple[str, str, str, str]:
     return one.subject.workload, one.subject.problem, collection.preset(one.subject), one.variant
+
+
+def largest(found: Sequence[Slowdown], collection: Collection) -> list[Slowdown]:
+    """Return each variant at its largest settings: as many as it takes to have every site that it ran on."""
+    kept = []
+    for _, same in groupby(found, key=lambda one: (one.subject.workload, one.subject.problem)):
+        problem = list(same)
+        size = {one.subject: amount(collection.subjects[one.subject]) for one in problem}
+        covered: set[tuple[str, str, Site]] = set()
+        for subject in sorted(size, key=lambda subject: (-size[subject], subject)):
+            cells = [one for one in problem if one.subject == subject]
+            new = [one for one in cells if (subject.precision, one.variant, one.site) not in covered]
+            covered |= {(subject.precision, one.variant, one.site) for one in new}
+            kept += new
+    return kept
 
 
 def matrix(found: Sequence[Slowdown], collection: Collection) -> tuple[str, Plot | None]:

@@ -11,7 +11,7 @@ from typing import Any
 from ..claims import Claim, Judgement, Verdict, evaluate
 from ..collection import Collection
 from ..convergence import Convergence
-from ..crosstuning import slowdowns
+from ..crosstuning import Slowdown, slowdowns
 from ..portability import BEST, Portability, portability
 from ..published import inconsistencies
 from ..record import Status
@@ -65,6 +65,7 @@ def render(
     first = comparison.headline(collection, ladders)
     metrics = portability(collection, collection.sites)
     judgements = evaluate(ledger, collection)
+    tuned = slowdowns(collection)
     ledger_page = claims.view(judgements, collection)
     summary, plots = _summary(collection, ladders, first, metrics, judgements, converged, folder.name)
     pages, page_plots = {}, []
@@ -73,6 +74,7 @@ def render(
             workload, collection, _of(ladders, workload), _of(first, workload),
             [one for one in metrics if one.subject.workload == workload],
             [judgement for judgement in judgements if judgement.workload == workload],
+            [one for one in tuned if one.subject.workload == workload],
             [one for one in converged if one.workload == workload], destination,
         )  # fmt: skip
         pages[workload] = content
@@ -280,6 +282,7 @@ def _page(
     first: list[Ladder],
     metrics: Sequence[Portability],
     judgements: Sequence[Judgement],
+    tuned: Sequence[Slowdown],
     converged: Sequence[Convergence],
     destination: Path,
 ) -> tuple[str, list[Plot]]:
@@ -320,9 +323,12 @@ def _page(
         if cascade:
             plots.append(cascade)
             blocks += _image(cascade)
-    found = [one for one in slowdowns(collection) if one.subject.workload == workload]
+    found = crosstuning.largest(tuned, collection)
     if found:
         blocks += ["## Cross-tuning", crosstuning.READING]
+    if len(found) < len(tuned):
+        where = code(f"perfport crosstuning --workload {workload}")
+        blocks.append(f"The largest setting of each device; {where} has all.")
     for _, group in groupby(found, key=lambda one: (one.subject, one.variant)):
         cells = list(group)
         body, heat = crosstuning.matrix(cells, collection)
