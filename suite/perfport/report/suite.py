@@ -175,8 +175,8 @@ def _ran(collection: Collection) -> str:
     ]  # fmt: skip
     chips = {chip for site in collection.sites for chip in site.chips}
     head = (
-        f"{len(collection.cases)} cases of {len(collection.workloads)} workloads on {len(collection.sites)} devices "
-        f"({len(chips)} distinct chips), from {len(collection.runs)} runs."
+        f"{len(collection.cases)} cases of {', '.join(map(code, collection.workloads))} on {len(collection.sites)} "
+        f"devices ({len(chips)} distinct chips), from {len(collection.runs)} runs."
     )
     headers = ["device", "chip", "kind", "workloads", *(status.value for status in statuses)]
     return join([head, table(headers, listed, "llll" + "r" * len(statuses))])

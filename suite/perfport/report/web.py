@@ -16,7 +16,7 @@ from .plots import Plot
 _STYLE = """
 :root { color-scheme: light; }
 * { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 72rem; padding: 0 1rem 4rem; color: #1a1a1a; background: #fff;
+body { margin: 0 auto; max-width: 80rem; padding: 0 1rem 4rem; color: #1a1a1a; background: #fff;
   font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: break-word; }
 h1, h2, h3, h4, h5 { line-height: 1.25; margin: 2rem 0 .6rem; }
 section { border-top: 3px solid #0072b2; margin-top: 3rem; }
@@ -30,10 +30,11 @@ td code, td[style*="right"] { white-space: nowrap; }
 td { min-width: 4rem; }
 code { font-family: ui-monospace, monospace; font-size: .92em; }
 pre { overflow-x: auto; background: #f6f6f6; padding: .6rem; }
-img { max-width: 100%; height: auto; display: block; }
+img { min-width: 34rem; max-width: 100%; height: auto; display: block; }
 blockquote { margin: 1rem 0; padding: .1rem 1rem; border-left: 4px solid #d55e00; background: #fff7f0; }
 a { color: #00598c; }
-@media (max-width: 40rem) { body { padding: 0 .6rem 3rem; } h1 { font-size: 1.5rem; } }
+@media (max-width: 40rem) { body { padding: 0 .6rem 3rem; } h1 { font-size: 1.5rem; }
+  table { width: max-content; } td { max-width: 18rem; } }
 """
 _FRAME = """<!DOCTYPE html>
 <html lang="en">
@@ -72,6 +73,7 @@ def document(title: str, pages: Mapping[str, str], plots: Sequence[Plot]) -> str
                 _resolve(inner, images, pages)
         content = markdown.renderer.render(tokens, markdown.options, {})
         content = content.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
+        content = content.replace("<p><img", '<p class="wide"><img')
         body.append(f'<section id="{html.escape(anchor)}">\n{content}</section>')
     return _FRAME.format(title=html.escape(title), style=_STYLE, body="\n".join(body))
 
