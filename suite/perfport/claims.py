@@ -440,8 +440,9 @@ def _miss(claim: Claim, found: Sequence[Interval]) -> str:
     """Return how a claimed speed-up is missed: less of it, none, or the opposite."""
     if claim.compare != "speedup" or claim.at_least is None or claim.at_most is not None or claim.at_least < 1:
         return ""
-    if all(each.low > 1 + SAME for each in found):
+    if all(each.low > 1 for each in found) and any(each.high > 1 + SAME for each in found):
         return "faster, but by less: "
-    if all(each.high < 1 - SAME for each in found):
+    if all(each.high < 1 for each in found) and any(each.low < 1 - SAME for each in found):
         return "slower: "
-    return "no difference: " if all(each.high > 1 - SAME for each in found) else "no difference or slower: "
+    same = all(each.low >= 1 - SAME and each.high <= 1 + SAME for each in found)
+    return "no difference: " if same else "no clear gain: "

@@ -57,6 +57,7 @@ def judge(folder: Path, one: Claim, *records: Record, **environment: Any) -> Jud
         (2.0, 0.01, Verdict.HOLDS, "is claimed"),
         (1.2, 0.01, Verdict.REVERSED, "faster, but by less"),
         (1.0, 0.001, Verdict.REVERSED, "no difference"),
+        (1.0, 0.1, Verdict.REVERSED, "no clear gain"),
         (0.5, 0.01, Verdict.REVERSED, "slower"),
         (1.5, 0.2, Verdict.CANNOT_TELL, "holds the threshold"),
     ],
