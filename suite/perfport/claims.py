@@ -155,6 +155,21 @@ class Claim(_Model):
         return self
 
     @property
+    def quantity(self) -> str:
+        """What is compared with the threshold, in words."""
+        subject, reference = self.subject.name, self.reference.name if self.reference else ""
+        if self.compare == "speedup":
+            return f"time of {reference} over time of {subject}"
+        if self.compare == "share":
+            return f"share of the problem bound that {subject} reaches"
+        if self.compare == "overhead" and self.base:
+            return f"what {reference} takes beyond {self.base.name} over what {subject} takes beyond it"
+        if self.compare == "kernel_share":
+            return f"share of the busy time of {subject} in {', '.join(self.kernels)}"
+        under = " ".join(filter(None, (reference, self.reference_figure)))
+        return f"{subject} {self.figure}" + (f" over {under}" if under else "")
+
+    @property
     def threshold(self) -> str:
         """The threshold in words."""
         parts = [f"at least {self.at_least:g}"] if self.at_least is not None else []
@@ -441,8 +456,8 @@ def _miss(claim: Claim, found: Sequence[Interval]) -> str:
     if claim.compare != "speedup" or claim.at_least is None or claim.at_most is not None or claim.at_least < 1:
         return ""
     if all(each.low > 1 for each in found) and any(each.high > 1 + SAME for each in found):
-        return "faster, but by less: "
+        return "the subject is faster, but by less: "
     if all(each.high < 1 for each in found) and any(each.low < 1 - SAME for each in found):
-        return "slower: "
+        return "the subject is slower: "
     same = all(each.low >= 1 - SAME and each.high <= 1 + SAME for each in found)
     return "no difference: " if same else "no clear gain: "

@@ -542,12 +542,12 @@ def _collect(results: list[Path], **chosen: str) -> Collection:
 
 
 def _show(view: View, form: str, output: Path | None) -> None:
-    from .report.plots import write_page
+    from .report.plots import plot_folder, write_page
 
-    content = view.render(form)
     if output is None:
-        print(content, end="")
+        print(view.render(form), end="")
         return
+    content = view.render(form, f"{plot_folder(output).name}/")
     files = write_page(output, content.removesuffix("\n"), view.plots if form == "markdown" else ())
     print(f"{output}: {len(files) - 1} plots beside it")
 

@@ -58,7 +58,7 @@ def judge(folder: Path, one: Claim, *records: Record, **environment: Any) -> Jud
         (1.2, 0.01, Verdict.REVERSED, "faster, but by less"),
         (1.0, 0.001, Verdict.REVERSED, "no difference"),
         (1.0, 0.1, Verdict.REVERSED, "no clear gain"),
-        (0.5, 0.01, Verdict.REVERSED, "slower"),
+        (0.5, 0.01, Verdict.REVERSED, "the subject is slower"),
         (1.5, 0.2, Verdict.CANNOT_TELL, "holds the threshold"),
     ],
 )

@@ -213,6 +213,14 @@ def test_commands_answer_in_every_format(
         assert out.startswith("# " if form == "markdown" else "<!DOCTYPE html>")
 
 
+def test_markdown_of_a_view_refers_to_its_plots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data.store(tmp_path / "run", [data.record("a", 0.02), data.record("a", 0.02, device=data.INTEL)])
+    out = tmp_path / "pp.md"
+    assert call(monkeypatch, "portability", tmp_path, "-o", out) == 0
+    links = re.findall(r"!\[[^]]*\]\(([^)]*)\)", out.read_text())
+    assert links and all((tmp_path / link).exists() for link in links)
+
+
 @pytest.mark.parametrize(
     ("args", "complaint"),
     [

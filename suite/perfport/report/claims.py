@@ -68,21 +68,29 @@ def _numbers(judgements: Sequence[Judgement], collection: Collection) -> Iterabl
         claim = same[0].claim
         published = f" Published: {text(claim.published)}." if claim.published else ""
         stated = f"{text(claim.statement)} *{text(claim.source)}.*{published}"
-        yield f"**{code(claim.id)}** {stated} Claimed: {claim.threshold}."
+        yield f"**{code(claim.id)}** {stated} Compared: {text(claim.quantity)}; claimed is {claim.threshold}."
         listed = []
         for judgement in same:
             where = [code(collection.label(judgement.site)), _verdict(judgement), text(judgement.reason)]
-            for first, evidence in enumerate(judgement.evidence or (None,)):
-                if evidence is None:
-                    listed.append([*where, *[NONE] * 5])
-                    continue
-                shown = where if first == 0 else ["", "", ""]
+            for evidence in judgement.evidence:
                 listed.append([
-                    *(cell or " " for cell in shown), text(evidence.setting, 80) or "one", *_pair(evidence),
-                    interval(evidence.found), ", ".join(code(key) for key in evidence.keys),
+                    *where, text(evidence.setting, 80) or "one", *_pair(evidence), interval(evidence.found),
+                    ", ".join(code(key) for key in evidence.keys),
                 ])  # fmt: skip
+                where = [" "] * 3
         headers = ["device", "verdict", "reason", "setting", "subject", "against", "compared", "records"]
-        yield table(headers, listed, "llllrrrl")
+        yield table(headers, listed, "llllllrl") if listed else ""
+        yield _not_measured([judgement for judgement in same if not judgement.evidence], collection)
+
+
+def _not_measured(judgements: Sequence[Judgement], collection: Collection) -> str:
+    """Return why there is no verdict, devices with the same reason together."""
+    reasons: dict[str, list[str]] = {}
+    for judgement in judgements:
+        reasons.setdefault(judgement.reason, []).append(code(collection.label(judgement.site)))
+    everywhere = len(judgements) == len(collection.sites) and len(reasons) == 1
+    parts = [f"{text(why)}" + ("" if everywhere else f" ({', '.join(sites)})") for why, sites in reasons.items()]
+    return f"Not measured: {'; '.join(parts)}." if parts else ""
 
 
 def _pair(evidence: Evidence) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -10,6 +11,7 @@ from typing import Any
 
 from ..claims import Claim, Judgement, Verdict, evaluate
 from ..collection import Collection
+from ..comparison import time_of
 from ..convergence import Convergence
 from ..crosstuning import Slowdown, slowdowns
 from ..portability import BEST, Portability, portability
@@ -23,6 +25,7 @@ from .ladder import Ladder
 from .markdown import code, join, table, text
 from .plots import Plot, plot_folder, write_page
 from .quantities import percent
+from .rooflines import roofline_plot
 from .summary import alarms, best_tables
 
 TITLE = "Suite report"
@@ -248,6 +251,18 @@ def failed(records: Sequence[Any]) -> str:
     return table(["status", "cases", "reason", "which"], listed, "lrll")
 
 
+def _roofline(ladders: Sequence[Ladder], name: str) -> Plot | None:
+    """Return the roofline of the device that solves a problem fastest, by time for the useful work."""
+
+    def pace(ladder: Ladder) -> float:
+        work = ladder.best.record.work if ladder.best else None
+        amount = work.flops + work.integer_ops + work.bytes if work else 0.0
+        return time_of(ladder.best.record) / amount if ladder.best and amount else math.inf
+
+    best = min((ladder for ladder in ladders if pace(ladder) < math.inf), key=pace, default=None)
+    return roofline_plot(best, name) if best else None
+
+
 def _inconsistent(workloads: Sequence[str]) -> str:
     listed = [
         [code(one.workload), text(one.source), text(one.stated, 400), text(one.used, 400)]
@@ -307,6 +322,9 @@ def _page(
         if plot:
             plots.append(plot)
             blocks += _image(plot)
+        if roofline := _roofline(ahead, f"{workload}-{problem}"):
+            plots.append(roofline)
+            blocks += [*_image(roofline), "The reports of single runs have a roofline for every device."]
         shown = comparison.chosen_settings(collection, held, ahead)
         for setting in shown:
             blocks += comparison.setting_tables(setting)

@@ -26,8 +26,8 @@ class View:
     rows: list[dict[str, Any]]
     plots: Sequence[Plot] = ()
 
-    def render(self, form: str) -> str:
-        """Return the view in a format; HTML holds its plots.
+    def render(self, form: str, folder: str = "") -> str:
+        """Return the view in a format; HTML holds its plots, markdown refers to them in a folder.
 
         Raises
         ------
@@ -35,7 +35,10 @@ class View:
             For a format that there is not.
         """
         if form == "markdown":
-            return self.markdown + "\n"
+            page = self.markdown
+            for plot in self.plots:
+                page = page.replace(f"]({plot.name})", f"]({folder}{plot.name})")
+            return page + "\n"
         if form == "csv":
             return as_csv(self.rows)
         if form == "json":
