@@ -85,8 +85,9 @@ class Selector(_Model):
     def name(self) -> str:
         """How the side is called in tables."""
         more: Mapping[str, Any] = {**self.parameters, **self.tunables}
-        named = ", ".join(f"{key}={value}" for key, value in more.items() if not isinstance(value, Range))
-        return " or ".join(self.variant) + (f" [{named}]" if named else "")
+        named = [f"{key}={value}" for key, value in more.items() if not isinstance(value, Range)]
+        named += [f"profile {self.profile}"] if self.profile else []
+        return " or ".join(self.variant) + (f" [{', '.join(named)}]" if named else "")
 
     def takes(self, record: Record, parameters: Mapping[str, Wanted]) -> bool:
         """Whether a record is meant, given the claim's common parameters."""
