@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from .comparison import is_ranked, time_of
+from .comparison import common_clock, is_ranked, time_of
 from .errors import UsageError, nearest
 from .record import Record
 from .results import Run
@@ -155,10 +155,14 @@ def site_of(run: Run, record: Record) -> Site:
     return Site(tuple(record.identity.devices), chips, str(devices[0].get("kind") or "") if devices else "")
 
 
-def fastest(cases: Iterable[Case], key: Callable[[Record], float] = time_of) -> Case | None:
-    """Return the fastest of the cases that may be ranked, ``None`` where there is none."""
+def fastest(cases: Iterable[Case]) -> Case | None:
+    """Return the fastest of the cases that may be ranked, ``None`` where there is none.
+
+    All are ranked on one clock where they have one in common, else each on its own.
+    """
     ranked = [case for case in cases if is_ranked(case.record)]
-    return min(ranked, key=lambda case: (key(case.record), case.record.key), default=None)
+    clock = common_clock(case.record for case in ranked)
+    return min(ranked, key=lambda case: (time_of(case.record, clock), case.record.key), default=None)
 
 
 def find_site(collection: Collection, name: str) -> Site:

@@ -115,24 +115,31 @@ def _count(workload: str, problem: str, variant: str, lines: Mapping[str, set[Li
 
 def _compiled(workload: Workload, problem: str, variant: type[Variant], backend: str) -> set[Compiled]:
     """Return what a variant compiles for a backend; nothing where it cannot run."""
-    cls = workload.problem(problem)
     found: set[Compiled] = set()
     for info in DEVICES[backend]:
+        for artifact in _artifacts(workload, problem, variant, info):
+            if "source" in artifact.listing:
+                source = artifact.listing["source"].rpartition(f'#line 1 "{artifact.name}"\n')[2]
+                macros = tuple(flag for flag in artifact.options if flag.startswith("-D"))
+                found.add((artifact.name, source, macros))
+    return found
+
+
+def _artifacts(workload: Workload, problem: str, variant: type[Variant], info: DeviceInfo) -> list[Artifact]:
+    """Set a variant up at the first of the problem's check sizes that it takes; nothing where it takes none."""
+    cls = workload.problem(problem)
+    tunables = {name: tunable.default_for(info) for name, tunable in variant.tunables.items()}
+    for size in cls.check_sizes:
         device: Any = OfflineDevice(info)
-        session = _Listening(device, cls(cls.Parameters.model_validate(cls.check_sizes[0]), 1), workload.folder)
-        tunables = {name: tunable.default_for(info) for name, tunable in variant.tunables.items()}
+        session = _Listening(device, cls(cls.Parameters.model_validate(size), 1), workload.folder)
         setup = Setup(session, tunables, {})
         try:
             variant.require(info)
             variant(setup)
         except PerfportError:
             continue
-        for artifact in setup.artifacts:
-            if "source" in artifact.listing:
-                source = artifact.listing["source"].rpartition(f'#line 1 "{artifact.name}"\n')[2]
-                macros = tuple(flag for flag in artifact.options if flag.startswith("-D"))
-                found.add((artifact.name, source, macros))
-    return found
+        return setup.artifacts
+    return []
 
 
 def _surviving(backend: str, compiled: Compiled) -> frozenset[Line]:

@@ -58,9 +58,12 @@ def median_interval(values: list[float]) -> tuple[float, float, float]:
     return statistics.median(values), values[rank], values[n - 1 - rank]
 
 
-def median_of(record: dict[str, Any]) -> float:
-    timing = record["timing"]
-    return statistics.median(timing[timing["rank"]])
+def fastest(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """The record with the least median, on one clock where all have one."""
+    own = {r["timing"]["rank"] for r in records}
+    span, wall = (all(r["timing"][clock] for r in records) for clock in ("span", "wall"))
+    common = "span" if own == {"span"} and span else "wall" if wall else None
+    return min(records, key=lambda r: (statistics.median(r["timing"][common or r["timing"]["rank"]]), r["key"]))
 
 
 def side(claim: dict[str, Any], selector: dict[str, Any], records: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -149,21 +152,18 @@ def verdict(claim: dict[str, Any], records: list[dict[str, Any]]) -> str:
         (s["variant"], s.get("profile")) == (selectors[0]["variant"], selectors[0].get("profile")) for s in selectors
     )
     free = any(s.get("precision") for s in selectors)
-    fastest: list[dict[str, dict[str, Any]]] = []
+    sides: list[dict[str, dict[str, Any]]] = []
     for selector in selectors:
-        best: dict[str, dict[str, Any]] = {}
+        groups: dict[str, list[dict[str, Any]]] = {}
         for record in side(claim, selector, records):
             who = record["identity"]
             setting = [{k: v for k, v in who["parameters"].items() if k not in own}]
             setting.append({k: v for k, v in who["tunables"].items() if k not in switched} if alike else {})
             setting.append("" if free else who["precision"])
-            key = json.dumps(setting, sort_keys=True)
-            rank = (median_of(record), record["key"])
-            if key not in best or rank < (median_of(best[key]), best[key]["key"]):
-                best[key] = record
-        fastest.append(best)
-    common = set.intersection(*(set(best) for best in fastest))
-    numbers = [measure(claim, [best[key] for best in fastest]) for key in sorted(common)]
+            groups.setdefault(json.dumps(setting, sort_keys=True), []).append(record)
+        sides.append({key: fastest(group) for key, group in groups.items()})
+    common = set.intersection(*(set(best) for best in sides))
+    numbers = [measure(claim, [best[key] for best in sides]) for key in sorted(common)]
     known = [number for number in numbers if number is not None]
     if not known or len(known) < len(numbers):
         return "not measured"
