@@ -501,7 +501,7 @@ def test_layout_is_charged_in_full(tmp_path: Path) -> None:
 
 def test_published_share_of_its_own_bound_is_computed(demonstration: tuple[Path, str, list[Path]]) -> None:
     stated = rows_of(demonstration[1], "published on", "row_major")[0]
-    assert stated["published"] == "33.70 GFLOP/s" and stated["share, published"] == "15.0 %"
+    assert stated["published"] == "33.7 GFLOP/s" and stated["share, published"] == "15.0 %"
     profile = load_profile("hd5870")
     assert profile.bandwidth and profile.fp32
     bound = max(data.WORK.bytes / profile.bandwidth, data.WORK.flops / profile.fp32)

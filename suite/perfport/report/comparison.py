@@ -42,12 +42,14 @@ def collected(collection: Collection) -> list[Ladder]:
 def view(collection: Collection) -> View:
     """Return every setting of every problem: best variants, then variant by device."""
     ladders = collected(collection)
+    first = headline(collection, ladders)
     blocks = ["# Comparison of variants and devices", best_tables(ladders)]
     for _, same in groupby(ladders, key=_problem):
         problem = list(same)
         blocks.append(_title(problem[0]))
         for _, alike in groupby(problem, key=lambda ladder: ladder.subject[:3]):
             blocks += setting_tables(list(alike))
+        blocks.append(literature([ladder for ladder in first if _problem(ladder) == _problem(problem[0])]))
     return View("Comparison of variants and devices", join(blocks), rows(ladders))
 
 
@@ -61,7 +63,7 @@ def _title(ladder: Ladder) -> str:
 
 
 def setting_tables(ladders: Sequence[Ladder]) -> list[str]:
-    """Return the tables of a problem at one setting: variant by device for each precision class, then archives."""
+    """Return the tables of a problem at one setting: variant by device for each precision class."""
     first = ladders[0]
     blocks = [f"### {text(first.preset or first.setting, 80)}", problem_facts(first)]
     classes = [list(same) for _, same in groupby(ladders, key=lambda ladder: ladder.precision)]
@@ -69,7 +71,13 @@ def setting_tables(ladders: Sequence[Ladder]) -> list[str]:
         if len(classes) > 1:
             blocks.append(f"Precision class {text(same[0].precision)}:")
         blocks.append(device_comparison(same))
-    return [*blocks, archival_table(ladders), published_table(list(ladders))]
+    return blocks
+
+
+def literature(ladders: Sequence[Ladder]) -> str:
+    """Return what the devices of the literature could do at the settings that stand for a problem, and all figures."""
+    tables = [archival_table(ladders), published_table(list(ladders))]
+    return join(["### Archival devices and published figures", *tables]) if any(tables) else ""
 
 
 def archival_table(ladders: Sequence[Ladder]) -> str:

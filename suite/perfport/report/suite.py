@@ -332,6 +332,7 @@ def _page(
         if left:
             where = f"perfport table --workload {workload} --problem {problem}"
             blocks.append(f"{left} further settings: {code(where)}.")
+        blocks.append(comparison.literature(ahead))
     blocks.append("## Portability")
     for (_, name, precision), alike in groupby(
         metrics, key=lambda one: (one.subject.workload, one.subject.problem, one.subject.precision)

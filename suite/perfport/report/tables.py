@@ -276,8 +276,9 @@ def published_table(found: list[Ladder]) -> str:
 
 
 def _figure_value(figure: Published) -> str:
+    """As it is stated: no digits are added or taken."""
     ends = [figure.value] if figure.high is None else [figure.value, figure.high]
-    return "–".join(significant(value, 4) for value in ends)
+    return "–".join(f"{value:.10g}" for value in ends)
 
 
 def _figure_key(figure: Published) -> tuple[str, ...]:
@@ -286,9 +287,7 @@ def _figure_key(figure: Published) -> tuple[str, ...]:
 
 
 def device_comparison(found: list[Ladder]) -> str:
-    """Return variant x device for one problem, set of parameters and precision class; empty for a single device."""
-    if len(found) < 2:
-        return ""
+    """Return variant x device for one problem, set of parameters and precision class."""
     names: dict[tuple[str, int, str], None] = {}
     for ladder in found:
         for row in ladder.rows:
