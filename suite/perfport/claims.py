@@ -29,13 +29,10 @@ from .collection import Case, Collection, Site, fastest
 from .comparison import common_clock, compare, time_of
 from .errors import UsageError
 from .record import Interval, Record
+from .statistics import SAME_WITHIN
 from .workload import CLAIMS
 
 Scalar = bool | int | float | str | None  # None: not set
-
-
-#: Times whose ratio is within this of 1 are called the same, as in `statistics.verdict`.
-SAME = 0.02
 
 
 class _Model(BaseModel):
@@ -456,9 +453,9 @@ def _miss(claim: Claim, found: Sequence[Interval]) -> str:
     """Return how a claimed speed-up is missed: less of it, none, or the opposite."""
     if claim.compare != "speedup" or claim.at_least is None or claim.at_most is not None or claim.at_least < 1:
         return ""
-    if all(each.low > 1 for each in found) and any(each.high > 1 + SAME for each in found):
+    if all(each.low > 1 for each in found) and any(each.high > 1 + SAME_WITHIN for each in found):
         return "the subject is faster, but by less: "
-    if all(each.high < 1 for each in found) and any(each.low < 1 - SAME for each in found):
+    if all(each.high < 1 for each in found) and any(each.low < 1 - SAME_WITHIN for each in found):
         return "the subject is slower: "
-    same = all(each.low >= 1 - SAME and each.high <= 1 + SAME for each in found)
+    same = all(each.low >= 1 - SAME_WITHIN and each.high <= 1 + SAME_WITHIN for each in found)
     return "no difference: " if same else "no clear gain: "

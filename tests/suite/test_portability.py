@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -22,10 +22,12 @@ from perfport.record import Interval, Record, Status
 from perfport.report.portability import EXPORT, export, view
 from perfport.report.view import as_csv
 
+CALM = settings(deadline=None, derandomize=True)
 EFFICIENCY = st.floats(1e-6, 1.0)
 EFFICIENCIES = st.lists(EFFICIENCY, min_size=1, max_size=20)
 
 
+@CALM
 @given(EFFICIENCIES)
 def test_metric_lies_between_the_least_and_the_arithmetic_mean(values: list[float]) -> None:
     found = harmonic_mean(values)
@@ -33,11 +35,13 @@ def test_metric_lies_between_the_least_and_the_arithmetic_mean(values: list[floa
     assert found <= math.fsum(values) / len(values) * (1 + 1e-12)
 
 
+@CALM
 @given(EFFICIENCIES)
 def test_metric_is_the_definition_of_the_source(values: list[float]) -> None:
     assert harmonic_mean(values) == pytest.approx(len(values) / math.fsum(1 / e for e in values), rel=1e-12)
 
 
+@CALM
 @given(EFFICIENCIES, st.randoms())
 def test_order_of_platforms_changes_nothing(values: list[float], random: Any) -> None:
     other = list(values)
@@ -45,16 +49,19 @@ def test_order_of_platforms_changes_nothing(values: list[float], random: Any) ->
     assert harmonic_mean(values) == pytest.approx(harmonic_mean(other), rel=1e-12)
 
 
+@CALM
 @given(EFFICIENCIES, st.integers(0, 20))
 def test_one_platform_that_fails_makes_it_zero(values: list[float], place: int) -> None:
     assert harmonic_mean([*values[:place], 0.0, *values[place:]]) == 0.0
 
 
+@CALM
 @given(EFFICIENCY, st.integers(1, 20))
 def test_equal_efficiencies_are_their_own_metric(value: float, n: int) -> None:
     assert harmonic_mean([value] * n) == pytest.approx(value, rel=1e-12)
 
 
+@CALM
 @given(EFFICIENCIES, st.data())
 def test_a_better_platform_never_lowers_it(values: list[float], draw: st.DataObject) -> None:
     place = draw.draw(st.integers(0, len(values) - 1))
@@ -62,12 +69,14 @@ def test_a_better_platform_never_lowers_it(values: list[float], draw: st.DataObj
     assert harmonic_mean(better) >= harmonic_mean(values) * (1 - 1e-12)
 
 
+@CALM
 @given(st.lists(st.tuples(EFFICIENCY, EFFICIENCY, EFFICIENCY).map(sorted), min_size=1, max_size=9))
 def test_interval_holds_the_value(parts: list[list[float]]) -> None:
     found = metric([Interval(low=low, value=value, high=high) for low, value, high in parts])
     assert found and found.low <= found.value * (1 + 1e-12) and found.value <= found.high * (1 + 1e-12)
 
 
+@CALM
 @given(st.lists(EFFICIENCY, max_size=5), st.floats().filter(lambda e: not 0 <= e <= 1))
 def test_what_is_no_efficiency_is_refused(values: list[float], bad: float) -> None:
     with pytest.raises(ValueError, match="not within 0 and 1"):
