@@ -155,7 +155,7 @@ def share_dots(collection: Collection, ladders: Sequence[Ladder], name: str, tit
                     held[ladder.site] = Series(share.value, share.low, share.high)
     if not shares:
         return None
-    caption = "Share of the problem bound under measured ceilings, 95 % intervals (measured). Line: the bound."
+    caption = "Share of the problem bound under measured ceilings, 95 % intervals (measured)."
     return dots(name, title, caption, "share of the problem bound, %", shares, labels(collection))
 
 
@@ -171,7 +171,7 @@ def best_dots(collection: Collection, ladders: Sequence[Ladder], name: str) -> P
         return None
     caption = (
         "The best variant of each problem on each device, at the setting that stands for it there (fp32; measured, "
-        "95 % intervals). Line: the bound."
+        "95 % intervals)."
     )
     title = "Share of the problem bound by problem and device"
     return dots(name, title, caption, "share of the problem bound, %", shares, labels(collection))

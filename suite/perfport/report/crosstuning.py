@@ -19,6 +19,8 @@ from .plots import GREY, Plot, style, svg
 from .quantities import interval
 from .view import View
 
+#: Slowdowns that the scale of a heat map may name.
+TICKS = (1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000)
 READING = (
     "Each column is a device, each row a set of tuning parameters: `native` are the variant's own defaults for "
     "the device at hand, the others those that the literature gives for another device. The number is the "
@@ -109,7 +111,10 @@ def heat_map(
         axes.set_yticks(range(len(profiles)), list(profiles))
         axes.set_xlabel("device")
         axes.set_ylabel("parameters of")
-        figure.colorbar(drawn, ax=axes, label="slowdown", format="%.3g")
+        ticks = [tick for tick in TICKS if tick <= top]
+        bar = figure.colorbar(drawn, ax=axes, label="slowdown", ticks=ticks)
+        bar.minorticks_off()
+        bar.set_ticklabels([f"{tick:g}" for tick in ticks])
         content = svg(figure)
     file = re.sub(r"[^a-z0-9_.]+", "-", name.lower())[:110]
     caption = "Slowdown against the device's own best of this variant (measured); 1 is best."

@@ -15,6 +15,8 @@ LOOKS = (
     ("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "D"), ("#E69F00", "v"), ("#56B4E9", "P"),
     ("#000000", "X"),
 )  # fmt: skip
+#: Where all shares are below this, the scale ends with them instead of at the bound.
+FAR = 0.4
 #: Names that one plot can show.
 MOST = 26
 
@@ -43,14 +45,19 @@ def dots(
     with style():
         figure = Figure(figsize=(8.0, 1.3 + 0.4 * len(names)), layout="constrained")
         axes = figure.add_subplot()
-        reach = max([1.0, *(min(s.high, 1.3) for n in names for s in shares[n].values())])
+        reach = max(min(s.high, 1.3) for n in names for s in shares[n].values())
+        if reach < FAR:
+            caption += " The bound, 100 %, lies far to the right."
+        else:
+            caption += " Line: the bound."
+            reach = max(reach, 1.0)
+            axes.axvline(100, color="black", linewidth=1.0)
         for number, site in enumerate(sites):
             colour, shape = look(number)
             shift = 0.18 * (number - (len(sites) - 1) / 2)
             points = [(shares[n][site], y + shift) for y, n in enumerate(names) if site in shares[n]]
             if points:
                 _marks(axes, points, colour, shape, site)
-        axes.axvline(100, color="black", linewidth=1.0)
         axes.set_yticks(range(len(names)), [middle(n, 44) for n in names])
         axes.set_ylim(len(names) - 0.4, -0.6)
         axes.set_xlim(0, 100 * reach * 1.03)

@@ -183,8 +183,10 @@ def cascade(found: Sequence[Portability]) -> Plot | None:
             colour, shape = look(number)
             steps = range(1, len(values) + 1)
             metrics = [100 * harmonic_mean(values[:n]) for n in steps]
-            left.plot(steps, [100 * v for v in values], marker=shape, color=colour, label=middle(name, 30))
-            right.plot(steps, metrics, marker=shape, color=colour)
+            looks: Any = {"marker": shape, "color": colour, "linestyle": "--" if name == BEST else "-"}
+            looks["zorder"] = 3 if name == BEST else 2  # it often lies on another line
+            left.plot(steps, [100 * v for v in values], label=middle(name, 30), **looks)
+            right.plot(steps, metrics, **looks)
         for axes, title in ((left, "efficiency on the n-th best platform"), (right, "PP over the n best platforms")):
             axes.set_title(title, fontsize=10)
             axes.set_xticks(range(1, reach + 1))
