@@ -147,14 +147,29 @@ def _surviving(backend: str, compiled: Compiled) -> frozenset[Line]:
     from pcpp import Preprocessor
     from pcpp.preprocessor import Action, OutputDirective
 
-    class Quiet(Preprocessor):
-        """Leaves out system headers, which are not of the suite."""
+    class Conditions(Preprocessor):
+        """Expands macros in conditions alone: nested macros of unrolled loops would take minutes.
+
+        Leaves out system headers, which are not of the suite.
+        """
+
+        evaluating = False
+
+        def evalexpr(self, tokens: Any) -> Any:
+            self.evaluating = True
+            try:
+                return super().evalexpr(tokens)
+            finally:
+                self.evaluating = False
+
+        def expand_macros(self, tokens: Any, expanding_from: Any = ()) -> Any:
+            return super().expand_macros(tokens, list(expanding_from)) if self.evaluating else tokens
 
         def on_include_not_found(self, *args: Any) -> None:
             raise OutputDirective(Action.IgnoreAndRemove)
 
     name, source, macros = compiled
-    preprocessor = Quiet()
+    preprocessor = Conditions()
     for macro in (_OWN_MACRO[backend], *macros):
         preprocessor.define(macro.removeprefix("-D").replace("=", " ", 1))
     dialect = Path(__file__).parent / "backend" / f"dialect_{backend}.h"

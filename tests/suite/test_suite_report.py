@@ -25,6 +25,8 @@ from perfport.comparison import time_of
 from perfport.convergence import Convergence
 from perfport.record import Record
 from perfport.report import comparison
+from perfport.report.plots import Plot
+from perfport.report.points import Series, dots
 from perfport.report.suite import render
 from perfport.report.view import FORMATS, View
 from perfport.results import Run
@@ -91,7 +93,16 @@ def test_every_plot_is_well_formed_and_linked(report: tuple[Path, dict[str, Path
     assert any("tuning" in plot.name for plot in plots)
     for plot in plots:
         ElementTree.fromstring(plot.read_bytes())
-        assert plot.name in pages
+        assert plot.name in pages and b"mathdefault" not in plot.read_bytes()
+
+
+def test_shares_far_below_the_bound_are_drawn_at_their_own_scale() -> None:
+    def drawn(share: float) -> Plot:
+        return dots("n", "t", "c.", "axis", {"a": {"site": Series(share, 0.9 * share, 1.1 * share)}}, ["site"])
+
+    near, far = drawn(0.8), drawn(0.01)
+    assert near.caption == "c. Line: the bound." and far.caption == "c. The bound, 100 %, lies far to the right."
+    assert b">100</text>" in near.svg and b">100</text>" not in far.svg
 
 
 class _Page(html.parser.HTMLParser):
