@@ -73,7 +73,7 @@ class Portability:
 
     @property
     def architectural(self) -> Interval | None:
-        """The metric by share of the problem bound; ``None`` where a platform has no ceilings, or none counts."""
+        """The metric by share of the problem bound; ``None`` where no platform counts, or one has no ceilings."""
         return metric([e.architectural for e in self.efficiencies])
 
     @property
@@ -103,8 +103,13 @@ def harmonic_mean(efficiencies: Sequence[float]) -> float:
 
 
 def metric(found: Sequence[Interval | None]) -> Interval | None:
-    """Return the metric of efficiencies with its interval: it grows with each of them, so ends come from ends."""
+    """Return the metric of efficiencies with its interval: it grows with each of them, so ends come from ends.
+
+    ``None`` where one is not known, unless another is 0.
+    """
     known = [each for each in found if each is not None]
+    if any(each.value == 0 for each in known):
+        return ZERO
     if not known or len(known) < len(found):
         return None
     return Interval(

@@ -86,7 +86,9 @@ def test_what_is_no_efficiency_is_refused(values: list[float], bad: float) -> No
 def test_no_platform_has_no_metric() -> None:
     with pytest.raises(ValueError, match="no platform"):
         harmonic_mean([])
-    assert metric([]) is None and metric([Interval(value=1, low=1, high=1), None]) is None
+    one, zero = Interval(value=1, low=1, high=1), Interval(value=0, low=0, high=0)
+    assert metric([]) is None and metric([one, None]) is None
+    assert metric([one, zero, None]) == zero  # a platform without ceilings cannot help one that fails
 
 
 def over(folder: Path, records: list[Record], **environment: Any) -> tuple[dict[str, Portability], Collection]:
