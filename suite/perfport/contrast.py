@@ -28,6 +28,7 @@ class Pair:
     ``a`` or ``b`` is ``None`` where that side has no such case.
     """
 
+    kind: Kind
     name: str
     a: Record | None
     b: Record | None
@@ -40,8 +41,15 @@ class Pair:
 
     @property
     def lost(self) -> bool:
-        """Whether the first side has a result and the second has not."""
-        return self.a is not None and is_measured(self.a) and (self.b is None or not is_measured(self.b))
+        """Whether the first side has a result and the second should have one, too.
+
+        A run should have what another had. Devices and variants may differ in what they support.
+        """
+        if self.a is None or not is_measured(self.a):
+            return False
+        if self.kind == "runs":
+            return self.b is None or not is_measured(self.b)
+        return self.b is not None and self.b.status.failed
 
     @property
     def slower(self) -> bool:
@@ -66,7 +74,7 @@ def contrast(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[K
     for name in sorted(names):
         one, two = sides[0].get(name), sides[1].get(name)
         compared = compare(one, two) if one and two else None
-        pairs.append(Pair(name, one, two, compared))
+        pairs.append(Pair(kind, name, one, two, compared))
     if not any(pair.a and pair.b for pair in pairs):
         raise UsageError(f"compare: no case is on both sides, {a!r} and {b!r}")
     return kind, pairs

@@ -103,6 +103,16 @@ def test_devices_and_variants_of_one_store(tmp_path: Path) -> None:
     assert kind == "variants" and pair.comparison and pair.comparison.ratio.value == pytest.approx(2, rel=0.05)
 
 
+def test_devices_may_differ_in_what_they_support(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a = [data.record(name, 0.02, noise=1e-3) for name in "abc"]
+    b = [data.record("a", 0.01, device=data.INTEL), data.record("b", device=data.INTEL, status=Status.UNSUPPORTED)]
+    data.store(tmp_path / "run", [*a, *b])
+    args = ("compare", data.POCL, data.INTEL, "--results", tmp_path)
+    assert call(monkeypatch, *args) == 0
+    data.store(tmp_path / "run", [*a, *b, data.record("c", device=data.INTEL, status=Status.CRASHED)])
+    assert call(monkeypatch, *args) == 4
+
+
 def test_a_side_that_is_nothing_is_named(tmp_path: Path) -> None:
     data.store(tmp_path / "run", [data.record("column_major", 0.02)])
     with pytest.raises(UsageError, match=r"'colum_major' is no run folder.*did you mean 'column_major'"):

@@ -40,7 +40,9 @@ def outcome(pair: Pair) -> str:
         return pair.comparison.verdict.value
     if pair.a is None:
         return "new in B"
-    return "no clock in common" if pair.b and is_measured(pair.b) and is_measured(pair.a) else "no result in A"
+    if pair.b is None or not is_measured(pair.b):
+        return pair.b.status.value if pair.b else "not in B"
+    return "no clock in common" if is_measured(pair.a) else "no result in A"
 
 
 def _time(record: Record | None) -> str:
