@@ -50,13 +50,15 @@ class Range(_Model):
         return isinstance(value, int | float) and self.min <= value <= self.max
 
 
-Wanted = Scalar | Range | list[Scalar]
+Wanted = Scalar | Range | list[Scalar | Range]
 
 
 def _matches(wanted: Wanted, value: Any) -> bool:
     if isinstance(wanted, Range):
         return wanted.holds(value)
-    return value in wanted if isinstance(wanted, list) else bool(value == wanted)
+    if isinstance(wanted, list):
+        return any(_matches(one, value) for one in wanted)
+    return bool(value == wanted)
 
 
 class Selector(_Model):

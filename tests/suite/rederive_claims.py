@@ -44,7 +44,7 @@ def fits(wanted: Any, value: Any) -> bool:
     if isinstance(wanted, dict):
         number = isinstance(value, (int, float))
         return number and wanted.get("min", -math.inf) <= value <= wanted.get("max", math.inf)
-    return value in wanted if isinstance(wanted, list) else value == wanted
+    return any(fits(one, value) for one in wanted) if isinstance(wanted, list) else value == wanted
 
 
 def median_interval(values: list[float]) -> tuple[float, float, float]:

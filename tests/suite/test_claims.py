@@ -113,6 +113,14 @@ def test_the_fastest_setting_of_tunables_stands_for_a_variant(tmp_path: Path) ->
     assert judge(tmp_path / "x", other, *records).verdict is Verdict.HOLDS
 
 
+def test_parameters_are_chosen_by_value_range_and_absence(tmp_path: Path) -> None:
+    sizes: list[dict[str, Any]] = [{"p": 0.5}, {"p": 0.9}, {}]
+    records = [record(name, t, parameters=p) for p in sizes for name, t in (("slow", 0.04), ("fast", 0.02))]
+    for wanted, settings in ((0.5, 1), ({"min": 0.6}, 1), (None, 1), ([0.5, None], 2), ([{"max": 1}, None], 3)):
+        found = judge(tmp_path / str(wanted), claim(parameters={"p": wanted}), *records)
+        assert len(found.evidence) == settings, wanted
+
+
 def test_an_ablation_compares_equal_settings_of_one_variant(tmp_path: Path) -> None:
     on, off = {"queue": 1, "unroll": 2}, {"queue": 0, "unroll": 2}
     records = [record("fast", 0.02, tunables=on), record("fast", 0.04, tunables=off)]
