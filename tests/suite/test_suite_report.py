@@ -7,7 +7,9 @@ import csv
 import html.parser
 import io
 import json
+import os
 import re
+import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -77,6 +79,28 @@ def test_same_results_same_bytes(tmp_path: Path) -> None:
     second = made(tmp_path / "b", tmp_path / "a" / "results")
     assert [f.relative_to(tmp_path / "a") for f in first] == [f.relative_to(tmp_path / "b") for f in second]
     assert all(a.read_bytes() == b.read_bytes() for a, b in zip(first, second, strict=True))
+
+
+def test_order_within_sets_of_a_process_changes_nothing(tmp_path: Path) -> None:
+    data.store(tmp_path / "results" / "run", records())
+    outputs = []
+    for seed in ("1", "2"):
+        out = tmp_path / seed
+        command = [
+            sys.executable,
+            "-m",
+            "perfport.cli",
+            "report",
+            "--suite",
+            tmp_path / "results",
+            "-o",
+            out / "suite.md",
+        ]
+        subprocess.run(
+            command, check=True, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, timeout=240
+        )
+        outputs.append({file.relative_to(out): file.read_bytes() for file in out.rglob("*") if file.is_file()})
+    assert outputs[0] == outputs[1] and len(outputs[0]) > 5
 
 
 def test_every_link_of_every_page_resolves(report: tuple[Path, dict[str, Path]]) -> None:
