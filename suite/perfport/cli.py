@@ -13,8 +13,11 @@ import typer
 from .errors import InfrastructureError, PerfportError, UsageError
 
 if TYPE_CHECKING:
+    from .collection import Collection
+    from .convergence import Convergence
     from .device import DeviceInfo
     from .record import Record
+    from .report.view import View
     from .workload import Workload
 
 app = typer.Typer(
@@ -35,6 +38,14 @@ DeviceOption = Annotated[
 WorkloadsOption = Annotated[
     list[Path] | None, typer.Option("--workloads", help="A folder with further workloads; repeatable.")
 ]
+ResultsArgument = Annotated[list[Path], typer.Argument(help="Run folders, or a folder of them; any number.")]
+FormatOption = Annotated[str, typer.Option("--format", help="markdown, csv, json or html.")]
+OutputOption = Annotated[Path | None, typer.Option("-o", "--output", help="Write this file instead of printing.")]
+WorkloadFilter = Annotated[str, typer.Option("--workload", help="Only workloads whose name contains this.")]
+ProblemFilter = Annotated[str, typer.Option("--problem", help="Only problems whose name contains this.")]
+VariantFilter = Annotated[str, typer.Option("--variant", help="Only variants whose name contains this.")]
+DeviceFilter = Annotated[str, typer.Option("--device", help="Only devices whose id or chip contains this.")]
+PrecisionFilter = Annotated[str, typer.Option("--precision", help="Only precision classes that contain this.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 
 
@@ -45,6 +56,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     WRONG = 3
     INFRASTRUCTURE = 4
+    SLOWER = 5
     INTERRUPTED = 130
 
 
@@ -331,15 +343,212 @@ def _print_problems(workload: Workload) -> None:
 @app.command()
 def report(
     results: Annotated[list[Path], typer.Argument(help="Run folders, folders of counts, or a folder of them.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Markdown file; plots go beside it.")] = Path(
-        "reports/report.md"
-    ),
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Markdown file; plots go beside it. [reports/report.md or reports/suite.md]"
+        ),
+    ] = None,
+    suite: Annotated[
+        bool, typer.Option("--suite", help="All workloads in one summary, a page for each, claims, and one HTML file.")
+    ] = False,
+    workloads: WorkloadsOption = None,
 ) -> None:
-    """Write a markdown roofline report with SVG plots from stored results; counts among them take part."""
+    """Write a markdown roofline report with SVG plots from stored results; counts among them take part.
+
+    With --suite: a summary of all of them instead (docs/reports.md).
+    """
+    if suite:
+        from .claims import ledger
+        from .report.suite import render as render_suite
+
+        destination = output or Path("reports/suite.md")
+        files = render_suite(_collect(results), ledger(workloads or []), _converged(results), destination)
+        print(f"{destination}: {len(files) - 1} files beside it")
+        return
     from .report import render, stored
 
+    destination = output or Path("reports/report.md")
     runs, counted = stored(results)
-    files = render(runs, output, counted)
+    files = render(runs, destination, counted)
+    print(f"{destination}: {len(files) - 1} plots beside it")
+
+
+def _converged(results: list[Path]) -> list[Convergence]:
+    from . import convergence
+
+    files = [path / convergence.FILE for path in results]
+    return [one for file in files if file.exists() for one in convergence.read(file)]
+
+
+@app.command("table")
+def table_command(
+    results: ResultsArgument,
+    workload: WorkloadFilter = "",
+    problem: ProblemFilter = "",
+    variant: VariantFilter = "",
+    device: DeviceFilter = "",
+    precision: PrecisionFilter = "",
+    form: FormatOption = "markdown",
+    output: OutputOption = None,
+) -> None:
+    """Compare variants across devices: measured, beside the bounds and figures of archival devices."""
+    from .report.comparison import view
+
+    chosen = {"workload": workload, "problem": problem, "variant": variant, "device": device, "precision": precision}
+    _show(view(_collect(results, **chosen)), form, output)
+
+
+@app.command()
+def crosstuning(
+    results: ResultsArgument,
+    workload: WorkloadFilter = "",
+    problem: ProblemFilter = "",
+    variant: VariantFilter = "",
+    device: DeviceFilter = "",
+    form: FormatOption = "markdown",
+    output: OutputOption = None,
+) -> None:
+    """Show what the tuning parameters of other devices cost on each device, with heat maps."""
+    from .report.crosstuning import view
+
+    chosen = {"workload": workload, "problem": problem, "variant": variant, "device": device}
+    _show(view(_collect(results, **chosen)), form, output)
+
+
+@app.command()
+def portability(
+    results: ResultsArgument,
+    workload: WorkloadFilter = "",
+    problem: ProblemFilter = "",
+    precision: PrecisionFilter = "",
+    platforms: Annotated[
+        str | None, typer.Option("--platforms", help="NAME=DEVICE,DEVICE,...: a named platform set; default: all.")
+    ] = None,
+    export: Annotated[
+        Path | None, typer.Option("--export", help="Also write every setting as CSV in p3-analysis columns.")
+    ] = None,
+    form: FormatOption = "markdown",
+    output: OutputOption = None,
+) -> None:
+    """Compute Pennycook's portability metric of every variant and problem, with cascade plots (docs/portability.md)."""
+    from .collection import find_site
+    from .report import portability as portable
+    from .report.view import as_csv
+
+    found = _collect(results, workload=workload, problem=problem, precision=precision)
+    name, _, listed = (platforms or "all").partition("=")
+    if platforms and not listed:
+        raise UsageError(f"--platforms: expected NAME=DEVICE,DEVICE,..., got {platforms!r}")
+    sites = [find_site(found, one.strip()) for one in listed.split(",")] if listed else found.sites
+    if export:
+        export.write_text(as_csv(portable.export(found, sites)))
+    _show(portable.view(found, sites, name), form, output)
+
+
+@app.command()
+def convergence(
+    workload: WorkloadFilter = "",
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Store it for reports: FOLDER of results/convergence.json.")
+    ] = None,
+    form: FormatOption = "markdown",
+    workloads: WorkloadsOption = None,
+) -> None:
+    """Count the kernel source lines that every backend compiles, by variant; needs no device."""
+    from .convergence import converge, store
+    from .report.portability import convergence_table
+    from .report.view import View
+    from .workload import discover
+
+    chosen = [found for name, found in discover(workloads or []).items() if workload in name]
+    if not chosen:
+        raise UsageError(f"--workload: no workload's name contains {workload!r}")
+    found = [one for each in chosen for one in converge(each)]
+    if output:
+        store(found, output)
+        print(f"{output}: {len(found)} entries")
+        return
+    rows = [{**one.model_dump(exclude={"lines"}), **{f"lines {k}": v for k, v in one.lines.items()}} for one in found]
+    _show(View("Code convergence", convergence_table(found, variants=True), rows), form, None)
+
+
+@app.command()
+def compare(
+    a: Annotated[str, typer.Argument(metavar="A", help="A folder of runs, a device, or a variant.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="What to compare with it, of the same kind.")],
+    results: Annotated[
+        list[Path] | None, typer.Option("--results", help="Where devices and variants are looked for. [results]")
+    ] = None,
+    workload: WorkloadFilter = "",
+    problem: ProblemFilter = "",
+    variant: VariantFilter = "",
+    device: DeviceFilter = "",
+    form: FormatOption = "markdown",
+    output: OutputOption = None,
+) -> None:
+    """Compare two runs, devices or variants case by case: how many times faster B is, with interval and verdict.
+
+    Exit code: 0 nothing got worse; 3 a result of B is wrong or impossible; 4 a case that A has a result of has none in
+    B; 5 a case of B is slower, its whole interval; 2 bad input. The first of 3, 4, 5 that applies.
+    """
+    from .collection import Filter
+    from .contrast import contrast
+    from .report.contrast import view
+
+    chosen = Filter(workload=workload, problem=problem, variant=variant, device=device)
+    kind, pairs = contrast(a, b, results or [Path("results")], chosen)
+    _show(view(kind, a, b, pairs), form, output)
+    if any(pair.wrong for pair in pairs):
+        sys.exit(ExitCode.WRONG)
+    if any(pair.lost for pair in pairs):
+        sys.exit(ExitCode.INFRASTRUCTURE)
+    sys.exit(ExitCode.SLOWER if any(pair.slower for pair in pairs) else ExitCode.FINE)
+
+
+@app.command()
+def claims(
+    results: ResultsArgument,
+    workload: WorkloadFilter = "",
+    problem: ProblemFilter = "",
+    device: DeviceFilter = "",
+    form: FormatOption = "markdown",
+    output: OutputOption = None,
+    workloads: WorkloadsOption = None,
+) -> None:
+    """Judge the publications' claims on every device that stored results hold (docs/reports.md)."""
+    from .claims import evaluate, ledger
+    from .report.claims import view
+
+    found = _collect(results, device=device)
+    chosen = {
+        name: [claim for claim in listed if problem in claim.problem]
+        for name, listed in ledger(workloads or []).items()
+        if workload in name
+    }
+    _show(view(evaluate(chosen, found), found), form, output)
+
+
+def _collect(results: list[Path], **chosen: str) -> Collection:
+    from .collection import Collection, Filter
+    from .report import stored
+
+    runs, _ = stored(results)
+    found = Collection(runs, Filter(**chosen))
+    if not found.cases:
+        named = ", ".join(f"--{name} {value!r}" for name, value in chosen.items() if value)
+        raise UsageError(f"no measured case in {', '.join(map(str, results))}" + (f" with {named}" if named else ""))
+    return found
+
+
+def _show(view: View, form: str, output: Path | None) -> None:
+    from .report.plots import plot_folder, write_page
+
+    if output is None:
+        print(view.render(form), end="")
+        return
+    content = view.render(form, f"{plot_folder(output).name}/")
+    files = write_page(output, content.removesuffix("\n"), view.plots if form == "markdown" else ())
     print(f"{output}: {len(files) - 1} plots beside it")
 
 

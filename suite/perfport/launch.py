@@ -207,7 +207,11 @@ def _describe(found: Workload) -> dict[str, Any]:
         }
         for name, problem in found.problems.items()
     }  # fmt: skip
-    return {"title": found.title, "problems": problems, "published": found.published}
+    return {
+        "title": found.title,
+        "problems": problems,
+        "published": [figure.model_dump(exclude_none=True) for figure in found.published],
+    }
 
 
 def _close(records: list[Record], folder: Path, definition: Experiment, say: Callable[[str], None]) -> None:

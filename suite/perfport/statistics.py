@@ -11,6 +11,8 @@ import numpy as np
 from .record import Interval, Summary
 
 CONFIDENCE = 0.95
+#: Times whose ratio lies within this of 1 are called the same.
+SAME_WITHIN = 0.02
 
 
 class Verdict(StrEnum):
@@ -83,7 +85,7 @@ def speedup(base: dict[int, float], other: dict[int, float]) -> Interval:
     return Interval(value=a.median / b.median, low=a.ci_low / b.ci_high, high=a.ci_high / b.ci_low)
 
 
-def verdict(ratio: Interval, same_within: float = 0.02) -> Verdict:
+def verdict(ratio: Interval, same_within: float = SAME_WITHIN) -> Verdict:
     """Judge a speed-up: ``same`` when its whole interval lies within ``same_within`` of 1."""
     if 1 - same_within <= ratio.low and ratio.high <= 1 + same_within:
         return Verdict.SAME

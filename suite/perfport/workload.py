@@ -1,7 +1,7 @@
 """What a workload is made of, and how workloads are found.
 
 A workload is a package: modules that define `Problem` and `Variant` subclasses (any module of the package may;
-nothing is listed by hand), a ``kernels`` folder, and a ``published.yaml``. The harness knows none of them by name.
+nothing is listed by hand) and a ``kernels`` folder. The harness knows none of them by name.
 """
 
 from __future__ import annotations
@@ -22,17 +22,19 @@ from types import ModuleType
 from typing import Any, ClassVar, Literal, NoReturn
 
 import numpy as np
-import yaml
 from pydantic import BaseModel
 
 from . import backend
 from .backend import Artifact, Buffer, Kernel, OpenDevice
 from .device import DeviceInfo
 from .errors import PerfportError, UnavailableError, UnsupportedError, UsageError, nearest
+from .published import FILE as PUBLISHED
+from .published import Figure, of_workload
 from .record import OutputError, Verification
 from .work import Traffic, Work
 
 ENTRY_POINTS = "perfport.workloads"
+CLAIMS = "claims.yaml"
 POISON = 0xFF  # NaN as float32 and float64, the largest unsigned integer, -1
 
 
@@ -339,7 +341,7 @@ class Workload:
     folder: Path
     problems: dict[str, type[Problem]] = field(default_factory=dict)
     variants: dict[str, dict[str, type[Variant]]] = field(default_factory=dict)
-    published: list[dict[str, Any]] = field(default_factory=list)
+    published: list[Figure] = field(default_factory=list)
 
     def problem(self, name: str) -> type[Problem]:
         """Return a problem class. Raises `UsageError` with the nearest name."""
@@ -350,9 +352,14 @@ class Workload:
         return _get(self.variants[problem], name, f"problem {self.name}/{problem} has no variant")
 
     def source_digest(self) -> str:
-        """SHA-256 over every code and data file of the folder: what a change of the workload changes."""
+        """SHA-256 over every code and data file of the folder: what a change of the workload changes.
+
+        Published figures and claims are left out: they judge results and change none.
+        """
         digest = hashlib.sha256()
         for path in sorted(self.folder.rglob("*")):
+            if path.name in (PUBLISHED, CLAIMS):
+                continue
             if path.suffix in (".py", ".cl", ".h", ".cu", ".yaml") and "__pycache__" not in path.parts:
                 digest.update(str(path.relative_to(self.folder)).encode() + b"\0" + path.read_bytes())
         return digest.hexdigest()
@@ -431,9 +438,7 @@ def _collect(name: str, load: Callable[[], ModuleType]) -> Workload:
     roles = ("rung", "control", "beyond", "peer")
     for variant in sorted(variants, key=lambda cls: (roles.index(cls.role), cls.rung, cls.name)):
         workload.variants[variant.problem.name][variant.name] = variant
-    published = folder / "published.yaml"
-    if published.exists():
-        workload.published = yaml.safe_load(published.read_text())
+    workload.published = of_workload(name, folder)
     return workload
 
 

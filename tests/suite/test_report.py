@@ -13,13 +13,14 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import report_data as data
 
+from perfport.comparison import compare, time_of
 from perfport.counting import Count, Verdict
 from perfport.errors import InfrastructureError, UsageError
 from perfport.profile import load_profile
 from perfport.record import SCHEMA_VERSION, Failure, Interval, MetricValue, Record, Status
 from perfport.report import most_plotted, render, stored
 from perfport.report.failures import ORDER
-from perfport.report.ladder import compare, ladders, time_of
+from perfport.report.ladder import ladders
 from perfport.report.markdown import code, details, excerpt, fence, table, text
 from perfport.report.quantities import column, interval, percent, scaled, seconds, significant, time_scale
 from perfport.report.rooflines import _point
@@ -500,7 +501,7 @@ def test_layout_is_charged_in_full(tmp_path: Path) -> None:
 
 def test_published_share_of_its_own_bound_is_computed(demonstration: tuple[Path, str, list[Path]]) -> None:
     stated = rows_of(demonstration[1], "published on", "row_major")[0]
-    assert stated["published"] == "33.70 GFLOP/s" and stated["share, published"] == "15.0 %"
+    assert stated["published"] == "33.7 GFLOP/s" and stated["share, published"] == "15.0 %"
     profile = load_profile("hd5870")
     assert profile.bandwidth and profile.fp32
     bound = max(data.WORK.bytes / profile.bandwidth, data.WORK.flops / profile.fp32)

@@ -11,6 +11,7 @@ import pytest
 from perfport import workload
 from perfport.backend.offline import OfflineDevice, cuda_info
 from perfport.errors import UnavailableError, UnsupportedError, UsageError
+from perfport.published import Figure
 from perfport.workload import Session, Setup, Tunable
 
 DATA = Path(__file__).parents[1] / "data"
@@ -94,8 +95,9 @@ def test_what_a_package_holds(tmp_path: Path) -> None:
 
 def test_published_results_are_read(tmp_path: Path) -> None:
     path = package(tmp_path)
-    (path / "published.yaml").write_text("- {problem: p, variant: a, value: 3.0}\n")
-    assert workload.discover([path])[path.name].published == [{"problem": "p", "variant": "a", "value": 3.0}]
+    (path / "published.yaml").write_text("- {problem: p, variant: a, device: d, value: 3.0, unit: s, source: x}\n")
+    figure = Figure(problem="p", variant="a", device="d", value=3.0, unit="s", source="x")
+    assert workload.discover([path])[path.name].published == [figure]
 
 
 def test_names_exist_once(tmp_path: Path) -> None:

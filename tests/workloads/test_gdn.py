@@ -114,7 +114,7 @@ def test_every_variant_of_the_source_is_there() -> None:
     ):
         assert {name, f"{name}_streams", "tensor_core", "tensor_core_tf32"} <= set(GDN.variants[problem])
     assert all(cls.source and cls.title for found in GDN.variants.values() for cls in found.values())
-    stated = {(entry["problem"], entry["variant"]) for entry in GDN.published}
+    stated = {(figure.problem, figure.variant) for figure in GDN.published}
     assert stated and all(variant in GDN.variants[problem] for problem, variant in stated)
 
 

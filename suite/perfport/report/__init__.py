@@ -149,9 +149,11 @@ def _comparison(found: list[Ladder]) -> Iterator[str]:
     yield "## Comparison of devices"
     tables = []
     for subject, same in groupby(found, key=lambda ladder: ladder.subject):
-        if body := device_comparison(list(same)):
+        alike = list(same)
+        if len(alike) > 1:
             workload, problem, setting, precision = subject
-            tables += [f"### {code(f'{workload}/{problem}')}, {text(setting, 100)}, {text(precision)}", body]
+            heading = f"### {code(f'{workload}/{problem}')}, {text(setting, 100)}, {text(precision)}"
+            tables += [heading, device_comparison(alike)]
     yield join(tables) or "No problem was run on more than one device."
 
 

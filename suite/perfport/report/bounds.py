@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ..comparison import time_of
 from ..record import Bound, Record, Status
 from ..roofline import IMPOSSIBLE_SHARE
 from .labels import label, ordered
-from .ladder import Ladder, Row, time_of
+from .ladder import Ladder, Row
 from .markdown import NONE, code, join, middle, table, text
 from .quantities import impossible, percent, scaled, seconds, share, significant
 

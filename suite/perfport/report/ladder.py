@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
+from ..comparison import Clock, Comparison, common_clock, compare, is_measured, is_ranked, time_of
 from ..profile import DeviceProfile, all_profiles
-from ..record import Interval, Record, Status
+from ..published import figures
+from ..record import Interval, Record
 from ..results import Run
 from ..roofline import INTEGER_CEILINGS, datasheet_ceilings, problem_bound
-from ..statistics import Verdict, speedup, verdict
 from ..work import Traffic
 
-Clock = Literal["span", "wall"]
 Recount = Callable[[Run, Record], Record | None]
 ROLES = ("rung", "control", "beyond", "peer")
 PRESETS = ("tiny", "quick", "full", "large", "paper")
@@ -40,64 +40,6 @@ def plain(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
-
-
-def is_measured(record: Record) -> bool:
-    """Whether the record's times are results of a measurement (``contended`` ones carry a mark)."""
-    return record.status.measured and record.provenance == "measured" and record.timing is not None
-
-
-def is_ranked(record: Record) -> bool:
-    """Whether the record may be called best: measured, right, and not contended."""
-    return record.status == Status.OK and is_measured(record)
-
-
-def time_of(record: Record, clock: Clock | None = None) -> float:
-    """Return the median time on a clock, the one that ranks the record by default."""
-    assert record.timing
-    return record.timing.summary[clock or record.timing.rank].median
-
-
-def _samples(record: Record, clock: Clock) -> list[float]:
-    return list(getattr(record.timing, clock))
-
-
-def common_clock(records: Iterable[Record]) -> Clock | None:
-    """Return the clock on which records can be compared: ``span`` if it ranks all of them, else ``wall``, else none."""
-    records = list(records)
-    if all(r.timing and r.timing.rank == "span" and r.timing.span for r in records):
-        return "span"
-    return "wall" if all(r.timing and r.timing.wall for r in records) else None
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """How many times faster one record is than another, on which clock, and what that amounts to."""
-
-    ratio: Interval
-    verdict: Verdict
-    clock: Clock
-    mixed: bool
-
-
-def compare(base: Record, other: Record) -> Comparison | None:
-    """Return the speed-up of ``other`` over ``base``; ``None`` where a side has no result or no clock is common."""
-    if not (is_measured(base) and is_measured(other)):
-        return None
-    clock = common_clock([base, other])
-    if clock is None:
-        return None
-    sides = []
-    for number, record in enumerate((base, other)):
-        assert record.timing
-        values = _samples(record, clock)
-        paired = len(values) == len(record.timing.rounds)
-        # Samples without a round of their own get numbers that nothing else has: they are never paired.
-        rounds = record.timing.rounds if paired else [-1 - 2 * i - number for i in range(len(values))]
-        sides.append(dict(zip(rounds, values, strict=True)))
-    ratio = speedup(*sides)
-    mixed = clock == "wall" and any(r.timing and r.timing.rank == "span" for r in (base, other))
-    return Comparison(ratio, verdict(ratio), clock, mixed)
 
 
 @dataclass(frozen=True)
@@ -248,10 +190,12 @@ class Ladder:
     def published(self) -> list[Published]:
         """What the publication states for this problem."""
         workload = (self.run.environment.get("workloads") or {}).get(self.workload) or {}
-        stated = [entry for entry in workload.get("published") or [] if entry.get("problem") == self.problem]
+        # A figure that was corrected since the run is shown as it is now.
+        now = [figure.model_dump(exclude_none=True) for figure in figures(self.workload)]
+        stated = [entry for entry in now or workload.get("published") or [] if entry.get("problem") == self.problem]
         found: dict[str, Published] = {}
         for entry in stated:
-            key = json.dumps([entry.get(name) for name in ("variant", "device", "value", "unit")])
+            key = json.dumps([entry.get(name) for name in ("variant", "device", "value", "high", "unit", "source")])
             if key not in found and isinstance(entry.get("value"), int | float):
                 found[key] = Published(entry, self)
         return list(found.values())
@@ -292,6 +236,7 @@ class Published:
         self.entry = entry
         self.variant = str(entry.get("variant"))
         self.value = float(entry["value"])
+        self.high: float | None = entry.get("high")
         self.unit = str(entry.get("unit") or "")
         self.stated_share: float | None = entry.get("share")
         profile = all_profiles().get(str(entry.get("device")))

@@ -16,9 +16,10 @@ import matplotlib
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from ..comparison import is_measured, time_of
 from ..errors import InfrastructureError
 from ..record import Interval, Record, Status
-from .ladder import Ladder, Row, is_measured, time_of
+from .ladder import Ladder, Row
 from .markdown import line, middle
 from .quantities import percent
 

@@ -17,11 +17,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
+from ..comparison import time_of
 from ..record import Interval, Record
 from ..roofline import INTEGER_UNITS, memory_seconds
 from ..work import Traffic, Work
 from .labels import FLOP_UNITS, label, ordered
-from .ladder import Ladder, Row, time_of
+from .ladder import Ladder, Row
 from .markdown import middle
 from .plots import COLOURS, GREY, NAMES, Plot, shown, style, svg, where
 from .quantities import scaled, significant

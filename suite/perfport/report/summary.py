@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ..comparison import Comparison
 from ..record import Status
 from ..results import Run
 from ..statistics import Verdict
 from .failures import ORDER
-from .ladder import Comparison, Ladder, run_labels
+from .ladder import Ladder, run_labels
 from .machines import run_title
 from .markdown import NONE, code, join, line, table, text
 from .quantities import interval, share, significant

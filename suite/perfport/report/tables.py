@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ..comparison import common_clock, compare, is_measured, time_of
 from ..record import Record, Status
 from .bounds import bounds_tables, problem_bound_note
 from .failures import reason
-from .ladder import ROLES, Ladder, Published, Row, common_clock, compare, is_measured, plain, time_of
+from .ladder import ROLES, Ladder, Published, Row, plain
 from .markdown import NONE, code, join, line, middle, table, text
 from .quantities import column, percent, scaled, seconds, significant, size, time_scale
 from .summary import ratio
@@ -247,6 +248,8 @@ def published_table(found: list[Ladder]) -> str:
             if row.record.identity.variant == figure.variant and row.record.problem_bound
         ]
         note = "; ".join(line(figure.entry[name], 160) for name in ("source", "note") if figure.entry.get(name))
+        if figure.entry.get("origin") == "preliminary":
+            note += "; measured before the suite existed, not published"
         rows.append((figure, here, note))
     numbered: dict[str, int] = {}
     for *_, note in rows:
@@ -256,7 +259,7 @@ def published_table(found: list[Ladder]) -> str:
     for figure, here, note in rows:
         more = f", … {len(here) - 3} more" if len(here) > 3 else ""
         cells.append([
-            code(figure.variant, 40), text(figure.title, 40), f"{significant(figure.value, 4)} {text(figure.unit)}",
+            code(figure.variant, 40), text(figure.title, 40), f"{_figure_value(figure)} {text(figure.unit)}",
             percent(figure.stated_share), percent(figure.share), ", ".join(here[:3]) + more,
             f"({numbered[note]})" if note else NONE,
         ])  # fmt: skip
@@ -272,14 +275,19 @@ def published_table(found: list[Ladder]) -> str:
     return join([intro, table(headers, cells, "llrrrrl"), "  \n".join(notes)])
 
 
+def _figure_value(figure: Published) -> str:
+    """As it is stated: no digits are added or taken."""
+    ends = [figure.value] if figure.high is None else [figure.value, figure.high]
+    return "–".join(f"{value:.10g}" for value in ends)
+
+
 def _figure_key(figure: Published) -> tuple[str, ...]:
-    return tuple(str(getattr(figure, name)) for name in ("variant", "title", "value", "unit"))
+    source = str(figure.entry.get("source"))
+    return (*(str(getattr(figure, name)) for name in ("variant", "title", "value", "unit")), source)
 
 
 def device_comparison(found: list[Ladder]) -> str:
-    """Return variant x device for one problem, set of parameters and precision class; empty for a single device."""
-    if len(found) < 2:
-        return ""
+    """Return variant x device for one problem, set of parameters and precision class."""
     names: dict[tuple[str, int, str], None] = {}
     for ladder in found:
         for row in ladder.rows:

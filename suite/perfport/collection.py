@@ -1,0 +1,182 @@
+"""A collection: the cases of any number of stored runs, by where they ran and what they solved."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from .comparison import common_clock, is_ranked, time_of
+from .errors import UsageError, nearest
+from .record import Record
+from .results import Run
+
+
+@dataclass(frozen=True, order=True)
+class Site:
+    """Where a case ran: devices of one machine, by their ids, and the chips behind them."""
+
+    devices: tuple[str, ...]
+    chips: tuple[str, ...]
+    kind: str = field(default="", compare=False)
+
+    @property
+    def name(self) -> str:
+        """The devices' ids."""
+        return " + ".join(self.devices)
+
+    @property
+    def chip(self) -> str:
+        """The chips' names."""
+        return " + ".join(dict.fromkeys(self.chips))
+
+
+@dataclass(frozen=True, order=True)
+class Subject:
+    """What is solved, wherever: cases of one subject may be compared and ranked together."""
+
+    workload: str
+    problem: str
+    parameters: str
+    precision: str
+
+    @classmethod
+    def of(cls, record: Record) -> Subject:
+        """Return what a record's case solves."""
+        i = record.identity
+        return cls(i.workload, i.problem, json.dumps(i.parameters, sort_keys=True), i.precision)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The parameters by name."""
+        return dict(json.loads(self.parameters))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A stored record with its run and place."""
+
+    run: Run
+    record: Record
+    site: Site
+    subject: Subject
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which cases to take: texts that the name must contain, each empty for all.
+
+    ``device`` is a part of a device's id or chip; the others are parts of ``workload``, ``problem``, and so on.
+    """
+
+    workload: str = ""
+    problem: str = ""
+    variant: str = ""
+    device: str = ""
+    precision: str = ""
+
+    def takes(self, case: Case) -> bool:
+        """Whether a case is meant."""
+        identity, site = case.record.identity, case.site
+        named = (
+            (self.workload, identity.workload), (self.problem, identity.problem), (self.variant, identity.variant),
+            (self.device, f"{site.name} {site.chip}"), (self.precision, identity.precision),
+        )  # fmt: skip
+        return all(wanted.lower() in name.lower() for wanted, name in named)
+
+
+def _identity(record: Record) -> str:
+    """What two records of the same thing on one site have in common."""
+    i = record.identity
+    parts = (i.workload, i.problem, i.parameters, i.variant, i.tunables, i.profile, i.precision, i.backend)
+    return json.dumps(parts, sort_keys=True)
+
+
+class Collection:
+    """The cases of some runs. Of several records of the same thing on one site the latest counts.
+
+    Attributes
+    ----------
+    runs : list of Run
+    cases : list of Case
+        In the order of the runs.
+    """
+
+    def __init__(self, runs: Sequence[Run], chosen: Filter | None = None) -> None:
+        self.runs = list(runs)
+        latest: dict[tuple[Site, str], Case] = {}
+        for run in self.runs:
+            for record in run.records:
+                if record.provenance != "measured":
+                    continue
+                case = Case(run, record, site_of(run, record), Subject.of(record))
+                key = (case.site, _identity(record))
+                held = latest.get(key)
+                if held is None or held.record.time <= record.time:
+                    latest[key] = case
+        self.cases = [case for case in latest.values() if chosen is None or chosen.takes(case)]
+
+    @cached_property
+    def sites(self) -> list[Site]:
+        """Every site that a case ran on."""
+        return sorted({case.site for case in self.cases})
+
+    def label(self, site: Site) -> str:
+        """The site's name within the collection: with its chip where another machine has devices of the same ids."""
+        alike = [other for other in self.sites if other.devices == site.devices]
+        return f"{site.name} ({site.chip})" if len(alike) > 1 else site.name
+
+    @cached_property
+    def subjects(self) -> dict[Subject, list[Case]]:
+        """The cases by what they solve."""
+        found: dict[Subject, list[Case]] = {}
+        for case in self.cases:
+            found.setdefault(case.subject, []).append(case)
+        return found
+
+    @cached_property
+    def workloads(self) -> list[str]:
+        """Names of the workloads."""
+        return sorted({case.subject.workload for case in self.cases})
+
+    def preset(self, subject: Subject) -> str:
+        """The preset's name, or the parameters."""
+        named = sorted({case.record.identity.preset or "" for case in self.subjects[subject]} - {""})
+        return "/".join(named) or ", ".join(f"{k}={v}" for k, v in sorted(subject.values.items()))
+
+
+def site_of(run: Run, record: Record) -> Site:
+    """Return where a record of a run was measured."""
+    known = run.environment.get("devices") or {}
+    devices = [known.get(id_) or {} for id_ in record.identity.devices]
+    chips = tuple(str(device.get("chip") or device.get("name") or "unknown chip") for device in devices)
+    return Site(tuple(record.identity.devices), chips, str(devices[0].get("kind") or "") if devices else "")
+
+
+def fastest(cases: Iterable[Case]) -> Case | None:
+    """Return the fastest of the cases that may be ranked, ``None`` where there is none.
+
+    All are ranked on one clock where they have one in common, else each on its own.
+    """
+    ranked = [case for case in cases if is_ranked(case.record)]
+    clock = common_clock(case.record for case in ranked)
+    return min(ranked, key=lambda case: (time_of(case.record, clock), case.record.key), default=None)
+
+
+def find_site(collection: Collection, name: str) -> Site:
+    """Return the site of that label or device id.
+
+    Raises
+    ------
+    UsageError
+        If there is none, or more than one.
+    """
+    labels = {collection.label(site): site for site in collection.sites}
+    if name in labels:
+        return labels[name]
+    alike = [site for site in collection.sites if site.name == name]
+    if len(alike) > 1:
+        raise UsageError(f"{name!r} is on several machines: {', '.join(map(collection.label, alike))}")
+    raise UsageError(f"no results on {name!r}{nearest(name, labels)}; there are: {', '.join(labels) or 'none'}")

@@ -1,0 +1,133 @@
+"""Contrasts: two runs, two devices or two variants, case by case, with a verdict for each.
+
+`perfport compare` ends with an exit code that says whether anything got worse, for nightly jobs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from .collection import Case, Collection, Filter, fastest, find_site
+from .comparison import Comparison, compare, is_measured
+from .errors import UsageError, nearest
+from .record import Record, Status
+from .results import Run, find_runs
+from .statistics import Verdict
+
+Kind = Literal["runs", "devices", "variants"]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One case on both sides. ``comparison`` says how many times faster ``b`` is; ``None`` where a side has no result.
+
+    ``a`` or ``b`` is ``None`` where that side has no such case.
+    """
+
+    kind: Kind
+    name: str
+    a: Record | None
+    b: Record | None
+    comparison: Comparison | None
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the second side's result is wrong or cannot be."""
+        return self.b is not None and self.b.status in (Status.WRONG, Status.IMPOSSIBLE)
+
+    @property
+    def lost(self) -> bool:
+        """Whether the first side has a result and the second should have one, too.
+
+        A run should have what another had. Devices and variants may differ in what they support.
+        """
+        if self.a is None or not is_measured(self.a):
+            return False
+        if self.kind == "runs":
+            return self.b is None or not is_measured(self.b)
+        return self.b is not None and self.b.status.failed
+
+    @property
+    def slower(self) -> bool:
+        """Whether the second side is slower, its whole interval."""
+        return self.comparison is not None and self.comparison.verdict is Verdict.SLOWER
+
+
+def contrast(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[Kind, list[Pair]]:
+    """Compare two run folders, two devices of ``results``, or two variants of ``results``.
+
+    Devices are compared on equal problems, variants and tunables; variants on equal problems and devices, at the
+    fastest of their settings.
+
+    Raises
+    ------
+    UsageError
+        If a side is none of these, the sides are not of one kind, or no case is on both.
+    """
+    kind, sides = _sides(a, b, results, chosen)
+    names = list(dict.fromkeys([*sides[0], *sides[1]]))
+    pairs = []
+    for name in sorted(names):
+        one, two = sides[0].get(name), sides[1].get(name)
+        compared = compare(one, two) if one and two else None
+        pairs.append(Pair(kind, name, one, two, compared))
+    if not any(pair.a and pair.b for pair in pairs):
+        raise UsageError(f"compare: no case is on both sides, {a!r} and {b!r}")
+    return kind, pairs
+
+
+def _sides(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[Kind, list[dict[str, Record]]]:
+    folders = [Path(side) for side in (a, b)]
+    if all(folder.is_dir() for folder in folders):
+        collections = [Collection([Run(run) for run in find_runs(folder)], chosen) for folder in folders]
+        return "runs", [_named(held.cases, ("devices", "variant", "tunables", "profile")) for held in collections]
+    missing = [str(folder) for folder in folders if "/" in str(folder) and not folder.is_dir()]
+    if missing:
+        raise UsageError(f"compare: {missing[0]}: no such folder")
+    held = Collection([Run(folder) for path in results for folder in find_runs(path)], chosen)
+    known = {site.name for site in held.sites} | {held.label(site) for site in held.sites}
+    if a in known and b in known:
+        sites = [find_site(held, side) for side in (a, b)]
+        found = [[case for case in held.cases if case.site == site] for site in sites]
+        return "devices", [_named(cases, ("variant", "tunables", "profile")) for cases in found]
+    variants = {case.record.identity.variant for case in held.cases}
+    for side in (a, b):
+        if side not in variants:
+            where = ", ".join(map(str, results))
+            raise UsageError(
+                f"compare: {side!r} is no run folder, and no device or variant of {where}"
+                f"{nearest(side, [*known, *variants])}"
+            )
+    return "variants", [_named([c for c in held.cases if c.record.identity.variant == v], ("devices",)) for v in (a, b)]
+
+
+def _named(cases: Sequence[Case], parts: Sequence[str]) -> dict[str, Record]:
+    """Return the fastest record of each name: what is solved, and the parts of the identity that both sides share."""
+    groups: dict[str, list[Case]] = {}
+    for case in cases:
+        groups.setdefault(_name(case, parts), []).append(case)
+    return {name: (fastest(group) or group[0]).record for name, group in groups.items()}
+
+
+def _name(case: Case, parts: Sequence[str]) -> str:
+    identity = case.record.identity
+    words = [f"{identity.workload}/{identity.problem}"]
+    if "variant" in parts:
+        words.append(identity.variant)
+    words.append(_flat(identity.parameters))
+    if "tunables" in parts and identity.tunables:
+        words.append(f"[{_flat(identity.tunables)}]")
+    if "profile" in parts and identity.profile:
+        words.append(f"profile {identity.profile}")
+    words.append(identity.precision)
+    if "devices" in parts:
+        words.append(f"on {case.site.name}")
+    return " ".join(filter(None, words))
+
+
+def _flat(values: dict[str, Any]) -> str:
+    return " ".join(f"{name}={v if isinstance(v, str) else json.dumps(v)}" for name, v in sorted(values.items()))

@@ -1,0 +1,114 @@
+"""Figures that others published, and where the sources contradict themselves: data beside the measured results.
+
+They are results, not code: they lie in ``results/published``, one file per workload, and correcting one changes no
+case's key. A workload from elsewhere keeps its own in ``published.yaml``, in the same form.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from .errors import UsageError
+
+FILE = "published.yaml"
+_FOLDER = "perfport.published_results"
+Entry = TypeVar("Entry", bound=BaseModel)
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Figure(_Model):
+    """One figure of a publication.
+
+    Attributes
+    ----------
+    problem, variant : str
+        Names within the workload; a variant that the suite does not have names what was measured.
+    device : str
+        A device profile, or what the publication calls the device.
+    value, high : float
+        The figure; of a range, its two ends.
+    unit : str
+    share : float, optional
+        Share of the publication's own bound, where it states one.
+    source : str
+        Publication and section.
+    origin : str
+        ``published``; ``preliminary`` figures were measured before the suite existed, and published nowhere.
+    """
+
+    problem: str
+    variant: str
+    device: str
+    value: float
+    high: float | None = None
+    unit: str
+    share: float | None = Field(None, ge=0)
+    source: str
+    note: str | None = None
+    origin: Literal["published", "preliminary"] = "published"
+
+
+class Inconsistency(_Model):
+    """Where a source contradicts itself or is incomplete: what it states, and what the suite uses."""
+
+    workload: str
+    source: str
+    stated: str
+    used: str
+
+
+def read(file: Path | Traversable) -> list[Figure]:
+    """Read a file of figures.
+
+    Raises
+    ------
+    UsageError
+        If it is no list of figures; the text names file, entry and key.
+    """
+    return _read(file, TypeAdapter(list[Figure]))
+
+
+def _read(file: Path | Traversable, form: TypeAdapter[list[Entry]]) -> list[Entry]:
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        return form.validate_python(content or [])
+    except yaml.YAMLError as error:
+        raise UsageError(f"{file}: not valid YAML: {error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UsageError(f"{file}: {where}: {first['msg']}, got {first['input']!r}") from None
+
+
+@cache
+def _shipped() -> dict[str, Traversable]:
+    return {f.name.removesuffix(".yaml"): f for f in files(_FOLDER).iterdir() if f.name.endswith(".yaml")}
+
+
+@cache
+def figures(workload: str) -> tuple[Figure, ...]:
+    """Return the figures that ship for a workload, empty where there are none."""
+    file = _shipped().get(workload)
+    return tuple(read(file)) if file else ()
+
+
+def of_workload(name: str, folder: Path) -> list[Figure]:
+    """Return a workload's figures: those that ship, else those of its folder."""
+    own = folder / FILE
+    return list(figures(name)) or (read(own) if own.exists() else [])
+
+
+@cache
+def inconsistencies() -> tuple[Inconsistency, ...]:
+    """Return what is known to be inconsistent in the sources, by workload."""
+    return tuple(_read(_shipped()["inconsistencies"], TypeAdapter(list[Inconsistency])))

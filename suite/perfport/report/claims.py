@@ -1,0 +1,128 @@
+"""The claims ledger as a page: what every publication claims, and what came of it on each device."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+from ..claims import Evidence, Judgement, Number, Verdict
+from ..collection import Collection
+from .markdown import NONE, code, join, table, text
+from .quantities import interval, seconds, significant
+from .view import View
+
+_READING = (
+    "A claim **holds** where the whole 95 % interval of the number compared meets the threshold, is **reversed** "
+    "where all of it misses it (the reason says whether the effect is smaller than claimed, absent or the opposite); "
+    "**cannot tell** stands for an interval that holds the threshold and for settings that disagree. "
+    "**not measured**: a side has no result that may be ranked. All numbers are measured; what the publications state "
+    "is marked *published*. A speed-up is the time of the reference over that of the subject, by samples taken in turn "
+    "where both ran in one group."
+)
+
+
+def view(judgements: Sequence[Judgement], collection: Collection) -> View:
+    """Return the ledger: a summary, a table of verdicts for each workload, and the numbers behind each."""
+    blocks = ["# Claims of the publications", summary(judgements, collection), _READING]
+    for workload, same in groupby(judgements, key=lambda judgement: judgement.workload):
+        listed = list(same)
+        blocks += [f"## {code(workload)}", matrix(listed, collection), "### The numbers", *_numbers(listed, collection)]
+    return View("Claims of the publications", join(blocks), rows(judgements, collection))
+
+
+def summary(judgements: Sequence[Judgement], collection: Collection) -> str:
+    """Return how many claims came out how, by device."""
+    claims = {(judgement.workload, judgement.claim.id) for judgement in judgements}
+    workloads = {workload for workload, _ in claims}
+    counts = Counter((judgement.site, judgement.verdict) for judgement in judgements)
+    listed = [
+        [code(collection.label(site)), text(site.chip), *(str(counts[site, verdict]) for verdict in Verdict)]
+        for site in collection.sites
+    ]
+    head = f"{len(claims)} claims of {len(workloads)} workloads on {len(collection.sites)} devices (measured)."
+    return join([head, table(["device", "chip", *Verdict], listed, "llrrrr")])
+
+
+def _by_claim(judgements: Iterable[Judgement]) -> list[list[Judgement]]:
+    return [list(same) for _, same in groupby(judgements, key=lambda judgement: judgement.claim.id)]
+
+
+def matrix(judgements: Sequence[Judgement], collection: Collection) -> str:
+    """Return the verdicts of one workload: claim by device."""
+    listed = [
+        [code(same[0].claim.id), text(same[0].claim.statement), *map(_verdict, same)] for same in _by_claim(judgements)
+    ]
+    headers = ["claim", "statement", *(code(collection.label(site)) for site in collection.sites)]
+    return table(headers, listed, "ll" + "l" * len(collection.sites))
+
+
+def _verdict(judgement: Judgement) -> str:
+    strong = judgement.verdict in (Verdict.HOLDS, Verdict.REVERSED)
+    return f"**{judgement.verdict.value}**" if strong else judgement.verdict.value
+
+
+def _numbers(judgements: Sequence[Judgement], collection: Collection) -> Iterable[str]:
+    for same in _by_claim(judgements):
+        claim = same[0].claim
+        published = f" Published: {text(claim.published)}." if claim.published else ""
+        stated = f"{text(claim.statement)} *{text(claim.source)}.*{published}"
+        yield f"**{code(claim.id)}** {stated} Compared: {text(claim.quantity)}; claimed is {claim.threshold}."
+        listed = []
+        for judgement in same:
+            where = [code(collection.label(judgement.site)), _verdict(judgement), text(judgement.reason)]
+            for evidence in judgement.evidence:
+                listed.append([
+                    *where, text(evidence.setting, 80) or "one", *_pair(evidence), interval(evidence.found),
+                    ", ".join(code(key) for key in evidence.keys),
+                ])  # fmt: skip
+                where = [" "] * 3
+        headers = ["device", "verdict", "reason", "setting", "subject", "against", "compared", "records"]
+        yield table(headers, listed, "llllllrl") if listed else ""
+        yield _not_measured([judgement for judgement in same if not judgement.evidence], collection)
+
+
+def _not_measured(judgements: Sequence[Judgement], collection: Collection) -> str:
+    """Return why there is no verdict, devices with the same reason together."""
+    reasons: dict[str, list[str]] = {}
+    for judgement in judgements:
+        reasons.setdefault(judgement.reason, []).append(code(collection.label(judgement.site)))
+    everywhere = len(judgements) == len(collection.sites) and len(reasons) == 1
+    parts = [f"{text(why)}" + ("" if everywhere else f" ({', '.join(sites)})") for why, sites in reasons.items()]
+    return f"Not measured: {'; '.join(parts)}." if parts else ""
+
+
+def _pair(evidence: Evidence) -> list[str]:
+    cells = [_number(number) for number in evidence.numbers[:2]]
+    return cells + [NONE] * (2 - len(cells))
+
+
+def _number(number: Number) -> str:
+    value = seconds(number.value) if number.unit == "s" else f"{significant(number.value)} {number.unit}".strip()
+    return f"{code(number.what, 60)} {value}"
+
+
+def rows(judgements: Sequence[Judgement], collection: Collection) -> list[dict[str, Any]]:
+    """Return a row for each setting of each claim on each device."""
+    found = []
+    for judgement in judgements:
+        claim = judgement.claim
+        base = {
+            "workload": judgement.workload, "claim": claim.id, "statement": claim.statement, "source": claim.source,
+            "published": claim.published, "at_least": claim.at_least, "at_most": claim.at_most,
+            "device": collection.label(judgement.site), "chip": judgement.site.chip,
+            "verdict": judgement.verdict.value, "reason": judgement.reason,
+        }  # fmt: skip
+        for evidence in judgement.evidence:
+            numbers = {
+                f"{side} {what}": value
+                for side, number in zip(("subject", "against"), evidence.numbers, strict=False)
+                for what, value in (("name", number.what), ("value", number.value), ("unit", number.unit))
+            }
+            compared = {"value": evidence.found.value, "low": evidence.found.low, "high": evidence.found.high}
+            setting = {"setting": evidence.setting, "setting verdict": evidence.verdict.value}
+            found.append({**base, **setting, **numbers, **compared, "records": " ".join(evidence.keys)})
+        if not judgement.evidence:
+            found.append(base)
+    return found

@@ -1,0 +1,77 @@
+"""Dot plots of shares by name and device, told apart by shape as well as by colour."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from matplotlib.figure import Figure
+
+from .markdown import middle
+from .plots import Plot, style, svg
+
+#: Okabe and Ito's palette, and a shape for each: no pair rests on colour alone.
+LOOKS = (
+    ("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "D"), ("#E69F00", "v"), ("#56B4E9", "P"),
+    ("#000000", "X"),
+)  # fmt: skip
+#: Where all shares are below this, the scale ends with them instead of at the bound.
+FAR = 0.4
+#: Names that one plot can show.
+MOST = 26
+
+
+class Series(NamedTuple):
+    """A share with its interval; 1.0 is 100 %."""
+
+    value: float
+    low: float
+    high: float
+
+
+def look(number: int) -> tuple[str, str]:
+    """Return colour and shape of the n-th device."""
+    return LOOKS[number % len(LOOKS)]
+
+
+def dots(
+    name: str, title: str, caption: str, axis: str, shares: Mapping[str, Mapping[str, Series]], sites: Sequence[str]
+) -> Plot:
+    """Draw one row for each name, one mark for each device."""
+    sites = list(dict.fromkeys(sites))
+    names = list(shares)[:MOST]
+    if len(names) < len(shares):
+        caption += f" The first {len(names)} of {len(shares)} are drawn."
+    with style():
+        figure = Figure(figsize=(8.0, 1.3 + 0.4 * len(names)), layout="constrained")
+        axes = figure.add_subplot()
+        reach = max(min(s.high, 1.3) for n in names for s in shares[n].values())
+        if reach < FAR:
+            caption += " The bound, 100 %, lies far to the right."
+        else:
+            caption += " Line: the bound."
+            reach = max(reach, 1.0)
+            axes.axvline(100, color="black", linewidth=1.0)
+        for number, site in enumerate(sites):
+            colour, shape = look(number)
+            shift = 0.18 * (number - (len(sites) - 1) / 2)
+            points = [(shares[n][site], y + shift) for y, n in enumerate(names) if site in shares[n]]
+            if points:
+                _marks(axes, points, colour, shape, site)
+        axes.set_yticks(range(len(names)), [middle(n, 44) for n in names])
+        axes.set_ylim(len(names) - 0.4, -0.6)
+        axes.set_xlim(0, 100 * reach * 1.03)
+        axes.grid(axis="y", color="#DDDDDD", linewidth=0.6)
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlabel(axis)
+        figure.legend(loc="outside upper right", ncols=min(len(sites), 4), frameon=False, fontsize=9)
+        return Plot(f"{name}.svg", svg(figure), title, caption)
+
+
+def _marks(axes: Any, points: Sequence[tuple[Series, float]], colour: str, shape: str, label: str) -> None:
+    values = [100 * s.value for s, _ in points]
+    ends = [[100 * max(s.value - s.low, 0) for s, _ in points], [100 * max(s.high - s.value, 0) for s, _ in points]]
+    axes.errorbar(
+        values, [y for _, y in points], xerr=ends, fmt=shape, color=colour, markersize=6, markeredgecolor="white",
+        markeredgewidth=0.5, linewidth=1.0, label=label,
+    )  # fmt: skip

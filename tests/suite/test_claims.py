@@ -1,0 +1,305 @@
+"""Claims: read, judged by interval, and derived again from the raw files by an independent script."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+sys.path.insert(0, str(Path(__file__).parent))
+import rederive_claims
+import report_data as data
+
+from perfport import workload
+from perfport.claims import Claim, Judgement, Verdict, evaluate, ledger, read
+from perfport.collection import Collection
+from perfport.errors import UsageError
+from perfport.record import Record, Status
+from perfport.report.claims import view
+
+ROOT = Path(__file__).parents[2]
+WORKLOADS = [Path(folder) for folder in importlib.import_module("perfport.workloads").__path__]
+
+
+def claim(**change: Any) -> Claim:
+    """Return a claim that ``fast`` is at least 1.5 times as fast as ``slow``, but for the changes."""
+    content = {
+        "id": "one", "statement": "It is faster.", "source": "a paper, section 2", "problem": "rows",
+        "compare": "speedup", "subject": {"variant": "fast"}, "reference": {"variant": "slow"}, "at_least": 1.5,
+    }  # fmt: skip
+    return Claim.model_validate({k: v for k, v in {**content, **change}.items() if v is not None})
+
+
+_NUMBERS = itertools.count()
+
+
+def record(variant: str, seconds: float = 0.05, **change: Any) -> Record:
+    """Return a record with a key of its own, whatever its parameters and profile."""
+    return data.record(variant, seconds, **{"key": f"{next(_NUMBERS):016x}", **change})
+
+
+def judge(folder: Path, one: Claim, *records: Record, **environment: Any) -> Judgement:
+    """Judge a claim on the only site of some records."""
+    run = data.store(folder / "run", list(records), data.environment(**environment))
+    (found,) = evaluate({"demo": [one]}, Collection([run]))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("ratio", "noise", "verdict", "reason"),
+    [
+        (2.0, 0.01, Verdict.HOLDS, "is claimed"),
+        (1.2, 0.01, Verdict.REVERSED, "faster, but by less"),
+        (1.0, 0.001, Verdict.REVERSED, "no difference"),
+        (1.0, 0.1, Verdict.REVERSED, "no clear gain"),
+        (0.5, 0.01, Verdict.REVERSED, "the subject is slower"),
+        (1.5, 0.2, Verdict.CANNOT_TELL, "holds the threshold"),
+    ],
+)
+def test_speedup_is_judged_by_its_whole_interval(
+    tmp_path: Path, ratio: float, noise: float, verdict: Verdict, reason: str
+) -> None:
+    found = judge(tmp_path, claim(), record("slow", 0.02 * ratio, noise=noise), record("fast", 0.02, noise=noise))
+    assert found.verdict is verdict and reason in found.reason
+    (evidence,) = found.evidence
+    assert [number.what for number in evidence.numbers] == ["fast", "slow"]
+    assert evidence.numbers[1].value / evidence.numbers[0].value == pytest.approx(evidence.found.value, rel=0.2)
+
+
+def test_a_range_may_be_missed_on_either_side(tmp_path: Path) -> None:
+    slow, fast = record("slow", 0.10), record("fast", 0.02)
+    for least, most, verdict in ((4, 6, Verdict.HOLDS), (1, 3, Verdict.REVERSED), (6, 9, Verdict.REVERSED)):
+        one = claim(at_least=least, at_most=most)
+        assert judge(tmp_path / f"{least}", one, slow, fast).verdict is verdict
+
+
+@pytest.mark.parametrize("status", [status for status in Status if status is not Status.OK])
+def test_a_side_without_a_ranked_result_is_not_measured(tmp_path: Path, status: Status) -> None:
+    bad = record("fast", 0.02, status=status)
+    found = judge(tmp_path, claim(), record("slow", 0.05), bad)
+    assert found.verdict is Verdict.NOT_MEASURED and status.value in found.reason
+
+
+def test_a_side_without_a_record_is_named(tmp_path: Path) -> None:
+    found = judge(tmp_path, claim(), record("slow", 0.05))
+    assert found.verdict is Verdict.NOT_MEASURED and found.reason == "no record of fast"
+
+
+def test_settings_that_disagree_cannot_tell(tmp_path: Path) -> None:
+    big = {"parameters": {"points": 1000, "dims": 10}}
+    records = [record("slow", 0.04), record("fast", 0.02)]
+    records += [record("slow", 0.04, key="a", **big), record("fast", 0.08, key="b", **big)]
+    found = judge(tmp_path, claim(), *records)
+    assert found.verdict is Verdict.CANNOT_TELL and "1 holds, 1 reversed of 2" in found.reason
+    chosen = judge(tmp_path / "x", claim(parameters={"points": {"min": 100_000}}), *records)
+    assert chosen.verdict is Verdict.HOLDS and len(chosen.evidence) == 1
+    mean = judge(tmp_path / "y", claim(over="mean", at_least=1.2), *records)
+    assert mean.verdict is Verdict.HOLDS and "mean of 2 settings: 1.2" in mean.reason
+
+
+def test_the_fastest_setting_of_tunables_stands_for_a_variant(tmp_path: Path) -> None:
+    records = [record("slow", 0.04)]
+    records += [record("fast", t, tunables={"width": w}) for w, t in ((1, 0.08), (4, 0.02))]
+    records.append(record("fast", 0.001 + 0.012, tunables={"width": 4}, profile="hd7970"))
+    found = judge(tmp_path, claim(), *records)
+    assert found.verdict is Verdict.HOLDS and found.evidence[0].found.value == pytest.approx(2, rel=0.05)
+    other = claim(subject={"variant": "fast", "profile": "hd7970"}, at_least=2.5)
+    assert judge(tmp_path / "x", other, *records).verdict is Verdict.HOLDS
+
+
+def test_parameters_are_chosen_by_value_range_and_absence(tmp_path: Path) -> None:
+    sizes: list[dict[str, Any]] = [{"p": 0.5}, {"p": 0.9}, {}]
+    records = [record(name, t, parameters=p) for p in sizes for name, t in (("slow", 0.04), ("fast", 0.02))]
+    for wanted, settings in ((0.5, 1), ({"min": 0.6}, 1), (None, 1), ([0.5, None], 2), ([{"max": 1}, None], 3)):
+        found = judge(tmp_path / str(wanted), claim(parameters={"p": wanted}), *records)
+        assert len(found.evidence) == settings, wanted
+
+
+def test_an_ablation_compares_equal_settings_of_one_variant(tmp_path: Path) -> None:
+    on, off = {"queue": 1, "unroll": 2}, {"queue": 0, "unroll": 2}
+    records = [record("fast", 0.02, tunables=on), record("fast", 0.04, tunables=off)]
+    records.append(record("fast", 0.012, tunables={"queue": 1, "unroll": 4}))  # faster, but not the same setting
+    sides = {s: {"variant": "fast", "tunables": {"queue": q}} for s, q in (("subject", 1), ("reference", 0))}
+    found = judge(tmp_path, claim(**sides), *records)
+    assert found.evidence[0].found.value == pytest.approx(2, rel=0.05) and len(found.evidence) == 1
+
+
+def test_sides_may_differ_in_parameters_of_their_own(tmp_path: Path) -> None:
+    records = [
+        record("fast", t, parameters={"op": op, "batch": b}, key=f"{op}{b}")
+        for (op, b), t in {("x", 1): 0.02, ("y", 1): 0.05, ("x", 64): 0.02, ("y", 64): 0.02}.items()
+    ]
+    sides = {s: {"variant": "fast", "parameters": {"op": op}} for s, op in (("subject", "x"), ("reference", "y"))}
+    found = judge(tmp_path, claim(parameters={"batch": 1}, **sides), *records)
+    assert found.verdict is Verdict.HOLDS and found.evidence[0].setting == "batch=1"
+
+
+def test_precision_classes_are_apart_unless_a_side_names_its_own(tmp_path: Path) -> None:
+    records = [record("slow", 0.04), record("fast", 0.02, precision="tf32")]
+    assert judge(tmp_path, claim(), *records).verdict is Verdict.NOT_MEASURED
+    named = claim(subject={"variant": "fast", "precision": "tf32"})
+    assert judge(tmp_path / "x", named, *records).verdict is Verdict.HOLDS
+
+
+def test_share_of_the_bound(tmp_path: Path) -> None:
+    one_record = record("fast", 0.02)
+    assert one_record.problem_bound
+    value = one_record.problem_bound.share.value
+    for threshold, verdict in ((0.9 * value, Verdict.HOLDS), (1.1 * value, Verdict.REVERSED)):
+        one = claim(compare="share", reference=None, at_least=threshold)
+        assert judge(tmp_path / f"{threshold}", one, one_record).verdict is verdict
+    bare = record("fast", 0.02, ceilings=None)
+    found = judge(tmp_path, claim(compare="share", reference=None), bare)
+    assert found.verdict is Verdict.NOT_MEASURED and "no problem bound" in found.reason
+
+
+def test_overhead_is_what_comes_on_top_of_the_base(tmp_path: Path) -> None:
+    times = {"base": 0.020, "fast": 0.021, "slow": 0.030}
+    records = [record(name, t, noise=1e-4) for name, t in times.items()]
+    one = claim(compare="overhead", base={"variant": "base"}, at_least=5)
+    found = judge(tmp_path, one, *records)
+    assert found.verdict is Verdict.HOLDS and found.evidence[0].found.value == pytest.approx(10, rel=0.1)
+    none = [record(name, 0.02, noise=0.01) for name in times]
+    assert judge(tmp_path / "x", one, *none).verdict is Verdict.CANNOT_TELL
+
+
+def test_figures_and_shares_of_kernels(tmp_path: Path) -> None:
+    counted = record("fast", 0.02, extra={"loads": {"seen": 19, "expected": 19}}, kernels={"a": 0.019, "b": 0.001})
+    figure = {"compare": "figure", "reference": None, "figure": "extra.loads.seen"}
+    exact = claim(**figure, reference_figure="extra.loads.expected", at_least=1, at_most=1)
+    assert judge(tmp_path / "1", exact, counted).verdict is Verdict.HOLDS
+    assert judge(tmp_path / "2", claim(**figure, at_least=20), counted).verdict is Verdict.REVERSED
+    absent = judge(tmp_path / "3", claim(**{**figure, "figure": "extra.none"}), counted)
+    assert absent.verdict is Verdict.NOT_MEASURED and "extra.none" in absent.reason
+    share = claim(compare="kernel_share", reference=None, kernels=["b"], at_least=None, at_most=0.1)
+    assert judge(tmp_path / "4", share, counted).verdict is Verdict.HOLDS
+
+
+def test_modelled_and_published_records_never_enter(tmp_path: Path) -> None:
+    for provenance in ("modelled", "published"):
+        other = record("fast", 0.02, provenance=provenance)
+        assert judge(tmp_path / provenance, claim(), record("slow", 0.05), other).verdict is Verdict.NOT_MEASURED
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"reference": None}, "needs 'reference'"),
+        ({"at_least": None}, "expected 'at_least', 'at_most' or both"),
+        ({"compare": "overhead"}, "needs 'base'"),
+        ({"compare": "figure", "figure": None}, "needs 'figure'"),
+        ({"compare": "guess"}, "compare"),
+        ({"speed": 3}, "speed"),
+        ({"id": "Not so"}, "id"),
+    ],
+)
+def test_bad_claims_are_named(tmp_path: Path, change: dict[str, Any], complaint: str) -> None:
+    content = claim().model_dump(exclude_none=True, exclude_unset=True)
+    content = {k: v for k, v in {**content, **change}.items() if v is not None}
+    file = tmp_path / "claims.yaml"
+    file.write_text(yaml.safe_dump([content]))
+    with pytest.raises(UsageError, match=r"claims\.yaml: 0") as caught:
+        read(file)
+    assert complaint in str(caught.value)
+
+
+def test_two_claims_of_one_id_and_a_broken_file_are_errors(tmp_path: Path) -> None:
+    file = tmp_path / "claims.yaml"
+    content = claim().model_dump(exclude_unset=True)
+    file.write_text(yaml.safe_dump([content, content]))
+    with pytest.raises(UsageError, match="two claims have the id 'one'"):
+        read(file)
+    file.write_text("- {")
+    with pytest.raises(UsageError, match=r"claims\.yaml: not a readable YAML"):
+        read(file)
+
+
+def test_the_ledger_has_the_claims_of_all_five_sources() -> None:
+    found = ledger()
+    assert len(found) >= 5 and sum(map(len, found.values())) >= 40
+    assert all(one.source and one.statement.endswith(".") for listed in found.values() for one in listed)
+
+
+def test_claims_name_problems_and_variants_that_exist() -> None:
+    """A claim with a misspelt name would be `not measured` for ever."""
+    claims = ledger()
+    for name, found in workload.discover().items():
+        for one in claims.get(name, []):
+            variants = found.variants[found.problem(one.problem).name]
+            for side in (one.subject, one.reference, one.base):
+                assert side is None or set(side.variant) & set(variants), f"{name}/{one.id}: {side.variant}"
+                tunables = {t for v in side.variant if v in variants for t in variants[v].tunables} if side else set()
+                assert side is None or set(side.tunables) <= tunables, f"{name}/{one.id}: {side.tunables}"
+            fields = found.problem(one.problem).Parameters.model_fields
+            assert set(one.parameters) <= set(fields), f"{name}/{one.id}: {list(one.parameters)}"
+
+
+def test_the_evaluator_knows_no_workload() -> None:
+    source = (ROOT / "suite" / "perfport" / "claims.py").read_text()
+    names = [name for name, found in workload.discover().items() for name in (name, *found.problems)]
+    assert not [name for name in names if name in source]
+
+
+def test_an_independent_script_derives_the_same_verdicts() -> None:
+    committed = ROOT / "results" / "committed"
+    derived = rederive_claims.main(committed, WORKLOADS[0])
+    runs = [folder.parent for folder in sorted(committed.glob("*/records.jsonl"))]
+    collection = Collection([data.Run(folder) for folder in runs])
+    ours = {
+        f"{one.workload}/{one.claim.id}/{one.site.name}/{one.site.chip}": one.verdict.value
+        for one in evaluate(ledger(), collection)
+    }
+    assert derived == ours and {"holds", "reversed", "cannot tell"} <= set(derived.values())
+
+
+def test_the_script_agrees_on_every_kind_of_comparison(tmp_path: Path) -> None:
+    times = {"base": 0.0190, "fast": 0.0200, "slow": 0.0310}
+    records = [
+        record(name, t, extra={"n": 3.0}, kernels={"a": 0.01, "b": 0.003}, tunables={"w": w}, parameters={"p": p})
+        for name, t in times.items()
+        for w in (0, 1)
+        for p in (1, 2)
+    ]
+    records += [
+        record("slow", 0.5, clock="wall", parameters={"p": 3}),
+        record("fast", 0.2, parameters={"p": 3}),
+    ]
+    sides = {s: {"variant": "fast", "tunables": {"w": w}} for s, w in (("subject", 1), ("reference", 0))}
+    claims = [
+        claim(), claim(id="over", compare="overhead", base={"variant": "base"}, parameters={"p": [1, 2]}, at_least=7),
+        claim(id="mean", over="mean", at_least=1.7), claim(id="ablation", **sides, at_least=0.9, at_most=1.1),
+        claim(id="share", compare="share", reference=None, at_least=0.2),
+        claim(id="figure", compare="figure", figure="extra.n", at_least=3, at_most=3, parameters={"p": {"max": 2}}),
+        claim(id="kernel", compare="kernel_share", reference=None, kernels=["b"], at_least=0.5, parameters={"p": 1}),
+        claim(id="absent", subject={"variant": "none"}),
+    ]  # fmt: skip
+    run = data.store(tmp_path / "results" / "run", records)
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "claims.yaml").write_text(
+        yaml.safe_dump([json.loads(one.model_dump_json(exclude_none=True, exclude_unset=True)) for one in claims])
+    )
+    ours = {
+        f"demo/{one.claim.id}/{one.site.name}/{one.site.chip}": one.verdict.value
+        for one in evaluate(ledger([tmp_path]), Collection([run]))
+        if one.workload == "demo"
+    }
+    derived = rederive_claims.main(tmp_path / "results", tmp_path)
+    assert derived == ours and len(set(ours.values())) >= 3
+
+
+def test_the_page_has_every_claim_with_both_numbers_and_the_records(tmp_path: Path) -> None:
+    run = data.store(tmp_path / "run", [record("slow", 0.05), record("fast", 0.02)])
+    collection = Collection([run])
+    shown = view(evaluate({"demo": [claim(published="3 | 4 times")]}, collection), collection)
+    assert "**holds**" in shown.markdown and "3 | 4 times" in shown.markdown
+    (row,) = shown.rows
+    assert row["verdict"] == "holds" and row["subject name"] == "fast" and row["against name"] == "slow"
+    for found in run.records:
+        assert f"`{found.key}`" in shown.markdown and found.key in row["records"]
+    assert row["low"] <= row["value"] <= row["high"]
