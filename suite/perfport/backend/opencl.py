@@ -51,6 +51,15 @@ def _slug(platform_name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", lower).strip("-") or "unknown"
 
 
+def _host_has(flag: str) -> bool:
+    """Whether the host's processor has a feature, by the name that Linux gives it."""
+    try:
+        flags = next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags"))
+    except (OSError, StopIteration):
+        return False
+    return flag in flags.split()
+
+
 def _chip(device: cl.Device) -> str:
     """Return the processor's name without the runtime's decoration (``pthread-skylake-avx512-...`` on PoCL)."""
     name = re.sub(r"^(pthread|cpu|basic)-", "", device.name.strip())
@@ -102,6 +111,8 @@ class OpenCLBackend:
             capabilities.append("images")
         if "cl_khr_fp64" in extensions:
             capabilities.append("fp64")
+        if identifier.startswith("opencl:pocl") and cpu and _host_has("avx512_vnni"):
+            capabilities.append("vnni")  # PoCL's compiler takes x86 inline assembly; Intel's does not
         uuid = _query(device, "uuid_khr")
         capability = None
         if (major := _query(device, "compute_capability_major_nv")) is not None:
