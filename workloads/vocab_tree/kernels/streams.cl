@@ -12,18 +12,17 @@
 #define PADDED ((K + CENTRES - 1) / CENTRES * CENTRES)
 #define HELD 256
 
-#define TRANSPOSE_LOW(a, b) \
-    ((int16)(a.s0, b.s0, a.s1, b.s1, a.s4, b.s4, a.s5, b.s5, a.s8, b.s8, a.s9, b.s9, a.sc, b.sc, a.sd, b.sd))
-#define TRANSPOSE_HIGH(a, b) \
-    ((int16)(a.s2, b.s2, a.s3, b.s3, a.s6, b.s6, a.s7, b.s7, a.sa, b.sa, a.sb, b.sb, a.se, b.se, a.sf, b.sf))
-#define JOIN_LOW(a, b) \
-    ((int16)(a.s0, a.s1, b.s0, b.s1, a.s4, a.s5, b.s4, b.s5, a.s8, a.s9, b.s8, b.s9, a.sc, a.sd, b.sc, b.sd))
-#define JOIN_HIGH(a, b) \
-    ((int16)(a.s2, a.s3, b.s2, b.s3, a.s6, a.s7, b.s6, b.s7, a.sa, a.sb, b.sa, b.sb, a.se, a.sf, b.se, b.sf))
-#define ROWS4(i) ((int16)(vload4(0, row[i]), vload4(0, row[i + 4]), vload4(0, row[i + 8]), vload4(0, row[i + 12])))
+/* Words of a and b alternate, by 128-bit lanes: the lower two of each lane, or the upper two. The compilers of CPU runtimes
+   are Clang, whose shuffles become one instruction. */
+#define WORDS_LOW(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29)
+#define WORDS_HIGH(a, b) __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31)
+#define PAIRS_LOW(a, b) __builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29)
+#define PAIRS_HIGH(a, b) __builtin_shufflevector(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31)
+#define FOUR(i) vload4(0, (__global const int *)from + at[i] + w)
+#define ROWS4(i) ((int16)((int8)(FOUR(i), FOUR(i + 4)), (int8)(FOUR(i + 8), FOUR(i + 12))))
 
 #if VNNI
-#define MULTIPLY(acc, x, c) __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(x), "v"((int16)(c)))
+#define MULTIPLY(acc, x, c) __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(acc) : "v"(x), "m"(c))
 #endif
 
 __kernel void pass(__global const uint *RESTRICT points, __global const uint *RESTRICT tiles,
@@ -68,12 +67,13 @@ __kernel void pass(__global const uint *RESTRICT points, __global const uint *RE
         }
     }
 
-    __global const uint *from = points + (size_t)first * WORDS;
     uint held = 0;
     for (uint base = 0; base < length; base += 16) {
+        __global const uint *from = points + ((size_t)first + base) * WORDS;
         uint here = min(16u, length - base);
-        __global const int *row[16];
-        for (uint i = 0; i < 16; ++i) row[i] = (__global const int *)(from + (size_t)(base + min(i, here - 1)) * WORDS);
+        uint at[16];
+        #pragma unroll
+        for (uint i = 0; i < 16; ++i) at[i] = min(i, here - 1) * WORDS;
         int16 best = (int16)(-INT_MAX - 1), nearest = (int16)(0);
         for (uint k = 0; k < PADDED; k += CENTRES) {
 #if VNNI
@@ -87,15 +87,13 @@ __kernel void pass(__global const uint *RESTRICT points, __global const uint *RE
 #endif
             for (uint w = 0; w < WORDS; w += 4) {
                 int16 a = ROWS4(0), b = ROWS4(1), c = ROWS4(2), d = ROWS4(3);
-                int16 ab = TRANSPOSE_LOW(a, b), cd = TRANSPOSE_LOW(c, d);
-                int16 x[4];
-                x[0] = JOIN_LOW(ab, cd);
-                x[1] = JOIN_HIGH(ab, cd);
-                ab = TRANSPOSE_HIGH(a, b);
-                cd = TRANSPOSE_HIGH(c, d);
-                x[2] = JOIN_LOW(ab, cd);
-                x[3] = JOIN_HIGH(ab, cd);
-                for (uint i = 0; i < 16; ++i) row[i] += 4;
+                int16 ab = WORDS_LOW(a, b), cd = WORDS_LOW(c, d), x[4];
+                x[0] = PAIRS_LOW(ab, cd);
+                x[1] = PAIRS_HIGH(ab, cd);
+                ab = WORDS_HIGH(a, b);
+                cd = WORDS_HIGH(c, d);
+                x[2] = PAIRS_LOW(ab, cd);
+                x[3] = PAIRS_HIGH(ab, cd);
                 #pragma unroll
                 for (int q = 0; q < 4; ++q) {
 #if VNNI
@@ -116,7 +114,6 @@ __kernel void pass(__global const uint *RESTRICT points, __global const uint *RE
 #endif
                 }
             }
-            for (uint i = 0; i < 16; ++i) row[i] -= WORDS;
             #pragma unroll
             for (int c = 0; c < CENTRES; ++c) {
 #if VNNI
@@ -136,7 +133,7 @@ __kernel void pass(__global const uint *RESTRICT points, __global const uint *RE
             labels[first + base + i] = (uchar)k;
             ++count[k];
             __local uint *pair = pairs + k * 2 * WORDS;
-            __global const uint *x = from + (size_t)(base + i) * WORDS;
+            __global const uint *x = from + i * WORDS;
             #pragma unroll
             for (int w = 0; w < WORDS / 4; ++w) {
                 uint4 four = vload4(w, x);
