@@ -69,7 +69,8 @@ class _Iteration(Problem):
 
     def _first_centres(self) -> np.ndarray:
         """Centres after one iteration from random points over a part of each node, so that they have fractions."""
-        drawn = seeding.draw(self.seed, 0, np.arange(self.nodes), self.node_sizes, self.clusters)
+        numbers = np.arange(self.nodes)
+        drawn = seeding.draw(self.seed, np.zeros_like(numbers), numbers, self.node_sizes, self.clusters)
         found = np.empty((self.nodes, self.clusters, self.dims), np.uint16)
         for node, (first, size, own) in enumerate(zip(self.node_first, self.node_sizes, drawn, strict=True)):
             part = self.points[first : first + min(size, 20_000)]

@@ -133,8 +133,8 @@ def build(points: np.ndarray, clusters: int, levels: int, iterations: int, seed:
         for path, members in nodes:
             if len(members) < clusters:
                 continue
-            one = np.array([path], np.uint64), np.array([len(members)])
-            drawn = seeding.draw(seed, level, *one, clusters)[0]
+            one = np.array([level]), np.array([path], np.uint64), np.array([len(members)])
+            drawn = seeding.draw(seed, *one, clusters)[0]
             found = lloyd(points[members], fixed_point.from_points(points[members[drawn]]), iterations)
             paths.append(path)
             centres.append(found.centres)

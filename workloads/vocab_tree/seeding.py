@@ -16,12 +16,13 @@ def _mixed(x: np.ndarray) -> np.ndarray:
     return x ^ (x >> np.uint64(31))
 
 
-def draw(seed: int, level: int, paths: np.ndarray, sizes: np.ndarray, clusters: int) -> np.ndarray:
+def draw(seed: int, levels: np.ndarray, paths: np.ndarray, sizes: np.ndarray, clusters: int) -> np.ndarray:
     """Draw different points of each node, by R. W. Floyd's algorithm (Communications of the ACM 30(9), 1987).
 
     Parameters
     ----------
-    seed, level : int
+    seed : int
+    levels : integer, (nodes,)
     paths : uint64, (nodes,)
     sizes : integer, (nodes,)
         Points of each node, at least ``clusters``.
@@ -35,7 +36,7 @@ def draw(seed: int, level: int, paths: np.ndarray, sizes: np.ndarray, clusters: 
     golden = np.uint64(0x9E3779B97F4A7C15)
     chosen = np.empty((len(paths), clusters), np.int64)
     with np.errstate(over="ignore"):
-        start = _mixed(np.full(1, seed & 0xFFFFFFFFFFFFFFFF, np.uint64) + np.uint64(level + 1) * golden)
+        start = _mixed(np.uint64(seed & 0xFFFFFFFFFFFFFFFF) + (levels.astype(np.uint64) + np.uint64(1)) * golden)
         state = _mixed(paths.astype(np.uint64) * golden + start)
         for number in range(clusters):
             last = sizes.astype(np.int64) - clusters + number

@@ -157,6 +157,18 @@ class OpenDevice(Protocol):
         """Make ``queue`` wait for an event of any queue of this device."""
         ...
 
+    def synchronize(self, event: Any) -> None:
+        """Make the host wait for an event."""
+        ...
+
+    def attach(self) -> None:
+        """Make the device usable from the calling thread, where that is not the one that opened it."""
+        ...
+
+    def free_bytes(self) -> int:
+        """Memory that can still be allocated, as far as driver or operating system tell."""
+        ...
+
     def launch(
         self,
         kernel: Any,

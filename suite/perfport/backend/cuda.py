@@ -323,6 +323,19 @@ class CudaDevice:
         """Make a stream wait for an event."""
         (queue or self.stream).wait_event(event)
 
+    def synchronize(self, event: Any) -> None:
+        """Make the host wait for an event."""
+        event.synchronize()
+
+    def attach(self) -> None:
+        """Device and stream are current by thread."""
+        self.cupy.cuda.Device(self.number).use()
+        self.stream.use()
+
+    def free_bytes(self) -> int:
+        """What the driver has free, and what this process holds in its pool unused."""
+        return int(self.cupy.cuda.runtime.memGetInfo()[0]) + int(self.cupy.get_default_memory_pool().free_bytes())
+
     def launch(
         self,
         kernel: CudaKernel,

@@ -119,6 +119,16 @@ class OfflineDevice:
     def wait(self, event: Any, queue: Any = None) -> None:
         """Do nothing."""
 
+    def synchronize(self, event: Any) -> None:
+        """There are no events."""
+
+    def attach(self) -> None:
+        """Nothing to attach."""
+
+    def free_bytes(self) -> int:
+        """As much as there is said to be."""
+        return self.info.memory_bytes
+
     def launch(
         self, kernel: OfflineKernel, groups: Any, group: Any, *args: Any, local_bytes: int = 0, queue: Any = None
     ) -> None:

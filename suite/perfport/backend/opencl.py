@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pyopencl as cl
 
 from ..device import DeviceInfo
@@ -321,6 +322,18 @@ class OpenCLDevice:
     def wait(self, event: cl.Event, queue: Any = None) -> None:
         """Make a queue wait for an event."""
         cl.enqueue_barrier(queue or self._queue, wait_for=[event])
+
+    def synchronize(self, event: cl.Event) -> None:
+        """Make the host wait for an event."""
+        event.wait()
+
+    def attach(self) -> None:
+        """Any thread may use an OpenCL device."""
+
+    def free_bytes(self) -> int:
+        """OpenCL does not tell: on a CPU what the system has, elsewhere what this process has not allocated."""
+        left = self.info.memory_bytes - self.allocated
+        return min(left, psutil.virtual_memory().available) if self.info.kind == "cpu" else left
 
     def launch(
         self,
