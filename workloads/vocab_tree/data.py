@@ -27,12 +27,12 @@ PHOTOGRAPHS = {
     "matplotlib": ("mpl-data/sample_data/grace_hopper.jpg",),
 }  # fmt: skip
 
-# The generator's shape; tests hold it to the statistics of real descriptors (README).
-TEMPLATES = 3000
-DECAY = 15.0  # principal axes over which a template's variance falls by e
-SHARE = 0.8  # of the variance before the threshold that lies between templates
-THRESHOLD = 0.8  # added before what is negative becomes 0
-POWER = 1.2
+# The generator's shape: tests hold it to the statistics of real descriptors (README).
+FAMILIES, TEMPLATES = 18, 3000
+FAMILY_SHARE, TEMPLATE_SHARE = 0.445, 0.339  # of the variance before the threshold
+DECAY = 10.1  # principal axes over which the deviation falls by the root of e, of 128
+THRESHOLD = 1.05  # added before what is negative becomes 0
+POWER = 2.73
 NORM = 512.0
 
 
@@ -66,37 +66,42 @@ def points(source: str, count: int, dims: int, seed: int) -> np.ndarray:
 def generate(count: int, dims: int, seed: int) -> np.ndarray:
     """Return points with the statistics of SIFT descriptors, uint8, (count, dims).
 
-    Normal values around templates, of variance that falls along random axes; what is below a threshold becomes 0; then
-    SIFT's own ending: norm 1, components at most 0.2, norm again, times 512, rounded. Templates and axes are the same for
+    Normal values around templates, which lie around families, of variance that falls along random axes; what is below a
+    threshold becomes 0, the rest is raised to a power; then SIFT's own ending: norm 1, components at most 0.2, norm again, times 512, rounded. Templates and axes are the same for
     every seed.
     """
     fixed = np.random.default_rng(105573834)
     axes = np.linalg.qr(fixed.standard_normal((dims, dims)))[0].astype(np.float32)
     deviation = np.exp(-np.arange(dims) / (2 * DECAY * dims / SIFT_DIMS))
     axes = (axes * (deviation / np.sqrt(np.mean(deviation**2))).astype(np.float32)).T
-    templates = np.sqrt(SHARE) * fixed.standard_normal((TEMPLATES, dims)).astype(np.float32) @ axes + THRESHOLD
+    families = np.sqrt(FAMILY_SHARE) * fixed.standard_normal((FAMILIES, dims))
+    own = np.sqrt(TEMPLATE_SHARE) * fixed.standard_normal((TEMPLATES, dims))
+    templates = (families[fixed.integers(0, FAMILIES, TEMPLATES)] + own).astype(np.float32) @ axes + np.float32(THRESHOLD)
+    noise_axes = np.float32(np.sqrt(1 - FAMILY_SHARE - TEMPLATE_SHARE)) * axes
     weights = np.cumsum(fixed.exponential(1, TEMPLATES))
     out = np.empty((count, dims), np.uint8)
 
     def fill(number: int) -> None:
         block = out[number * BLOCK : (number + 1) * BLOCK]
         rng = np.random.default_rng([seed, number])
-        own = np.searchsorted(weights, rng.random(len(block)) * weights[-1])
-        noise = rng.standard_normal((len(block), dims), np.float32) @ (np.sqrt(1 - SHARE) * axes).astype(np.float32)
-        values = np.maximum(templates[own] + noise, 0) ** np.float32(POWER)
-        for _ in range(2):
-            values /= np.linalg.norm(values, axis=1, keepdims=True) + np.float32(1e-9)
-            values = np.minimum(values, 0.2) if _ == 0 else values
-        block[:] = np.minimum(np.rint(NORM * values), 255)
+        chosen = np.searchsorted(weights, rng.random(len(block)) * weights[-1])
+        noise = rng.standard_normal((len(block), dims), np.float32) @ noise_axes
+        values = np.maximum(templates[chosen] + noise, 0) ** np.float32(POWER)
+        values = np.minimum(_unit(values), np.float32(0.2))
+        block[:] = np.minimum(np.rint(NORM * _unit(values)), 255)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(fill, range(-(-count // BLOCK))))
     return out
 
 
+def _unit(rows: np.ndarray) -> np.ndarray:
+    return rows / (np.linalg.norm(rows, axis=1, keepdims=True) + np.float32(1e-9))
+
+
 @lru_cache(maxsize=1)
 def photographs() -> tuple[np.ndarray, ...]:
-    """Return the packaged photographs in grey, uint8, at full and half size, and turned by 90 degrees.
+    """Return the packaged photographs in grey, uint8.
 
     Raises
     ------

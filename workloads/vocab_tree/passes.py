@@ -215,11 +215,67 @@ class StreamPass(Pass):
         )  # fmt: skip
 
 
-def suited(info: DeviceInfo) -> type[FusedPass] | type[StreamPass]:
+class MatrixPass(Pass):
+    """``tensor_core.cu``: scores, and up to 16 clusters sums too, as products on matrix units."""
+
+    TUNABLES: ClassVar[dict[str, Tunable]] = {
+        "warps": Tunable(8, (2, 4, 8, 16), "warps per work-group"),
+        "stages": Tunable(3, (1, 2, 3, 4), "blocks of 32 points that a warp has in flight, at most"),
+        "groups_per_unit": Tunable(4, (1, 2, 4, 8, 16), "work-groups per compute unit"),
+    }
+    ROW = 128
+
+    def __init__(
+        self, device: OpenDevice, loader: Loader, clusters: int, dims: int, tunables: Mapping[str, Any]
+    ) -> None:
+        super().__init__(device, clusters, dims, tunables)
+        if dims % 32:
+            raise UnsupportedError(f"dims: matrix units take 32 dimensions at a time, got {dims}")
+        self.warps, stages = int(tunables["warps"]), int(tunables["stages"])
+        self.group, self.unit = 32 * self.warps, 32 * self.warps
+        self.padded = -(-clusters // 8) * 8
+        fixed = 2 * self.padded * self.ROW + 4 * clusters * dims + 8 * self.padded + 32 * self.warps
+        stage = self.warps * 32 * self.ROW
+        while stages > 1 and fixed + stages * stage > device.info.local_memory_bytes:
+            stages -= 1
+        self.local_bytes = self._require_local(fixed + stages * stage)
+        self.kernel = loader(
+            "tensor_core.cu", "pass", K=clusters, DIMS=dims, WARPS=self.warps, STAGES=stages
+        )  # fmt: skip
+
+    def traffic(self, lengths: np.ndarray, counts: np.ndarray) -> Traffic:
+        k, dims, padded = self.clusters, float(self.dims), float(self.padded)
+        tiles_, points = len(lengths), float(lengths.sum())
+        rows = 32 * float((-(-lengths // 32)).sum())
+        found = Traffic(
+            integer_ops=rows * padded * (4 * dims + 2), global_read=tiles_ * (k * (2 * dims + 4) + 20) + rows * dims,
+            global_write=points, global_atomics=float((counts > 0).sum()) * (dims + 1),
+            local_read=rows * (dims + padded * 2 * dims / 32 + padded / 8) + 4 * tiles_ * k * dims,
+            local_write=rows * dims + tiles_ * (2 * padded * dims + 4 * k * dims),
+            **_through_dram(points, self.dims, tiles_, k),
+        )  # fmt: skip
+        if k <= 16:
+            warps = float(np.minimum(-(-lengths // 32), self.warps).sum())
+            found.integer_ops += rows * 32 * dims
+            found.local_read += rows * dims
+            found.local_atomics += warps * k * dims
+        else:
+            found.local_read += points * 2 * dims
+            found.integer_ops += points * dims * 1.5
+            found.local_atomics += points * dims
+        return found
+
+
+PassKind = type[FusedPass] | type[StreamPass] | type[MatrixPass]
+
+
+def suited(info: DeviceInfo, dims: int) -> PassKind:
     """Return the kernel that a build uses on a device."""
-    return StreamPass if info.kind == "cpu" and "opencl" in info.capabilities else FusedPass
+    if info.kind == "cpu" and "opencl" in info.capabilities:
+        return StreamPass
+    return MatrixPass if {"cuda", "mma"} <= set(info.capabilities) and dims % 32 == 0 else FusedPass
 
 
-def defaults(kind: type[Pass], info: DeviceInfo) -> dict[str, Any]:
-    """Return a pass's tunables for a device."""
-    return {name: tunable.default_for(info) for name, tunable in kind.TUNABLES.items()}
+def defaults(info: DeviceInfo, dims: int) -> dict[str, Any]:
+    """Return the tunables of that kernel."""
+    return {name: tunable.default_for(info) for name, tunable in suited(info, dims).TUNABLES.items()}

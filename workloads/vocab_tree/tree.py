@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -108,6 +108,15 @@ class Tree:
             )
         )
 
+    def leaf_paths(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return path, uint64, and depth, uint8, of each word."""
+        paths, depths = np.empty(self.words, np.uint64), np.empty(self.words, np.uint8)
+        for number, (level, leaves) in enumerate(zip(self.levels, self.leaves, strict=True)):
+            own = level.paths[:, None] * np.uint64(self.clusters) + np.arange(self.clusters, dtype=np.uint64)
+            paths[leaves[leaves != ABSENT]] = own[leaves != ABSENT]
+            depths[leaves[leaves != ABSENT]] = number + 1
+        return paths, depths
+
     def leaf_centres(self) -> np.ndarray:
         """Return the centre of each word, uint16, (words, dims)."""
         found = np.empty((self.words, self.dims), np.uint16)
@@ -123,9 +132,7 @@ class Tree:
         UsageError
             If the folder does not exist or is not writable.
         """
-        arrays = {"header": np.array(json.dumps(self._header())), "points": self.points}
-        for number, level in enumerate(self.levels):
-            arrays |= {f"{name}_{number}": getattr(level, name) for name in ("paths", "centres", "counts")}
+        arrays = {"header": np.array(json.dumps(self._header())), **self.arrays()}
         try:
             handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         except OSError as error:
@@ -139,6 +146,13 @@ class Tree:
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return everything that makes the tree, by the names of its file."""
+        found = {"points": self.points}
+        for number, level in enumerate(self.levels):
+            found |= {f"{name}_{number}": getattr(level, name) for name in ("paths", "centres", "counts")}
+        return found
 
     def _header(self) -> dict[str, object]:
         return {
@@ -160,28 +174,38 @@ def load(path: Path) -> Tree:
             header = json.loads(str(file["header"]))
             if header.get("format") != FORMAT:
                 raise UsageError(f"{path}: expected the format {FORMAT!r}, got {header.get('format')!r}")
-            levels = [
-                Level(*(file[f"{name}_{number}"] for name in ("paths", "centres", "counts")))
-                for number in range(header["levels"])
-            ]
-            points = file["points"]
+            arrays = {name: file[name] for name in file.files if name != "header"}
+            return from_arrays(header["clusters"], header["dims"], header["levels"], arrays, str(path))
     except (OSError, KeyError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
         raise UsageError(f"{path}: not a vocabulary tree, or a damaged one ({error})") from None
-    clusters, dims = header["clusters"], header["dims"]
-    for number, level in enumerate(levels):
-        nodes = len(level.paths)
-        shapes = {
-            "paths": (level.paths, np.uint64, (nodes,)), "centres": (level.centres, np.uint16, (nodes, clusters, dims)),
-            "counts": (level.counts, np.uint32, (nodes, clusters)),
-        }  # fmt: skip
-        for name, (array, dtype, shape) in shapes.items():
+
+
+def from_arrays(clusters: int, dims: int, levels: int, arrays: Mapping[str, np.ndarray], where: str = "tree") -> Tree:
+    """Return the tree that `Tree.arrays` took apart.
+
+    Raises
+    ------
+    UsageError
+        If an array is missing, or of another type or shape than the others ask for.
+    """
+    found = []
+    for number in range(levels):
+        names = [f"{name}_{number}" for name in ("paths", "centres", "counts")]
+        if missing := [name for name in names if name not in arrays]:
+            raise UsageError(f"{where}: has no {', '.join(missing)}")
+        own = [arrays[name] for name in names]
+        nodes = len(own[0])
+        expected = (np.uint64, (nodes,)), (np.uint16, (nodes, clusters, dims)), (np.uint32, (nodes, clusters))
+        for name, array, (dtype, shape) in zip(names, own, expected, strict=True):
             if array.dtype != dtype or array.shape != shape:
                 raise UsageError(
-                    f"{path}: {name}_{number}: expected {np.dtype(dtype)} {shape}, got {array.dtype} {array.shape}"
+                    f"{where}: {name}: expected {np.dtype(dtype)} {shape}, got {array.dtype} {array.shape}"
                 )
-    tree = Tree(clusters, dims, levels, np.empty(0, np.uint64), np.empty(0, np.uint8))
+        found.append(Level(*own))
+    tree = Tree(clusters, dims, found, np.empty(0, np.uint64), np.empty(0, np.uint8))
+    points = arrays.get("points", np.empty(0))
     if points.dtype != np.uint32 or points.ndim != 1 or (points.size and points.max() >= tree.words):
-        raise UsageError(f"{path}: points: expected uint32 numbers of {tree.words} words, got {points.dtype}")
+        raise UsageError(f"{where}: points: expected uint32 numbers of {tree.words} words, got {points.dtype}")
     tree.points = points
     return tree
 

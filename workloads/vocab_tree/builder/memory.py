@@ -8,9 +8,9 @@ from perfport.errors import UsageError
 
 from .. import fixed_point
 
-LEAST_CHUNK = 256  # points
+LEAST_CHUNK = 32  # points
 SCATTER_TILE = 1024  # points of a work-group that moves points
-MARGIN = 1 << 16  # bytes for what is small: tables of one node, counters
+MARGIN = 4096  # bytes for what is small: counters, tables of a few tiles
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,16 @@ def node_bytes(clusters: int, dims: int) -> int:
     return 6 * clusters * dims + 12 * clusters + 8
 
 
+def _point_bytes(clusters: int, dims: int) -> tuple[int, int]:
+    """Bytes that a point takes in a chunk (row, label, distance), and resident (rows and order twice, tables of tiles)."""
+    return dims + 5, 2 * dims + 14 + 32 * clusters // SCATTER_TILE
+
+
+def least(clusters: int, dims: int) -> int:
+    """Return the bytes that a build needs."""
+    return 2 * LEAST_CHUNK * max(_point_bytes(clusters, dims)) + 2 * node_bytes(clusters, dims) + MARGIN
+
+
 def plan(limit: int, clusters: int, dims: int, batch: int) -> Plan:
     """Return what fits ``limit`` bytes, with at most ``batch`` nodes to a launch.
 
@@ -45,12 +55,11 @@ def plan(limit: int, clusters: int, dims: int, batch: int) -> Plan:
     UsageError
         If not even a chunk of `LEAST_CHUNK` points does.
     """
-    node = node_bytes(clusters, dims)
-    in_chunk = dims + 5  # label and distance
-    resident = 2 * dims + 13 + 32 * clusters // SCATTER_TILE + 1  # both orders of points; tables of tiles
-    least = 2 * LEAST_CHUNK * max(in_chunk, resident) + 2 * node + MARGIN
-    if limit < least:
-        raise UsageError(f"memory_limit: expected at least {least} bytes, for chunks of {LEAST_CHUNK} points, got {limit}")
+    node, (in_chunk, resident) = node_bytes(clusters, dims), _point_bytes(clusters, dims)
+    if limit < (needed := least(clusters, dims)):
+        raise UsageError(
+            f"memory_limit: expected at least {needed} bytes, for chunks of {LEAST_CHUNK} points, got {limit}"
+        )
     nodes = max(1, min(batch, (limit - MARGIN) // 8 // node))
     left = limit - MARGIN - node * nodes
     # Half of what is left, and a row less: a chunk takes less than half the memory.

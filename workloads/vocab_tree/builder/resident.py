@@ -17,16 +17,26 @@ from .memory import SCATTER_TILE, Plan
 GROUP = 256
 
 
-class NodeState:
-    """Centres, sums and flags of the nodes of a launch, and the kernels that keep them."""
+class Kernels:
+    """All kernels of a build, compiled for a device."""
 
-    def __init__(self, device: OpenDevice, loader: passes.Loader, settings: Settings, nodes: int) -> None:
-        self.device, self.k, self.dims, self.limit = device, settings.clusters, settings.dims, nodes
-        group = min(GROUP, device.info.max_work_group)
-        macros = {"K": self.k, "DIMS": self.dims, "GROUP": group, "TILE": SCATTER_TILE}
+    def __init__(
+        self, device: OpenDevice, loader: passes.Loader, settings: Settings, tunables: Mapping[str, Any]
+    ) -> None:
+        kind = passes.suited(device.info, settings.dims)
+        self.pass_ = kind(device, loader, settings.clusters, settings.dims, tunables)
+        self.group = min(GROUP, device.info.max_work_group)
+        macros = {"K": settings.clusters, "DIMS": settings.dims, "GROUP": self.group, "TILE": SCATTER_TILE}
         names = ("clear", "start", "update", "distances", "count_tiles", "scatter")
-        self.kernels = {name: loader("tree.cl", name, **macros) for name in names}
-        self.group = group
+        self.named = {name: loader("tree.cl", name, **macros) for name in names}
+
+
+class NodeState:
+    """Centres, sums and flags of the nodes of a launch."""
+
+    def __init__(self, device: OpenDevice, kernels: Kernels, settings: Settings, nodes: int) -> None:
+        self.device, self.k, self.dims = device, settings.clusters, settings.dims
+        self.kernels, self.group = kernels.named, kernels.group
         centres = nodes * self.k
         sizes = {
             "centres": 2 * centres * self.dims, "halves": 4 * centres, "moving": 4 * nodes, "sums": 4 * centres * self.dims,
@@ -78,33 +88,35 @@ class NodeState:
 class Resident:
     """Splits nodes whose points are uploaded together, down to the leaves or by one level."""
 
-    def __init__(
-        self, device: OpenDevice, loader: passes.Loader, settings: Settings, plan: Plan, tunables: Mapping[str, Any]
-    ) -> None:
-        self.device, self.settings, self.plan = device, settings, plan
-        kind = passes.suited(device.info)
-        self.kernel = kind(device, loader, settings.clusters, settings.dims, tunables)
-        self.state = NodeState(device, loader, settings, plan.nodes)
+    def __init__(self, device: OpenDevice, kernels: Kernels, settings: Settings, plan: Plan) -> None:
+        self.device, self.settings, self.plan, self.kernels, self.kernel = device, settings, plan, kernels, kernels.pass_
         self._held = 0
+        self._state: NodeState | None = None
         self._buffers: list[Buffer] = []
 
     def _reserve(self, points: int) -> None:
-        """Have room for so many points: rows and order twice, labels."""
+        """Have room for so many points (rows and order twice, labels) and for as many nodes as they can make."""
         if points > self._held:
-            self._release()
-            dims = self.settings.dims
+            self.free()
+            dims, nodes = self.settings.dims, max(1, points // self.settings.clusters)
+            self._state = NodeState(self.device, self.kernels, self.settings, min(nodes, self.plan.nodes))
             self._buffers = [self.device.empty(points * n) for n in (dims, dims, 4, 4, 1)]
             self._held = points
 
-    def _release(self) -> None:
-        for buffer in self._buffers:
-            buffer.free()
-        self._buffers, self._held = [], 0
+    @property
+    def state(self) -> NodeState:
+        """Of the nodes of a launch; there once memory is reserved."""
+        assert self._state
+        return self._state
 
     def free(self) -> None:
         """Give the memory back."""
-        self._release()
-        self.state.free()
+        for buffer in self._buffers:
+            buffer.free()
+        self._buffers, self._held = [], 0
+        if self._state:
+            self._state.free()
+            self._state = None
 
     def split(self, nodes: Nodes, rows: np.ndarray, order: np.ndarray) -> Outcome:
         """Split nodes.

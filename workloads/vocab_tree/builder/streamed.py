@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +14,7 @@ from perfport.backend import OpenDevice
 from .. import fixed_point, passes
 from .chunks import Slots, walk
 from .jobs import Settings
-from .memory import Plan
-from .resident import NodeState
+from .resident import Kernels, NodeState
 
 
 @dataclass(frozen=True)
@@ -52,17 +51,13 @@ class Streamed:
     def __init__(
         self,
         device: OpenDevice,
-        loader: passes.Loader,
+        kernels: Kernels,
         settings: Settings,
-        plan: Plan,
-        tunables: Mapping[str, Any],
         rows: Callable[[int, int, np.ndarray], np.ndarray],
         chunks: list[tuple[int, int]],
     ) -> None:
         self.device, self.settings, self.rows, self.chunks = device, settings, rows, chunks
-        kind = passes.suited(device.info)
-        self.kernel = kind(device, loader, settings.clusters, settings.dims, tunables)
-        self.state = NodeState(device, loader, settings, 1)
+        self.kernel, self.state = kernels.pass_, NodeState(device, kernels, settings, 1)
         self.length = max((last - first for first, last in chunks), default=0)
         self.places = [device.empty(self.length * settings.dims) for _ in range(2)]
         self.staging = [device.pinned(max(1, self.length * settings.dims)) for _ in range(2)]

@@ -23,7 +23,7 @@ from perfport.errors import InfrastructureError
 from .. import passes
 from .jobs import Nodes, Outcome, Settings
 from .memory import Plan, plan
-from .resident import Resident
+from .resident import Kernels, Resident
 from .streamed import PassResult, Streamed
 
 KERNELS = Path(__file__).parent.parent / "kernels"
@@ -96,28 +96,24 @@ class DeviceWorker:
     def __init__(
         self, device: OpenDevice, loader: passes.Loader, settings: Settings, tunables: Mapping[str, Any]
     ) -> None:
-        self.device, self.loader, self.settings, self.tunables = device, loader, settings, tunables
+        self.device, self.settings = device, settings
         free = device.free_bytes()
         limit = settings.memory_limit or free - free // 10
         self.plan: Plan = plan(min(limit, free), settings.clusters, settings.dims, settings.batch)
-        self._resident: Resident | None = None
+        self.kernels = Kernels(device, loader, settings, tunables)
+        self._resident = Resident(device, self.kernels, settings, self.plan)
         self._streamed: Streamed | None = None
         self._gatherers = ThreadPoolExecutor(settings.threads)
 
     def split(self, nodes: Nodes, rows: np.ndarray, order: np.ndarray) -> Outcome:
         """Split resident nodes; see `Resident.split`."""
         self.device.attach()
-        if self._resident is None:
-            self._resident = Resident(self.device, self.loader, self.settings, self.plan, self.tunables)
         return self._resident.split(nodes, rows, order)
 
     def open_node(self, points: np.ndarray, index: np.ndarray | None, chunks: list[tuple[int, int]]) -> None:
         """Begin with a large node: the points of ``index`` (all unless given), of which ``chunks`` are this device's."""
         self.device.attach()
-        self.close_node()
-        if self._resident is not None:
-            self._resident.free()
-            self._resident = None
+        self.rest()
 
         def rows(first: int, last: int, out: np.ndarray) -> np.ndarray:
             if index is None:
@@ -125,9 +121,7 @@ class DeviceWorker:
             self._gather(points, index[first:last], out)
             return out
 
-        self._streamed = Streamed(
-            self.device, self.loader, self.settings, self.plan, self.tunables, rows, chunks
-        )  # fmt: skip
+        self._streamed = Streamed(self.device, self.kernels, self.settings, rows, chunks)
 
     def _gather(self, points: np.ndarray, index: np.ndarray, out: np.ndarray) -> None:
         gather(self._gatherers, self.settings.threads, points, index, out)
@@ -150,12 +144,14 @@ class DeviceWorker:
             self._streamed.free()
             self._streamed = None
 
-    def close(self) -> None:
-        """Give all memory back."""
+    def rest(self) -> None:
+        """Give the device's memory back; the next job takes it again."""
         self.close_node()
-        if self._resident is not None:
-            self._resident.free()
-            self._resident = None
+        self._resident.free()
+
+    def close(self) -> None:
+        """Give memory and threads back."""
+        self.rest()
         self._gatherers.shutdown()
 
 

@@ -58,7 +58,7 @@ __kernel void REQD_GROUP(GROUP) pass(__global const uint *RESTRICT points, __glo
     LOCAL_ARENA(uint, arena, ARENA);
     __local uint *hi = arena, *lo = arena + K * WORDS, *sum = arena + SUMS_AT, *count = arena + COUNTS_AT;
     __local int *half_norm = (__local int *)(arena + HALVES_AT);
-    __local uint *label = arena + LABELS_AT, *extra = arena + EXTRA_AT, *rows = arena + ROWS_AT;
+    __local uint *label = arena + LABELS_AT, *rows = arena + ROWS_AT;
     uint item = get_local_id(0), word = item % WORDS, lane = item / WORDS;
     uint4 tile = vload4(get_group_id(0), tiles);
     uint node = tile.x, first = tile.y, length = moving[node] ? tile.z : 0;
@@ -74,10 +74,11 @@ __kernel void REQD_GROUP(GROUP) pass(__global const uint *RESTRICT points, __glo
         count[i] = 0;
     }
 #if SUMS == 1
+    __local uint *extra = arena + EXTRA_AT;
     for (uint i = item; i < EXTRA; i += GROUP) extra[i] = 0;
 #elif SUMS == 2
-    __local ushort *list = (__local ushort *)extra;
-    __local uint *listed = extra + K * STEP / 2;
+    __local ushort *list = (__local ushort *)(arena + EXTRA_AT);
+    __local uint *listed = arena + EXTRA_AT + K * STEP / 2;
     uint even[K], odd[K], held = 0;
     for (int k = 0; k < K; ++k) even[k] = odd[k] = 0;
 #endif

@@ -131,30 +131,71 @@ __kernel void REQD_GROUP(GROUP) scatter(__global const uint *RESTRICT points, __
     }
 }
 
-/* One level of a query: each point goes on from its node to the child with the nearest centre, by the tree's tables; a
-   point that has reached a word stays. A work-item per point. */
+/* A query. Nodes, words and tables as the query module has them; UINT_MAX stands for what is not there. */
+
+/* One level: each point goes on from its node to the child with the nearest centre; a point that has its word stays. A
+   work-item per point. */
 __kernel void descend(__global const uint *RESTRICT points, __global const ushort *RESTRICT centres,
                       __global const int *RESTRICT halves, __global const uint *RESTRICT children,
-                      __global const uint *RESTRICT leaves, uint count, __global uint *RESTRICT nodes,
+                      __global const uint *RESTRICT leaves, uint count, uint root, __global uint *RESTRICT nodes,
                       __global uint *RESTRICT words) {
     uint i = get_global_id(0);
-    if (i >= count || nodes[i] == UINT_MAX) return;
-    size_t first = (size_t)nodes[i] * K;
-    int best = -INT_MAX - 1;
-    uint nearest = 0;
-    for (uint k = 0; k < K; ++k) {
-        uint product = 0;
-        for (uint w = 0; w < WORDS; ++w) {
-            uint x = points[(size_t)i * WORDS + w];
-            __global const ushort *c = centres + (first + k) * DIMS + 4 * w;
-            product += (x & 0xFFu) * c[0] + (x >> 8 & 0xFFu) * c[1] + (x >> 16 & 0xFFu) * c[2] + (x >> 24) * c[3];
+    uint node = i >= count ? UINT_MAX : root ? 0 : nodes[i];
+    if (node != UINT_MAX) {
+        size_t first = (size_t)node * K;
+        int best = -INT_MAX - 1;
+        uint nearest = 0;
+        for (uint k = 0; k < K; ++k) {
+            uint product = 0;
+            for (uint w = 0; w < WORDS; ++w) {
+                uint x = points[(size_t)i * WORDS + w];
+                __global const ushort *c = centres + (first + k) * DIMS + 4 * w;
+                product += (x & 0xFFu) * c[0] + (x >> 8 & 0xFFu) * c[1] + (x >> 16 & 0xFFu) * c[2] + (x >> 24) * c[3];
+            }
+            int score = (int)product - halves[first + k];
+            if (score > best) {
+                best = score;
+                nearest = k;
+            }
         }
-        int score = (int)product - halves[first + k];
-        if (score > best) {
-            best = score;
-            nearest = k;
-        }
+        words[i] = leaves[first + nearest];
+        nodes[i] = children[first + nearest];
     }
-    words[i] = leaves[first + nearest];
-    nodes[i] = children[first + nearest];
+}
+
+#define PRODUCT(x, a, b) \
+    (((x) & 0xFFu) * ((a) & 0xFFFFu) + ((x) >> 8 & 0xFFu) * ((a) >> 16) + ((x) >> 16 & 0xFFu) * ((b) & 0xFFFFu) + \
+     ((x) >> 24) * ((b) >> 16))
+
+/* All levels: the point stays in registers, centres come 16 bytes at a time. */
+__kernel void descend_all(__global const uint *RESTRICT points, __global const uint *RESTRICT centres,
+                          __global const int *RESTRICT halves, __global const uint *RESTRICT children,
+                          __global const uint *RESTRICT leaves, uint count, __global uint *RESTRICT words) {
+    uint i = get_global_id(0), node = i < count ? 0 : UINT_MAX, word = UINT_MAX;
+    uint4 x[WORDS / 4];
+    #pragma unroll
+    for (uint u = 0; u < WORDS / 4; ++u) x[u] = vload4((size_t)min(i, count - 1) * (WORDS / 4) + u, points);
+    while (node != UINT_MAX) {
+        size_t first = (size_t)node * K;
+        int best = -INT_MAX - 1;
+        uint nearest = 0;
+        for (uint k = 0; k < K; ++k) {
+            uint product = 0;
+            #pragma unroll
+            for (uint u = 0; u < WORDS / 4; ++u) {
+                uint4 a = vload4((first + k) * (WORDS / 2) + 2 * u, centres);
+                uint4 b = vload4((first + k) * (WORDS / 2) + 2 * u + 1, centres);
+                product += PRODUCT(x[u].x, a.x, a.y) + PRODUCT(x[u].y, a.z, a.w);
+                product += PRODUCT(x[u].z, b.x, b.y) + PRODUCT(x[u].w, b.z, b.w);
+            }
+            int score = (int)product - halves[first + k];
+            if (score > best) {
+                best = score;
+                nearest = k;
+            }
+        }
+        word = leaves[first + nearest];
+        node = children[first + nearest];
+    }
+    if (i < count) words[i] = word;
 }

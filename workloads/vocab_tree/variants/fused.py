@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ class _OnePass(Variant):
     """Clears the sums and goes over the tiles of all nodes in one launch."""
 
     role = "beyond"
-    kind: ClassVar[type[passes.FusedPass] | type[passes.StreamPass]]
+    kind: ClassVar[passes.PassKind]
 
     def __init__(self, setup: Setup) -> None:
         self.device, self.data, data = setup.device, setup.problem, setup.problem
@@ -44,6 +44,12 @@ class _OnePass(Variant):
     def launch(self) -> None:
         self.clear_sums()
         self.kernel.launch(len(self.tiles), *self.buffers)
+
+    def notes(self) -> dict[str, Any]:
+        """Quality after the iteration, of the first node."""
+        counts = self.device.read(self.counts, np.uint32, (self.data.nodes, self.data.clusters))[0]
+        sums = self.device.read(self.sums, np.uint32, (self.data.nodes, self.data.clusters, self.data.dims))[0]
+        return {"inertia_per_point": self.data.inertia(sums / np.maximum(counts, 1)[:, None]), "tiles": len(self.tiles)}
 
     def traffic(self) -> Traffic:
         data = self.data
@@ -77,6 +83,17 @@ class Streams(_OnePass):
     tunables: ClassVar = kind.TUNABLES
 
 
+class TensorCore(_OnePass):
+    """Scores and sums as products of bytes on matrix units."""
+
+    problem = KmeansIteration
+    name, title, rung = "tensor_core", "one pass on matrix units", 7
+    unit = "int8_mma"
+    needs = ("cuda", "mma")
+    kind = passes.MatrixPass
+    tunables: ClassVar = kind.TUNABLES
+
+
 class BatchedFragments(_OnePass):
     """All nodes in one launch."""
 
@@ -96,6 +113,17 @@ class BatchedStreams(_OnePass):
     unit = "int8_mma"
     needs = ("opencl", "cpu")
     kind = passes.StreamPass
+    tunables: ClassVar = kind.TUNABLES
+
+
+class BatchedTensorCore(_OnePass):
+    """All nodes in one launch, on matrix units."""
+
+    problem = KmeansFragments
+    name, title, rung = "batched_tensor_core", "all nodes in one launch, on matrix units", 4
+    unit = "int8_mma"
+    needs = ("cuda", "mma")
+    kind = passes.MatrixPass
     tunables: ClassVar = kind.TUNABLES
 
 
