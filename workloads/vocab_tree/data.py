@@ -7,6 +7,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,15 +18,15 @@ SIFT_DIMS = 128
 BLOCK = 1 << 16  # points that one stream of random numbers makes
 
 #: Photographs: package, and files inside it.
+_SKIMAGE = (
+    "astronaut.png", "brick.png", "camera.png", "chelsea.png", "coffee.png", "coins.png", "grass.png", "gravel.png",
+    "ihc.png", "motorcycle_left.png", "page.png", "retina.jpg", "rocket.jpg", "text.png",
+)  # fmt: skip
 PHOTOGRAPHS = {
-    "skimage": tuple(
-        f"data/{name}" for name in ("astronaut.png", "brick.png", "camera.png", "chelsea.png", "coffee.png", "coins.png",
-                                    "grass.png", "gravel.png", "ihc.png", "motorcycle_left.png", "page.png", "retina.jpg",
-                                    "rocket.jpg", "text.png")
-    ),
+    "skimage": tuple(f"data/{name}" for name in _SKIMAGE),
     "sklearn": ("datasets/images/china.jpg", "datasets/images/flower.jpg"),
     "matplotlib": ("mpl-data/sample_data/grace_hopper.jpg",),
-}  # fmt: skip
+}
 
 # The generator's shape: tests hold it to the statistics of real descriptors (README).
 FAMILIES, TEMPLATES = 18, 3000
@@ -67,8 +68,8 @@ def generate(count: int, dims: int, seed: int) -> np.ndarray:
     """Return points with the statistics of SIFT descriptors, uint8, (count, dims).
 
     Normal values around templates, which lie around families, of variance that falls along random axes; what is below a
-    threshold becomes 0, the rest is raised to a power; then SIFT's own ending: norm 1, components at most 0.2, norm again, times 512, rounded. Templates and axes are the same for
-    every seed.
+    threshold becomes 0, the rest is raised to a power; then SIFT's own ending: norm 1, components at most 0.2, norm
+    again, times 512, rounded. Templates and axes are the same for every seed.
     """
     fixed = np.random.default_rng(105573834)
     axes = np.linalg.qr(fixed.standard_normal((dims, dims)))[0].astype(np.float32)
@@ -76,7 +77,8 @@ def generate(count: int, dims: int, seed: int) -> np.ndarray:
     axes = (axes * (deviation / np.sqrt(np.mean(deviation**2))).astype(np.float32)).T
     families = np.sqrt(FAMILY_SHARE) * fixed.standard_normal((FAMILIES, dims))
     own = np.sqrt(TEMPLATE_SHARE) * fixed.standard_normal((TEMPLATES, dims))
-    templates = (families[fixed.integers(0, FAMILIES, TEMPLATES)] + own).astype(np.float32) @ axes + np.float32(THRESHOLD)
+    templates = (families[fixed.integers(0, FAMILIES, TEMPLATES)] + own).astype(np.float32) @ axes
+    templates += np.float32(THRESHOLD)
     noise_axes = np.float32(np.sqrt(1 - FAMILY_SHARE - TEMPLATE_SHARE)) * axes
     weights = np.cumsum(fixed.exponential(1, TEMPLATES))
     out = np.empty((count, dims), np.uint8)
@@ -117,7 +119,9 @@ def photographs() -> tuple[np.ndarray, ...]:
         spec = importlib.util.find_spec(package)
         for place in spec.submodule_search_locations or () if spec else ():
             for name in names:
-                image = cv2.imread(str(Path(place) / name), cv2.IMREAD_GRAYSCALE) if (Path(place) / name).exists() else None
+                image = (
+                    cv2.imread(str(Path(place) / name), cv2.IMREAD_GRAYSCALE) if (Path(place) / name).exists() else None
+                )
                 if image is not None:
                     found.append(np.asarray(image))
     if not found:
@@ -150,7 +154,7 @@ def read(path: Path) -> np.ndarray:
     UsageError
         If the file is missing, truncated, of vectors of several dimensions, or does not hold bytes.
     """
-    kinds = {".bvecs": np.dtype(np.uint8), ".fvecs": np.dtype("<f4")}
+    kinds: dict[str, np.dtype[Any]] = {".bvecs": np.dtype(np.uint8), ".fvecs": np.dtype("<f4")}
     if path.suffix not in (*kinds, ".npy"):
         raise UsageError(
             f"source: {str(path)!r} is neither {' nor '.join(map(repr, SOURCES))} nor a .fvecs, .bvecs or .npy file"

@@ -4,9 +4,10 @@ A centre is C = round(256 c), 8 bits of fraction. For a point x of bytes and a c
 
     |x - c|^2 = |x|^2 - 2 (x . c - |c|^2 / 2),
 
-so the nearest centre has the largest score x . C - H with H = (C . C + 256) >> 9: a 32-bit integer, because x . C is below
-2^31 up to 128 dimensions. Every implementation that computes it in integers gives the same label, ties going to the lowest
-index. Against exact means two roundings remain: each component of c is off by at most 2^-9, H by half a unit.
+so the nearest centre has the largest score x . C - H with H = (C . C + 256) >> 9: a 32-bit integer, because x . C is
+below 2^31 up to 128 dimensions. Every implementation that computes it in integers gives the same label, ties going to
+the lowest index. Against exact means two roundings remain: each component of c is off by at most 2^-9, H by half a
+unit.
 """
 
 from __future__ import annotations

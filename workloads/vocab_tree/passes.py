@@ -141,7 +141,7 @@ class FusedPass(Pass):
         written = float((counts > 0).sum()) * (dims + 1)
         common = Traffic(
             integer_ops=classified * k * (16 * words + 3),
-            global_read=tiles_ * (k * (2 * dims + 4) + 20) + points * dims, global_write=points,
+            global_read=tiles_ * (k * (2 * dims + 4) + 20 * self.group) + points * dims, global_write=points,
             local_read=classified * (16 * read + 4 * k) + 4 * tiles_ * k * (dims + 1),
             local_write=points * (dims + 4) + 4 * tiles_ * k * (2 * words + dims + 2),
             global_atomics=written, local_atomics=points,
@@ -248,8 +248,9 @@ class MatrixPass(Pass):
         tiles_, points = len(lengths), float(lengths.sum())
         rows = 32 * float((-(-lengths // 32)).sum())
         found = Traffic(
-            integer_ops=rows * padded * (4 * dims + 2), global_read=tiles_ * (k * (2 * dims + 4) + 20) + rows * dims,
-            global_write=points, global_atomics=float((counts > 0).sum()) * (dims + 1),
+            integer_ops=rows * padded * (4 * dims + 2), global_write=points,
+            global_read=tiles_ * (k * (2 * dims + 4) + 20 * self.group) + rows * dims,
+            global_atomics=float((counts > 0).sum()) * (dims + 1),
             local_read=rows * (dims + padded * 2 * dims / 32 + padded / 8) + 4 * tiles_ * k * dims,
             local_write=rows * dims + tiles_ * (2 * padded * dims + 4 * k * dims),
             **_through_dram(points, self.dims, tiles_, k),

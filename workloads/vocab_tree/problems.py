@@ -27,7 +27,7 @@ FLOAT, HALF = ".float", ".half"
 
 
 class NodeParameters(BaseModel):
-    """``points`` descriptors of ``dims`` bytes from ``source`` (``generated``, ``sift``, or a file), ``clusters`` centres."""
+    """``points`` descriptors of ``dims`` bytes from ``source``: ``generated``, ``sift``, or a file's path."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -117,7 +117,7 @@ class _Iteration(Problem):
 
     def _totals_of(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Sums and counts by node and class of these labels; kept, because every exact variant has the same."""
-        key = hashlib.sha256(labels).digest()
+        key = hashlib.sha256(labels.tobytes()).digest()
         if key not in self._totals:
             found = [
                 reference.totals(self.points[first : first + size], labels[first : first + size], self.clusters)
@@ -145,7 +145,9 @@ class _Iteration(Problem):
             if plain == "labels":
                 found[name] = self._check_labels(value, suffix)
             elif plain == "means":
-                means = sums[counts > 0] / counts[counts > 0][:, None]  # libraries fill empty classes each in its own way
+                means = (
+                    sums[counts > 0] / counts[counts > 0][:, None]
+                )  # libraries fill empty classes each in its own way
                 tolerance = 1e-2 if suffix == HALF else 1e-3
                 found[name] = compare(value.reshape(sums.shape)[counts > 0], means, means.size, relative_l2=tolerance)
             else:
@@ -154,7 +156,7 @@ class _Iteration(Problem):
         return found
 
     def work(self) -> Work:
-        """A multiply-add per point, dimension and centre, an addition per point and dimension; labels and sums written."""
+        """A multiply-add per point, dimension and centre, an addition per point and dimension; labels, sums written."""
         elements, centres = float(self.count) * self.dims, float(self.nodes) * self.clusters
         return Work(
             integer_ops=2 * elements * self.clusters + elements,
@@ -251,7 +253,9 @@ class KmeansFragments(_Iteration):
                 f"{p.node_points} gives nodes of {self.node_sizes.min()}"
             )
         if self.count > fixed_point.POINTS_LIMIT:
-            raise UsageError(f"nodes, node_points: expected at most {fixed_point.POINTS_LIMIT} points, got {self.count}")
+            raise UsageError(
+                f"nodes, node_points: expected at most {fixed_point.POINTS_LIMIT} points, got {self.count}"
+            )
 
     @cached_property
     def centres(self) -> np.ndarray:  # type: ignore[override]
@@ -364,7 +368,9 @@ class TreeBuild(_OnTree):
             sizes = level.counts.sum(axis=1)
             small = np.flatnonzero(sizes <= 50_000)
             for node in rng.choice(small, min(4, len(small)), replace=False):
-                up = np.power(np.uint64(self.clusters), np.maximum(depths.astype(np.int64) - number, 0).astype(np.uint64))
+                up = np.power(
+                    np.uint64(self.clusters), np.maximum(depths.astype(np.int64) - number, 0).astype(np.uint64)
+                )
                 inside = (paths // up == level.paths[node]) & (depths > number)
                 members = np.flatnonzero(inside[built.points])
                 one = np.array([number]), level.paths[node : node + 1], np.array([len(members)])

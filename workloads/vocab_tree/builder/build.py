@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -260,7 +261,7 @@ class Build:
         length = min(worker.plan.chunk for worker in self.workers)
         number = max(-(-size // length), min(len(self.workers), size // LEAST_CHUNK or 1))
         cuts = [size * i // number for i in range(number + 1)]
-        return list(zip(cuts, cuts[1:], strict=False))
+        return list(pairwise(cuts))
 
     def _rows(self, node: Node, numbers: np.ndarray) -> np.ndarray:
         return self.points.array[numbers if node.index is None else node.index[numbers]]

@@ -38,7 +38,7 @@ def node_bytes(clusters: int, dims: int) -> int:
 
 
 def _point_bytes(clusters: int, dims: int) -> tuple[int, int]:
-    """Bytes that a point takes in a chunk (row, label, distance), and resident (rows and order twice, tables of tiles)."""
+    """Bytes of a point in a chunk (row, label, distance), and resident (rows and order twice, tables of tiles)."""
     return dims + 5, 2 * dims + 14 + 32 * clusters // SCATTER_TILE
 
 

@@ -39,8 +39,9 @@ class NodeState:
         self.kernels, self.group = kernels.named, kernels.group
         centres = nodes * self.k
         sizes = {
-            "centres": 2 * centres * self.dims, "halves": 4 * centres, "moving": 4 * nodes, "sums": 4 * centres * self.dims,
-            "counts": 4 * centres, "empty": 4 * nodes, "chosen": 4 * centres, "progress": 8,
+            "centres": 2 * centres * self.dims, "halves": 4 * centres, "moving": 4 * nodes,
+            "sums": 4 * centres * self.dims, "counts": 4 * centres, "empty": 4 * nodes, "chosen": 4 * centres,
+            "progress": 8,
         }  # fmt: skip
         self.buffers = {name: device.empty(nbytes) for name, nbytes in sizes.items()}
         self.reseeded = 0
@@ -89,7 +90,13 @@ class Resident:
     """Splits nodes whose points are uploaded together, down to the leaves or by one level."""
 
     def __init__(self, device: OpenDevice, kernels: Kernels, settings: Settings, plan: Plan) -> None:
-        self.device, self.settings, self.plan, self.kernels, self.kernel = device, settings, plan, kernels, kernels.pass_
+        self.device, self.settings, self.plan, self.kernels, self.kernel = (
+            device,
+            settings,
+            plan,
+            kernels,
+            kernels.pass_,
+        )
         self._held = 0
         self._state: NodeState | None = None
         self._buffers: list[Buffer] = []

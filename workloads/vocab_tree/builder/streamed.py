@@ -1,4 +1,4 @@
-"""A node that does not fit a device: chunks of it in two halves of the memory, loaded while the other half is worked on."""
+"""A node that does not fit a device: chunks in two halves of the memory, one loaded while the other is worked on."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Streamed:
         return self.uploaded[place]
 
     def run(self, centres: np.ndarray, labels: bool = False) -> PassResult:
-        """Do one pass: sums and counts by the nearest of ``centres``, uint16, (clusters, dims); the labels if asked for."""
+        """Do one pass: sums and counts by the nearest of ``centres``, uint16, (clusters, dims); labels if asked for."""
         self.state.write_centres(centres[None])
         found: dict[int, np.ndarray] = {}
 

@@ -111,7 +111,7 @@ class DeviceWorker:
         return self._resident.split(nodes, rows, order)
 
     def open_node(self, points: np.ndarray, index: np.ndarray | None, chunks: list[tuple[int, int]]) -> None:
-        """Begin with a large node: the points of ``index`` (all unless given), of which ``chunks`` are this device's."""
+        """Begin with a large node: the points of ``index`` (all unless given); ``chunks`` are this device's."""
         self.device.attach()
         self.rest()
 
@@ -155,9 +155,7 @@ class DeviceWorker:
         self._gatherers.shutdown()
 
 
-def gather(
-    pool: ThreadPoolExecutor, threads: int, points: np.ndarray, index: np.ndarray, out: np.ndarray
-) -> None:
+def gather(pool: ThreadPoolExecutor, threads: int, points: np.ndarray, index: np.ndarray, out: np.ndarray) -> None:
     """Copy rows of points by index, by several threads."""
     cuts = np.linspace(0, len(index), threads + 1).astype(int)
 

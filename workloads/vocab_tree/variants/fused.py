@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from . import inputs
 class _OnePass(Variant):
     """Clears the sums and goes over the tiles of all nodes in one launch."""
 
-    role = "beyond"
+    role: ClassVar[Literal["rung", "control", "beyond", "peer"]] = "beyond"
     kind: ClassVar[passes.PassKind]
 
     def __init__(self, setup: Setup) -> None:

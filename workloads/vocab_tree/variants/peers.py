@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from perfport.errors import UnsupportedError
-from perfport.workload import Setup, Variant
+from perfport.workload import Problem, Setup, Variant
 
 from .. import fixed_point, seeding
 from ..problems import FLOAT, HALF, KmeansFragments, KmeansIteration, TreeBuild, residual_of_words
@@ -31,7 +31,7 @@ def _threads() -> int:
 
 
 class _Peer(Variant):
-    problem = KmeansIteration
+    problem: ClassVar[type[Problem]] = KmeansIteration
     role = "peer"
 
     def __init__(self, setup: Setup) -> None:
@@ -96,7 +96,7 @@ def _faiss_means(points: np.ndarray, centres: np.ndarray, iterations: int) -> np
     parameters = {"niter": iterations, "min_points_per_centroid": 1, "max_points_per_centroid": 1 << 30}
     model = faiss.Kmeans(dims, clusters, **parameters)
     model.train(points, init_centroids=np.ascontiguousarray(centres))
-    return model.centroids
+    return np.asarray(model.centroids)
 
 
 class Faiss(_HostPeer):
@@ -219,6 +219,7 @@ class _Cuda(_Peer):
     """A library on the GPU; it works on the device's own stream, so that device events time it."""
 
     needs = ("cuda",)
+    torch: Any
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)

@@ -28,7 +28,8 @@ class _Descent(Variant):
         )  # fmt: skip
         self.inputs = [
             setup.input("queries", lambda: upload(data.queries)), setup.input("tree", lambda: upload(table.centres)),
-            setup.input("halves", lambda: upload(table.halves)), setup.input("children", lambda: upload(table.children)),
+            setup.input("halves", lambda: upload(table.halves)),
+            setup.input("children", lambda: upload(table.children)),
             setup.input("leaves", lambda: upload(table.leaves)),
         ]  # fmt: skip
         self.words = setup.output("words", np.uint32, self.count)
