@@ -39,6 +39,7 @@ class Solver:
         self.device = device
         self.sessions: dict[int, Session] = {}
         self.variant: Any = None
+        self.notes: dict[str, Any] = {}
 
     def __call__(self, problem: Any, name: str, **tunables: Any) -> dict[str, np.ndarray]:
         cls = TREE.variants[problem.name][name]
@@ -55,6 +56,7 @@ class Solver:
             self.variant.launch()
             self.device.finish()
             self.variant.traffic()
+            self.notes = self.variant.notes()
             outputs = {key: self.device.read(o.buffer, o.dtype, o.shape) for key, o in setup.outputs.items()}
             return {**outputs, **self.variant.results()}
         finally:
@@ -110,7 +112,7 @@ def test_one_pass_at_its_real_shape(solve: Solver, name: str) -> None:
     one = problem_of("kmeans_iteration", points=3001)
     one.points[:1200] = one.points[0]
     right(one, solve(one, name))
-    assert solve.variant.notes()["inertia_per_point"] > 0
+    assert 0 < solve.notes["inertia_per_point"] < 512**2
 
 
 @pytest.mark.parametrize("sums", [0, 1, 2])

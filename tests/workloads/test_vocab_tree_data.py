@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -157,7 +158,7 @@ def test_iterations_lower_the_inertia_and_stop() -> None:
     points, start = small(600), fixed_point.from_points(small(600)[:6])
     means = [reference.lloyd(points, start, n).centres for n in range(1, 30)]
     inertia = [np.square(points[:, None] - c / 256).sum(2).min(1).sum() for c in means]
-    assert all(later <= earlier * (1 + 1e-6) for earlier, later in zip(inertia, inertia[1:], strict=False))
+    assert all(later <= earlier * (1 + 1e-6) for earlier, later in pairwise(inertia))
     assert reference.lloyd(points, start, 1000).iterations < 1000
 
 
@@ -189,7 +190,7 @@ def test_a_tree_counts_every_point_once(built: tuple[np.ndarray, tree.Tree]) -> 
     points, found = built
     assert found.levels[0].counts.sum() == len(points)
     assert np.array_equal(np.bincount(found.points, minlength=found.words)[:3], np.bincount(found.points)[:3])
-    for upper, lower in zip(found.levels, found.levels[1:], strict=False):
+    for upper, lower in pairwise(found.levels):
         parents = np.searchsorted(upper.paths, lower.paths // np.uint64(4))
         assert np.array_equal(upper.counts[parents, (lower.paths % np.uint64(4)).astype(int)], lower.counts.sum(axis=1))
     paths, depths = found.leaf_paths()

@@ -137,6 +137,10 @@ class OpenDevice(Protocol):
         """Allocate page-locked host memory as a byte array."""
         ...
 
+    def pin(self, array: np.ndarray) -> Callable[[], None]:
+        """Make host memory that exists already page-locked, where that helps; returns what undoes it."""
+        ...
+
     def image(self, width: int, height: int) -> Image:
         """Allocate an RGBA float image. Raises `UnsupportedError` above the device's limits."""
         ...

@@ -296,6 +296,12 @@ class CudaDevice:
         """Allocate page-locked host memory."""
         return np.frombuffer(self.cupy.cuda.alloc_pinned_memory(nbytes), np.uint8, nbytes)
 
+    def pin(self, array: np.ndarray) -> Callable[[], None]:
+        """Register the array's pages with the driver."""
+        runtime, address = self.cupy.cuda.runtime, array.ctypes.data
+        runtime.hostRegister(address, array.nbytes, 0)
+        return lambda: runtime.hostUnregister(address)
+
     def image(self, width: int, height: int) -> CudaImage:
         """Allocate an RGBA float image."""
         check_image(self.info, width, height)

@@ -103,6 +103,10 @@ class OfflineDevice:
         """Return ordinary memory."""
         return np.zeros(nbytes, np.uint8)
 
+    def pin(self, array: np.ndarray) -> Callable[[], None]:
+        """Nothing to lock."""
+        return lambda: None
+
     def image(self, width: int, height: int) -> OfflineImage:
         """Return a size."""
         return OfflineImage(width, height)

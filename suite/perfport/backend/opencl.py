@@ -292,6 +292,10 @@ class OpenCLDevice:
         )
         return array
 
+    def pin(self, array: np.ndarray) -> Callable[[], None]:
+        """OpenCL locks only memory that it has allocated."""
+        return lambda: None
+
     def image(self, width: int, height: int) -> OpenCLImage:
         """Allocate an RGBA float image."""
         check_image(self.info, width, height)

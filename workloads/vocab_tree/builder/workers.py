@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
 import threading
 from collections.abc import Mapping, Sequence
@@ -304,7 +303,6 @@ def _ending(code: int | None) -> str:
 def _serve(connection: Connection, info: DeviceInfo, settings: Settings, tunables: dict[str, Any]) -> None:
     """Process: open the device, then answer calls until the parent closes the connection."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.environ.setdefault("POCL_KERNEL_CACHE", "0")
     try:
         if info.runtime:
             platforms.use([info.runtime])
@@ -315,6 +313,7 @@ def _serve(connection: Connection, info: DeviceInfo, settings: Settings, tunable
         connection.send((False, error))
         return
     source: SharedPoints | None = None  # of the open node
+    unpin = _nothing
     while True:
         try:
             method, args = connection.recv()
@@ -323,7 +322,9 @@ def _serve(connection: Connection, info: DeviceInfo, settings: Settings, tunable
         try:
             if method == "open_node":
                 if source is None or source.memory.name != args[0][1]:
+                    unpin()
                     source = SharedPoints(*args[0])
+                    unpin = device.pin(source.array)
                 worker.open_node(source.array, *args[1:])
                 value: Any = None
             elif method == "split":
@@ -335,6 +336,10 @@ def _serve(connection: Connection, info: DeviceInfo, settings: Settings, tunable
             connection.send((True, value))
         except Exception as error:
             connection.send((False, _portable(error)))
+
+
+def _nothing() -> None:
+    """No memory is pinned yet."""
 
 
 def _portable(error: Exception) -> Exception:

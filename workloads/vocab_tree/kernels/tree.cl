@@ -36,7 +36,7 @@ __kernel void REQD_GROUP(DIMS) update(__global uint *RESTRICT sums, __global uin
     LOCAL_ARRAY(uint, changed, 1);
     uint d = get_local_id(0), node = get_group_id(0), active = moving[node], gaps = 0;
     if (d == 0) changed[0] = 0;
-    barrier(CLK_LOCAL_MEM_FENCE);
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); /* everybody has read what the first one will write */
     for (uint k = 0; k < K; ++k) {
         size_t centre = (size_t)node * K + k;
         uint number = counts[centre], old = centres[centre * DIMS + d], value = old;

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import asdict
 from typing import Any, ClassVar
 
 import numpy as np
 
+from perfport.discovery import discover
 from perfport.errors import UnsupportedError, UsageError
 from perfport.work import Traffic
 from perfport.workload import Setup, Tunable, Variant
@@ -15,7 +17,7 @@ from .. import passes, tree
 from ..builder import memory
 from ..builder.build import Build, Report
 from ..builder.jobs import Settings
-from ..builder.workers import LocalWorker, PrivatePoints
+from ..builder.workers import LocalWorker, PrivatePoints, ProcessWorker, SharedPoints, Worker
 from ..problems import TreeBuild, residual_of_words
 
 SOURCE = "CN105573834, host side"
@@ -24,6 +26,12 @@ SOURCE = "CN105573834, host side"
 def summary(report: Report) -> dict[str, Any]:
     """What a record keeps of a build."""
     return {name: value for name, value in asdict(report).items() if name != "seconds"}
+
+
+def _close(workers: list[Worker], points: SharedPoints) -> None:
+    for worker in workers:
+        worker.close()
+    points.free()
 
 
 class _Build(Variant):
@@ -48,15 +56,26 @@ class _Build(Variant):
             p.clusters, p.levels, p.iterations, self.data.seed, p.dims, memory_limit=limit,
             threads=setup.tunables["threads"], **self.settings,
         )  # fmt: skip
+        self.chosen = settings
         try:
-            chosen = passes.defaults(setup.device.info, p.dims)
-            self.worker = LocalWorker(setup.device, setup.kernel, settings, chosen)
+            self.open(setup)
         except UsageError as error:
             raise UnsupportedError(str(error)) from error
-        pinned = setup.input("pinned points", self._pinned(setup))
-        self.points, self.chosen = PrivatePoints(pinned), settings
         self.tree: tree.Tree | None = None
         self.report = Report()
+
+    def open(self, setup: Setup) -> None:
+        """Open the workers, and bring the points to where they reach them."""
+        local = LocalWorker(
+            setup.device, setup.kernel, self.chosen, passes.defaults(setup.device.info, self.data.dims)
+        )  # fmt: skip
+        self.workers: list[Worker] = [local]
+        self.local = local
+        self.points: PrivatePoints | SharedPoints = PrivatePoints(setup.input("pinned points", self._pinned(setup)))
+
+    def rest(self) -> None:
+        """Give the device's memory back between executions: other variants share it."""
+        self.local.inner.rest()
 
     def _pinned(self, setup: Setup) -> Any:
         """The points in page-locked host memory, where the device has it: that is where a build starts."""
@@ -69,11 +88,11 @@ class _Build(Variant):
         return make
 
     def launch(self) -> None:
-        build = Build(self.points, self.chosen, [self.worker])
+        build = Build(self.points, self.chosen, self.workers)
         try:
             self.tree = build.run()
         finally:
-            self.worker.inner.rest()  # other variants share the device
+            self.rest()
         self.report = build.report
 
     def results(self) -> dict[str, np.ndarray]:
@@ -135,3 +154,32 @@ class ResidentTree(_Build):
 
     name, title, role, rung = "resident", "whole subtrees on the device, all nodes of a level at once", "beyond", 6
     source = "beyond the source"
+
+
+class SeveralDevices(_Build):
+    """A process for each of several devices of this kind; large nodes are split by all of them."""
+
+    name, title, rung = "several_devices", "one process per device, large nodes on all of them", 7
+    tunables: ClassVar[dict[str, Tunable]] = {
+        **_Build.tunables,
+        "devices": Tunable(2, (1, 2, 4, 8), "devices"),
+    }
+    settings: ClassVar = {"kept": 2}
+
+    def open(self, setup: Setup) -> None:
+        own, wanted = setup.device.info, setup.tunables["devices"]
+        alike = [info for info in discover() if info.healthy and (info.backend, info.kind) == (own.backend, own.kind)]
+        infos = sorted(alike, key=lambda info: info.id != own.id)[:wanted]
+        if len(infos) < wanted or infos[0].id != own.id:
+            raise UnsupportedError(f"devices: {wanted} like {own.id} wanted, there are {len(alike)}")
+        self.workers = [ProcessWorker(info, self.chosen, passes.defaults(info, self.data.dims)) for info in infos]
+        shared = SharedPoints(self.data.points.shape)
+        weakref.finalize(self, _close, self.workers, shared)
+        shared.array[:] = self.data.points
+        self.points = shared
+
+    def rest(self) -> None:
+        """Each process has its device's memory for itself."""
+
+    def notes(self) -> dict[str, Any]:
+        return {**super().notes(), "devices": [worker.name for worker in self.workers]}

@@ -63,7 +63,7 @@ class ByLevel(_Descent):
         visits = self.visits()
         k, dims, depth = self.data.clusters, float(self.data.dims), self.data.tables.depth
         return Traffic(
-            integer_ops=visits * k * (2 * dims + dims + 1),
+            integer_ops=visits * k * (3.5 * dims + 1),
             global_read=visits * (k * (3 * dims + 4) + 8) + 4 * self.count * (depth - 1), global_write=8 * visits,
             dram_read=self.count * dims * depth + self.data.tables.centres.nbytes, dram_write=8 * visits,
         )  # fmt: skip
@@ -83,7 +83,7 @@ class AllLevels(_Descent):
         k, dims = self.data.clusters, float(self.data.dims)
         items = float(self.groups * self.group)
         return Traffic(
-            integer_ops=visits * k * (2 * dims + dims + 1),
+            integer_ops=visits * k * (3 * dims + 1) + 1.33 * items * dims,  # bytes are taken out of words once
             global_read=visits * (k * (2 * dims + 4) + 8) + items * dims, global_write=4.0 * self.count,
             dram_read=self.count * dims + self.data.tables.centres.nbytes, dram_write=4.0 * self.count,
         )  # fmt: skip
