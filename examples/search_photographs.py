@@ -57,9 +57,8 @@ def build(arguments: argparse.Namespace) -> None:
     finally:
         worker.close()
     found.save(arguments.output)
-    print(
-        f"{len(points)} descriptors, {found.words} words in {run.report.seconds:.2f} s on {info.id} -> {arguments.output}"
-    )
+    seconds = f"{run.report.seconds:.2f} s on {info.id}"
+    print(f"{len(points)} descriptors, {found.words} words in {seconds} -> {arguments.output}")
 
 
 def search(arguments: argparse.Namespace) -> None:

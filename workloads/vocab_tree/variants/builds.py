@@ -17,6 +17,7 @@ from .. import passes, tree
 from ..builder import memory
 from ..builder.build import Build, Report
 from ..builder.jobs import Settings
+from ..builder.resident import Kernels
 from ..builder.workers import LocalWorker, PrivatePoints, ProcessWorker, SharedPoints, Worker
 from ..problems import TreeBuild, residual_of_words
 
@@ -167,7 +168,17 @@ class SeveralDevices(_Build):
     settings: ClassVar = {"kept": 2}
 
     def open(self, setup: Setup) -> None:
-        own, wanted = setup.device.info, setup.tunables["devices"]
+        Kernels(setup.device, setup.kernel, self.chosen, passes.defaults(setup.device.info, self.data.dims))
+        self.workers, self.own, self.wanted = [], setup.device.info, setup.tunables["devices"]
+
+    def launch(self) -> None:
+        if not self.workers:
+            self._start()
+        super().launch()
+
+    def _start(self) -> None:
+        """Start the processes, at the first execution; they stay."""
+        own, wanted = self.own, self.wanted
         alike = [info for info in discover() if info.healthy and (info.backend, info.kind) == (own.backend, own.kind)]
         infos = sorted(alike, key=lambda info: info.id != own.id)[:wanted]
         if len(infos) < wanted or infos[0].id != own.id:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -44,6 +44,12 @@ class _TwoKernels(Variant):
     def launch(self) -> None:
         self.device.launch(self.clear, 8, 64, self.sums, self.counts, np.uint32(1))
         self.run()
+
+    def notes(self) -> dict[str, Any]:
+        """Quality after the iteration."""
+        sums = self.device.read(self.sums, np.uint32, (self.k, self.dims))
+        counts = self.device.read(self.counts, np.uint32, (self.k,))
+        return {"inertia_per_point": self.data.inertia(sums / np.maximum(counts, 1)[:, None])}
 
     def _items(self, wanted: int) -> int:
         """Work-groups for so many work-items, at most what keeps every compute unit busy a few times over."""
