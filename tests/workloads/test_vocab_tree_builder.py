@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from perfport.backend import OpenDevice
 from perfport.device import DeviceInfo
 from perfport.errors import InfrastructureError, UsageError
-from perfport.workloads.vocab_tree import data, passes, reference, tree
+from perfport.workloads.vocab_tree import data, passes, problems, reference, tree
 from perfport.workloads.vocab_tree.builder import chunks, memory
 from perfport.workloads.vocab_tree.builder.build import Build
 from perfport.workloads.vocab_tree.builder.jobs import Settings
@@ -30,6 +30,7 @@ from perfport.workloads.vocab_tree.builder.workers import (
     SharedPoints,
     loader_of,
 )
+from perfport.workloads.vocab_tree.variants import peers
 
 CLUSTERS, LEVELS, ITERATIONS, SEED, DIMS = 5, 4, 5, 11, 32
 LIMIT = 120_000  # bytes: a chunk holds about 1400 points
@@ -61,7 +62,7 @@ def local(device: OpenDevice) -> Iterator[Callable[[Settings], LocalWorker]]:
     made: list[LocalWorker] = []
 
     def make(chosen: Settings) -> LocalWorker:
-        made.append(LocalWorker(device, loader, chosen, passes.defaults(device.info, DIMS)))
+        made.append(LocalWorker(device, loader, chosen, passes.defaults(device.info, chosen.dims)))
         return made[-1]
 
     yield make
@@ -136,6 +137,22 @@ def test_a_build_keeps_to_its_memory(local: Callable[[Settings], LocalWorker], p
         build.run()
     assert 0 < most[0] <= LIMIT
     assert 0 < build.report.prepared_bytes <= max(40_000, worker.plan.points * DIMS)
+
+
+def test_quality_is_that_of_faiss(local: Callable[[Settings], LocalWorker]) -> None:
+    """Real descriptors, the same first points and iterations: residuals within 0.5 %."""
+    pytest.importorskip("faiss")
+    pytest.importorskip("cv2")
+    parameters = problems.TreeBuild.Parameters(points=8000, levels=1, source="sift")
+    problem = problems.TreeBuild(parameters, 7)
+    chosen = Settings(10, 1, 10, 7, 128)
+    found = Build(PrivatePoints(problem.points), chosen, [local(chosen)]).run()
+    peer = object.__new__(peers.FaissTree)
+    peer.data = problem
+    peer.prepare()
+    words = peer.compute()["words" + problems.FLOAT]
+    own, theirs = (problems.residual_of_words(problem.points, w) for w in (found.points, words))
+    assert abs(own / theirs - 1) < 0.005
 
 
 def test_bad_settings_are_refused(local: Callable[[Settings], LocalWorker], points: np.ndarray) -> None:

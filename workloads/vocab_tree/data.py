@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from perfport.errors import UnavailableError, UsageError
 
@@ -108,31 +109,31 @@ def photographs() -> tuple[np.ndarray, ...]:
     Raises
     ------
     UnavailableError
-        Without OpenCV, or where no package has any.
+        Where no package has any.
     """
-    try:
-        import cv2
-    except ImportError as error:
-        raise UnavailableError(f"source: 'sift' needs OpenCV (install perfport[peers]): {error}") from None
     found = []
     for package, names in PHOTOGRAPHS.items():
         spec = importlib.util.find_spec(package)
         for place in spec.submodule_search_locations or () if spec else ():
-            for name in names:
-                image = (
-                    cv2.imread(str(Path(place) / name), cv2.IMREAD_GRAYSCALE) if (Path(place) / name).exists() else None
-                )
-                if image is not None:
-                    found.append(np.asarray(image))
+            paths = [Path(place) / name for name in names]
+            found += [np.asarray(Image.open(path).convert("L")) for path in paths if path.exists()]
     if not found:
         raise UnavailableError(f"source: 'sift' finds no photographs of {', '.join(PHOTOGRAPHS)}")
     return tuple(found)
 
 
 def describe(image: np.ndarray, limit: int = 0) -> np.ndarray:
-    """Return the SIFT descriptors of a grey image by OpenCV, uint8, (count, 128); the ``limit`` strongest unless 0."""
-    import cv2
+    """Return the SIFT descriptors of a grey image by OpenCV, uint8, (count, 128); the ``limit`` strongest unless 0.
 
+    Raises
+    ------
+    UnavailableError
+        Without OpenCV.
+    """
+    try:
+        import cv2
+    except ImportError as error:
+        raise UnavailableError(f"source: 'sift' needs OpenCV (install perfport[peers]): {error}") from None
     _, found = cv2.SIFT_create(limit).detectAndCompute(image, None)  # type: ignore[attr-defined]
     return np.empty((0, SIFT_DIMS), np.uint8) if found is None else found.astype(np.uint8)
 

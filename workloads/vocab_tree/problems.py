@@ -386,7 +386,7 @@ class TreeBuild(_OnTree):
         expected = self.last_residual
         if expected is None and self.count <= WHOLE_TREE:
             expected = residual_of_words(self.points, self.tree.points)
-        limit = 1.0 if expected is None else 1.05 * expected
+        limit = 1.0 if expected is None else 1.02 * expected
         return OutputError(
             max_abs=own, relative_l2=0.0, checked=len(words), total=self.count,
             tolerance={"residual": limit}, passed=own <= limit,
