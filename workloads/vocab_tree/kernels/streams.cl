@@ -19,7 +19,9 @@
 #define PAIRS_LOW(a, b) __builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29)
 #define PAIRS_HIGH(a, b) __builtin_shufflevector(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31)
 #define FOUR(i) vload4(0, (__global const int *)from + at[i] + w)
-#define ROWS4(i) ((int16)((int8)(FOUR(i), FOUR(i + 4)), (int8)(FOUR(i + 8), FOUR(i + 12))))
+#define EIGHT(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7)
+#define SIXTEEN(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#define ROWS4(i) SIXTEEN(EIGHT(FOUR(i), FOUR(i + 4)), EIGHT(FOUR(i + 8), FOUR(i + 12)))
 
 #if VNNI
 #define MULTIPLY(acc, x, c) __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(acc) : "v"(x), "m"(c))
@@ -74,16 +76,16 @@ __kernel void pass(__global const uint *RESTRICT points, __global const uint *RE
         uint at[16];
         #pragma unroll
         for (uint i = 0; i < 16; ++i) at[i] = min(i, here - 1) * WORDS;
-        int16 best = (int16)(-INT_MAX - 1), nearest = (int16)(0);
+        int16 best = -INT_MAX - 1, nearest = 0;
         for (uint k = 0; k < PADDED; k += CENTRES) {
 #if VNNI
             int16 upper[CENTRES], lower[CENTRES];
             #pragma unroll
-            for (int c = 0; c < CENTRES; ++c) upper[c] = lower[c] = (int16)(0);
+            for (int c = 0; c < CENTRES; ++c) upper[c] = lower[c] = 0;
 #else
             int16 upper[CENTRES];
             #pragma unroll
-            for (int c = 0; c < CENTRES; ++c) upper[c] = (int16)(0);
+            for (int c = 0; c < CENTRES; ++c) upper[c] = 0;
 #endif
             for (uint w = 0; w < WORDS; w += 4) {
                 int16 a = ROWS4(0), b = ROWS4(1), c = ROWS4(2), d = ROWS4(3);
@@ -109,7 +111,7 @@ __kernel void pass(__global const uint *RESTRICT points, __global const uint *RE
                     for (int j = 0; j < 4; ++j) {
                         int16 byte = x[q] >> 8 * j & 255;
                         #pragma unroll
-                        for (int c = 0; c < CENTRES; ++c) upper[c] += byte * (int16)(part[j * PADDED + c]);
+                        for (int c = 0; c < CENTRES; ++c) upper[c] += byte * (int)part[j * PADDED + c];
                     }
 #endif
                 }
@@ -123,7 +125,8 @@ __kernel void pass(__global const uint *RESTRICT points, __global const uint *RE
 #endif
                 int16 better = score > best;
                 best = select(best, score, better);
-                nearest = select(nearest, (int16)((int)k + c), better);
+                int16 number = (int)k + c;
+                nearest = select(nearest, number, better);
             }
         }
         int label[16];
