@@ -180,6 +180,7 @@ class StreamPass(Pass):
     TUNABLES: ClassVar[dict[str, Tunable]] = {
         "centres_held": Tunable(10, (2, 4, 5, 8, 10), "centres whose dot products are held at a time"),
         "groups_per_unit": Tunable(4, (1, 2, 4, 8, 16), "work-items per compute unit"),
+        "ahead": Tunable(64, (16, 32, 64, 128), "points that are fetched ahead"),
         "vnni": Tunable(1, (0, 1), "use the processor's dot product of bytes, where the compiler takes it"),
     }
     unit = 16
@@ -194,7 +195,8 @@ class StreamPass(Pass):
         self.vnni = bool(tunables["vnni"]) and "vnni" in device.info.capabilities
         self._require_local(6 * clusters * dims + 4 * (clusters + self.padded) + 2 * dims * self.padded)
         self.kernel = loader(
-            "streams.cl", "pass", K=clusters, DIMS=dims, CENTRES=self.held, VNNI=int(self.vnni)
+            "streams.cl", "pass", K=clusters, DIMS=dims, CENTRES=self.held, VNNI=int(self.vnni),
+            AHEAD=int(tunables["ahead"]),
         )  # fmt: skip
 
     def traffic(self, lengths: np.ndarray, counts: np.ndarray) -> Traffic:

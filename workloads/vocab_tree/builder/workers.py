@@ -139,6 +139,7 @@ class DeviceWorker:
 
     def close_node(self) -> None:
         """End with the open node, if there is one."""
+        self.device.attach()
         if self._streamed is not None:
             self._streamed.free()
             self._streamed = None
