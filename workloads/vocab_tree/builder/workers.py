@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from multiprocessing.connection import Connection
+from multiprocessing import resource_tracker
 from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from perfport import backend, platforms
+from perfport import backend
 from perfport.backend import OpenDevice
 from perfport.device import DeviceInfo
-from perfport.errors import InfrastructureError
 
 from .. import passes
 from .jobs import Nodes, Outcome, Settings
@@ -49,6 +50,8 @@ class SharedPoints:
         self.shape, self.dtype, self.owner = tuple(shape), np.dtype(dtype), name is None
         nbytes = max(1, int(np.prod(self.shape)) * self.dtype.itemsize)
         self.memory = SharedMemory(name, create=self.owner, size=nbytes)
+        if not self.owner:  # or this process would remove it at its end
+            resource_tracker.unregister(self.memory._name, "shared_memory")  # type: ignore[attr-defined]
         self.array: np.ndarray = np.ndarray(self.shape, self.dtype, self.memory.buf)
 
     @property
@@ -229,27 +232,26 @@ class ProcessWorker:
     """A device in a process of its own, which may die without taking the build along."""
 
     def __init__(self, info: DeviceInfo, settings: Settings, tunables: Mapping[str, Any]) -> None:
-        context = multiprocessing.get_context("spawn")
         self.name = info.id
-        self._connection, theirs = context.Pipe()
         self._lock = threading.Lock()
-        self._process = context.Process(target=_serve, args=(theirs, info, settings, dict(tunables)), daemon=True)
-        self._process.start()
+        self._connection, theirs = multiprocessing.Pipe()
+        # Not a multiprocessing.Process: those may not be started by the harness's own workers, which are daemons.
+        command = [sys.executable, "-m", f"{__package__}.serving", str(theirs.fileno())]
+        self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
         theirs.close()
+        self._connection.send((info, settings, dict(tunables)))
         self.plan: Plan = self._answer()
 
     @property
     def pid(self) -> int:
         """Number of the process."""
-        assert self._process.pid
         return self._process.pid
 
     def _answer(self) -> Any:
         try:
             ok, value = self._connection.recv()
         except (EOFError, ConnectionError, OSError):
-            self._process.join(5)
-            raise WorkerLost(f"{self.name}: its worker ended ({_ending(self._process.exitcode)})") from None
+            raise WorkerLost(f"{self.name}: its worker ended ({self._ending()})") from None
         if not ok:
             raise value
         return value
@@ -259,7 +261,7 @@ class ProcessWorker:
             try:
                 self._connection.send((method, args))
             except (ConnectionError, OSError):
-                raise WorkerLost(f"{self.name}: its worker ended") from None
+                raise WorkerLost(f"{self.name}: its worker ended ({self._ending()})") from None
             return self._answer()
 
     def share(self, shape: Sequence[int]) -> SharedPoints:
@@ -289,66 +291,16 @@ class ProcessWorker:
     def close(self) -> None:
         """End the process."""
         self._connection.close()
-        self._process.join(10)
-        if self._process.is_alive():
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.join()
+            self._process.wait()
 
-
-def _ending(code: int | None) -> str:
-    if code is None:
-        return "no exit code yet"
-    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-
-
-def _serve(connection: Connection, info: DeviceInfo, settings: Settings, tunables: dict[str, Any]) -> None:
-    """Process: open the device, then answer calls until the parent closes the connection."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        if info.runtime:
-            platforms.use([info.runtime])
-        device = backend.get(info.backend).open(info)
-        worker = DeviceWorker(device, loader_of(device), settings, tunables)
-        connection.send((True, worker.plan))
-    except Exception as error:
-        connection.send((False, error))
-        return
-    source: SharedPoints | None = None  # of the open node
-    unpin = _nothing
-    while True:
+    def _ending(self) -> str:
+        """How the process ended."""
         try:
-            method, args = connection.recv()
-        except (EOFError, OSError):
-            return
-        try:
-            if method == "open_node":
-                if source is None or source.memory.name != args[0][1]:
-                    unpin()
-                    source = SharedPoints(*args[0])
-                    unpin = device.pin(source.array)
-                worker.open_node(source.array, *args[1:])
-                value: Any = None
-            elif method == "split":
-                rows = SharedPoints(*args[1])
-                value = worker.split(args[0], rows.array, args[2])
-                rows.free()
-            else:
-                value = getattr(worker, method)(*args)
-            connection.send((True, value))
-        except Exception as error:
-            connection.send((False, _portable(error)))
-
-
-def _nothing() -> None:
-    """No memory is pinned yet."""
-
-
-def _portable(error: Exception) -> Exception:
-    """An error that another process can read."""
-    import pickle
-
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        return InfrastructureError(f"{type(error).__name__}: {error}")
-    return error
+            code = self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            return "no exit code yet"
+        return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
