@@ -184,6 +184,17 @@ def test_an_error_on_the_device_ends_the_build(
         Build(PrivatePoints(points), settings(resident=False), [worker]).run()
 
 
+def test_an_error_of_the_sorting_thread_ends_the_build(
+    local: Callable[[Settings], LocalWorker], points: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: Any) -> None:
+        raise MemoryError("no room for the leaves")
+
+    monkeypatch.setattr(Build, "_note", fail)
+    with pytest.raises(MemoryError, match="no room for the leaves"):
+        Build(PrivatePoints(points), settings(), [local(settings())]).run()
+
+
 # --- several devices ----------------------------------------------------------------------------------------------
 
 

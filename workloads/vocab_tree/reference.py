@@ -148,4 +148,6 @@ def build(points: np.ndarray, clusters: int, levels: int, iterations: int, seed:
             break
         made.append(Level(np.array(paths, np.uint64), np.stack(centres), np.stack(counts).astype(np.uint32)))
         nodes = children
-    return Tree(clusters, points.shape[1], made, words, depths)
+    tree = Tree(clusters, points.shape[1], made)
+    tree.points = tree.words_at(words, depths)
+    return tree

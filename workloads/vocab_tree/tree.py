@@ -40,32 +40,27 @@ class Level:
 
 
 class Tree:
-    """Levels of split nodes, and to which leaf each point of the build went.
+    """Levels of split nodes, and to which word each point of the build went.
 
     Parameters
     ----------
     clusters, dims : int
     levels : sequence of Level
-    leaf_paths : uint64, (points,)
-    leaf_depths : uint8, (points,)
-        Path and depth of each point's leaf.
 
     Attributes
     ----------
     words : int
         Number of leaves: children of a split node that are not split themselves, those without points included.
     points : uint32, (points,)
-        Number of each point's leaf.
+        Number of each point's leaf; whoever builds the tree sets it.
     children, leaves : list of uint32 arrays, (nodes, clusters), per level
         Each child's place among the split nodes of the next level, and its number where it is a leaf; else `ABSENT`.
     """
 
-    def __init__(
-        self, clusters: int, dims: int, levels: Sequence[Level], leaf_paths: np.ndarray, leaf_depths: np.ndarray
-    ) -> None:
+    def __init__(self, clusters: int, dims: int, levels: Sequence[Level]) -> None:
         self.clusters, self.dims, self.levels = clusters, dims, list(levels)
+        self.points = np.empty(0, np.uint32)
         self._number()
-        self.points = self._leaves_of(leaf_paths, leaf_depths)
 
     def _number(self) -> None:
         self.children: list[np.ndarray] = []
@@ -83,7 +78,8 @@ class Tree:
             self.children.append(children.reshape(-1, self.clusters))
             self.leaves.append(leaves.reshape(-1, self.clusters))
 
-    def _leaves_of(self, paths: np.ndarray, depths: np.ndarray) -> np.ndarray:
+    def words_at(self, paths: np.ndarray, depths: np.ndarray) -> np.ndarray:
+        """Return the words, uint32, of leaves by path, uint64, and depth."""
         found = np.empty(paths.size, np.uint32)
         for number, level in enumerate(self.levels):
             here = np.flatnonzero(depths == number + 1)
@@ -202,7 +198,7 @@ def from_arrays(clusters: int, dims: int, levels: int, arrays: Mapping[str, np.n
                     f"{where}: {name}: expected {np.dtype(dtype)} {shape}, got {array.dtype} {array.shape}"
                 )
         found.append(Level(*own))
-    tree = Tree(clusters, dims, found, np.empty(0, np.uint64), np.empty(0, np.uint8))
+    tree = Tree(clusters, dims, found)
     points = arrays.get("points", np.empty(0))
     if points.dtype != np.uint32 or points.ndim != 1 or (points.size and points.max() >= tree.words):
         raise UsageError(f"{where}: points: expected uint32 numbers of {tree.words} words, got {points.dtype}")

@@ -18,7 +18,7 @@ from .. import fixed_point, seeding
 from ..reference import check_points
 from ..tree import Level, Tree
 from .chunks import loads
-from .jobs import Outcome, Settings, Splits
+from .jobs import Nodes, Outcome, Settings, Splits
 from .memory import LEAST_CHUNK
 from .preparing import Budget, Prepared, Preparer
 from .queues import Node, Queues
@@ -84,8 +84,8 @@ class Build:
         self.count = len(points.array)
         self.report = Report()
         self._splits: list[Splits] = []
-        self._paths = np.zeros(self.count, np.uint64)
-        self._depths = np.zeros(self.count, np.uint8)
+        self._leaves: list[tuple[Nodes, np.ndarray]] = []  # and their points, node by node
+        self._failures: list[BaseException] = []
         self._lock = threading.Lock()
         capacity = min(worker.plan.points for worker in self.workers)
         if len(self.workers) > 1:  # a node that would leave the other devices idle is for all of them
@@ -113,7 +113,10 @@ class Build:
             self.preparer.close()
         self.report.nodes = dict(self.queues.nodes)
         self.report.prepared_bytes = self.budget.most
-        tree = Tree(self.settings.clusters, self.settings.dims, self._levels(), self._paths, self._depths)
+        tree = Tree(self.settings.clusters, self.settings.dims, self._levels())
+        tree.points = np.empty(self.count, np.uint32)
+        for leaves, order in self._leaves:
+            tree.points[order] = np.repeat(tree.words_at(leaves.path, leaves.level), leaves.size)
         self.report.seconds = time.perf_counter() - started
         return tree
 
@@ -138,14 +141,12 @@ class Build:
 
     def _serve_all(self) -> None:
         """One thread per worker takes jobs; another sorts what becomes of them."""
-        failures: list[BaseException] = []
 
         def serve(worker: Worker) -> None:
             try:
                 self._serve(worker, sorter)
             except BaseException as error:
-                failures.append(error)
-                self.queues.stop()
+                self._fail(error)
 
         with ThreadPoolExecutor(1) as sorter:
             threads = [threading.Thread(target=serve, args=(worker,)) for worker in list(self.workers)]
@@ -153,8 +154,12 @@ class Build:
                 thread.start()
             for thread in threads:
                 thread.join()
-        if failures:
-            raise failures[0]
+        if self._failures:
+            raise self._failures[0]
+
+    def _fail(self, error: BaseException) -> None:
+        self._failures.append(error)
+        self.queues.stop()
 
     def _serve(self, worker: Worker, sorter: ThreadPoolExecutor) -> None:
         """Split jobs on one worker, while the next one's points are gathered."""
@@ -190,20 +195,24 @@ class Build:
     def _sort(self, outcome: Outcome) -> None:
         """Keep what is split, note the leaves, and put the other children into the queues."""
         try:
-            self._note(outcome)
             nodes, first = outcome.nodes, outcome.nodes.first
             again = (nodes.level < self.settings.levels) & (nodes.size >= self.settings.clusters)
+            self._note(outcome, ~again)
             for number in np.flatnonzero(again):
                 own = outcome.order[first[number] : first[number] + nodes.size[number]]
                 self.queues.put(Node(int(nodes.level[number]), int(nodes.path[number]), len(own), own))
+        except BaseException as error:
+            self._fail(error)
         finally:
             self.queues.done()
 
-    def _note(self, outcome: Outcome) -> None:
-        nodes = outcome.nodes
-        self._paths[outcome.order] = np.repeat(nodes.path, nodes.size)
-        self._depths[outcome.order] = np.repeat(nodes.level, nodes.size)
+    def _note(self, outcome: Outcome, leaf: np.ndarray) -> None:
+        nodes, order = outcome.nodes, outcome.order
+        if not leaf.all():
+            order = order[np.repeat(leaf, nodes.size)]
+            nodes = Nodes(nodes.level[leaf], nodes.path[leaf], nodes.size[leaf])
         with self._lock:
+            self._leaves.append((nodes, order))
             self._splits += outcome.splits
             self.report.reseeded += outcome.reseeded
             for level, seconds in outcome.seconds.items():
@@ -307,9 +316,11 @@ class Build:
             inside = np.flatnonzero(labels == number).astype(np.uint32)
             index = inside if node.index is None else node.index[inside]
             path = node.path * k + number
-            self._paths[index], self._depths[index] = path, node.level + 1
             if node.level + 1 < s.levels and len(index) >= k:
                 children[number] = Node(node.level + 1, path, len(index), index)
+            else:
+                one = Nodes(np.array([node.level + 1]), np.array([path], np.uint64), np.array([len(index)]))
+                self._leaves.append((one, index))
 
         children: dict[int, Node] = {}
         with ThreadPoolExecutor(s.threads) as pool:
