@@ -329,18 +329,22 @@ class Build:
             self.queues.put(children[number])
 
     def _levels(self) -> list[Level]:
-        """Put the splits into the order of the tree's file: by level, then by path."""
-        if not self._splits:
-            return []
-        level, path, centres, counts = (
-            np.concatenate([getattr(split, name) for split in self._splits])
-            for name in ("level", "path", "centres", "counts")
-        )
+        """Put the splits into the order of the tree's file, by level, then by path; what is in order is not copied."""
         found = []
-        for number in range(int(level.max()) + 1):
-            here = np.flatnonzero(level == number)
-            here = here[np.argsort(path[here])]
-            found.append(Level(path[here], centres[here], counts[here]))
+        for number in range(self.settings.levels):
+            parts = []
+            for split in self._splits:
+                here = split.level == number
+                if here.any():
+                    arrays = split.path, split.centres, split.counts
+                    parts.append(arrays if here.all() else tuple(array[here] for array in arrays))
+            if not parts:
+                break
+            path, centres, counts = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+            if (path[1:] < path[:-1]).any():
+                order = np.argsort(path)
+                path, centres, counts = path[order], centres[order], counts[order]
+            found.append(Level(path, centres, counts))
         return found
 
 
