@@ -117,6 +117,7 @@ def test_reversed_traversal_loads_as_the_source_says(
     assert report.reseeded == 0 and number > 2 and report.passes > 2
     assert report.chunk_loads == number + (report.passes - 1) * (number - 1)
     assert report.chunk_loads_naive == number * report.passes
+    assert report.loaded_bytes == report.chunk_loads * 4000 * DIMS // number
 
 
 def test_a_build_keeps_to_its_memory(local: Callable[[Settings], LocalWorker], points: np.ndarray) -> None:

@@ -38,6 +38,8 @@ class Report:
         Seconds that workers spent on nodes of a class, and on splitting nodes of a level.
     chunk_loads, chunk_loads_expected, chunk_loads_naive : int
         Chunks loaded; what the traversal takes by `chunks.loads`; what it would take without keeping any.
+    loaded_bytes : int
+        Bytes of these chunks: over the seconds of large nodes they give the rate that streaming reaches.
     passes : int
         Passes over large nodes.
     reseeded : int
@@ -54,6 +56,7 @@ class Report:
     chunk_loads: int = 0
     chunk_loads_expected: int = 0
     chunk_loads_naive: int = 0
+    loaded_bytes: int = 0
     passes: int = 0
     reseeded: int = 0
     lost: list[str] = field(default_factory=list)
@@ -231,7 +234,7 @@ class Build:
 
     def _stream(self, node: Node) -> None:
         s = self.settings
-        chunks = self._chunks(node.size)
+        chunks, loaded = self._chunks(node.size), self.report.chunk_loads
         shares = [chunks[number :: len(self.workers)] for number in range(len(self.workers))]
         self._all("open_node", *([self.points] * len(shares), [node.index] * len(shares), shares))
         one = np.array([node.level]), np.array([node.path], np.uint64), np.array([node.size])
@@ -263,6 +266,7 @@ class Build:
             self.report.passes += passes
             self.report.chunk_loads_expected += expected
             self.report.chunk_loads_naive += passes * len(chunks)
+            self.report.loaded_bytes += (self.report.chunk_loads - loaded) * node.size * s.dims // len(chunks)
         self._partition(node, labels, centres)
 
     def _chunks(self, size: int) -> list[tuple[int, int]]:

@@ -26,7 +26,10 @@ SOURCE = "CN105573834, host side"
 
 def summary(report: Report) -> dict[str, Any]:
     """What a record keeps of a build."""
-    return {name: value for name, value in asdict(report).items() if name != "seconds"}
+    found = {name: value for name, value in asdict(report).items() if name != "seconds"}
+    if report.loaded_bytes:
+        found["streamed_bytes_per_second"] = report.loaded_bytes / report.seconds_by_class["large"]
+    return found
 
 
 def _close(workers: list[Worker], points: SharedPoints) -> None:
