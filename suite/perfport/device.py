@@ -20,7 +20,7 @@ class DeviceInfo(BaseModel):
         Library of the OpenCL runtime, so that a worker loads only the runtimes it needs.
     capabilities : list of str
         What variants may ask for: ``images``, ``fp64``, ``dp4a``, ``mma``, ``wgmma``,
-        ``unaligned_vload``, ``cuda``, ``opencl``.
+        ``unaligned_vload``, ``vnni``, ``cuda``, ``opencl``.
     healthy, reason
         Outcome of the health check (a trivial kernel built and run in a child process).
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -262,3 +263,43 @@ def test_asynchronous_copy_from_pinned_memory(device: OpenDevice) -> None:
 def test_unknown_backend() -> None:
     with pytest.raises(UsageError, match="opencl, cuda"):
         backend.get("metal")
+
+
+def test_events_are_waited_for_on_the_host(device: OpenDevice) -> None:
+    buffer, queue = device.empty(4096), device.queue()
+    source = device.pinned(4096)
+    source[:] = np.arange(4096) % 251
+    device.write(buffer, source, queue)
+    event = device.record(queue)
+    device.synchronize(event)  # now the source may change
+    source[:] = 0
+    assert np.array_equal(device.read(buffer, np.uint8, (4096,)), np.arange(4096) % 251)
+
+
+def test_free_memory_is_told(device: OpenDevice) -> None:
+    assert 0 < device.free_bytes() <= max(device.info.memory_bytes, 2**34)
+
+
+def test_another_thread_may_use_a_device(device: OpenDevice) -> None:
+    found = []
+
+    def work() -> None:
+        device.attach()
+        buffer = device.upload(np.arange(100, dtype=np.int32))
+        found.append(device.read(buffer, np.int32, (100,)))
+        buffer.free()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(60)
+    assert np.array_equal(found[0], np.arange(100))
+
+
+def test_memory_that_exists_can_be_pinned(device: OpenDevice) -> None:
+    array = np.arange(1 << 16, dtype=np.uint8)
+    undo = device.pin(array)
+    buffer, queue = device.empty(array.nbytes), device.queue()
+    device.write(buffer, array, queue)
+    device.synchronize(device.record(queue))
+    assert np.array_equal(device.read(buffer, np.uint8, array.shape), array)
+    undo()

@@ -137,6 +137,10 @@ class OpenDevice(Protocol):
         """Allocate page-locked host memory as a byte array."""
         ...
 
+    def pin(self, array: np.ndarray) -> Callable[[], None]:
+        """Make host memory that exists already page-locked, where that helps; returns what undoes it."""
+        ...
+
     def image(self, width: int, height: int) -> Image:
         """Allocate an RGBA float image. Raises `UnsupportedError` above the device's limits."""
         ...
@@ -155,6 +159,18 @@ class OpenDevice(Protocol):
 
     def wait(self, event: Any, queue: Any = None) -> None:
         """Make ``queue`` wait for an event of any queue of this device."""
+        ...
+
+    def synchronize(self, event: Any) -> None:
+        """Make the host wait for an event."""
+        ...
+
+    def attach(self) -> None:
+        """Make the device usable from the calling thread, where that is not the one that opened it."""
+        ...
+
+    def free_bytes(self) -> int:
+        """Memory that can still be allocated, as far as driver or operating system tell."""
         ...
 
     def launch(

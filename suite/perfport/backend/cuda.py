@@ -296,6 +296,12 @@ class CudaDevice:
         """Allocate page-locked host memory."""
         return np.frombuffer(self.cupy.cuda.alloc_pinned_memory(nbytes), np.uint8, nbytes)
 
+    def pin(self, array: np.ndarray) -> Callable[[], None]:
+        """Register the array's pages with the driver."""
+        runtime, address = self.cupy.cuda.runtime, array.ctypes.data
+        runtime.hostRegister(address, array.nbytes, 0)
+        return lambda: runtime.hostUnregister(address)
+
     def image(self, width: int, height: int) -> CudaImage:
         """Allocate an RGBA float image."""
         check_image(self.info, width, height)
@@ -322,6 +328,19 @@ class CudaDevice:
     def wait(self, event: Any, queue: Any = None) -> None:
         """Make a stream wait for an event."""
         (queue or self.stream).wait_event(event)
+
+    def synchronize(self, event: Any) -> None:
+        """Make the host wait for an event."""
+        event.synchronize()
+
+    def attach(self) -> None:
+        """Device and stream are current by thread."""
+        self.cupy.cuda.Device(self.number).use()
+        self.stream.use()
+
+    def free_bytes(self) -> int:
+        """What the driver has free, and what this process holds in its pool unused."""
+        return int(self.cupy.cuda.runtime.memGetInfo()[0]) + int(self.cupy.get_default_memory_pool().free_bytes())
 
     def launch(
         self,

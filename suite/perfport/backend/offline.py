@@ -103,6 +103,10 @@ class OfflineDevice:
         """Return ordinary memory."""
         return np.zeros(nbytes, np.uint8)
 
+    def pin(self, array: np.ndarray) -> Callable[[], None]:
+        """Nothing to lock."""
+        return lambda: None
+
     def image(self, width: int, height: int) -> OfflineImage:
         """Return a size."""
         return OfflineImage(width, height)
@@ -118,6 +122,16 @@ class OfflineDevice:
 
     def wait(self, event: Any, queue: Any = None) -> None:
         """Do nothing."""
+
+    def synchronize(self, event: Any) -> None:
+        """There are no events."""
+
+    def attach(self) -> None:
+        """Nothing to attach."""
+
+    def free_bytes(self) -> int:
+        """As much as there is said to be."""
+        return self.info.memory_bytes
 
     def launch(
         self, kernel: OfflineKernel, groups: Any, group: Any, *args: Any, local_bytes: int = 0, queue: Any = None

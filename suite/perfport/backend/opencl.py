@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pyopencl as cl
 
 from ..device import DeviceInfo
@@ -49,6 +50,15 @@ def _slug(platform_name: str) -> str:
         if part in lower:
             return slug
     return re.sub(r"[^a-z0-9]+", "-", lower).strip("-") or "unknown"
+
+
+def _host_has(flag: str) -> bool:
+    """Whether the host's processor has a feature, by the name that Linux gives it."""
+    try:
+        flags = next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags"))
+    except (OSError, StopIteration):
+        return False
+    return flag in flags.split()
 
 
 def _chip(device: cl.Device) -> str:
@@ -102,6 +112,8 @@ class OpenCLBackend:
             capabilities.append("images")
         if "cl_khr_fp64" in extensions:
             capabilities.append("fp64")
+        if identifier.startswith("opencl:pocl") and cpu and _host_has("avx512_vnni"):
+            capabilities.append("vnni")  # PoCL's compiler takes x86 inline assembly; Intel's does not
         uuid = _query(device, "uuid_khr")
         capability = None
         if (major := _query(device, "compute_capability_major_nv")) is not None:
@@ -280,6 +292,10 @@ class OpenCLDevice:
         )
         return array
 
+    def pin(self, array: np.ndarray) -> Callable[[], None]:
+        """OpenCL locks only memory that it has allocated."""
+        return lambda: None
+
     def image(self, width: int, height: int) -> OpenCLImage:
         """Allocate an RGBA float image."""
         check_image(self.info, width, height)
@@ -310,6 +326,18 @@ class OpenCLDevice:
     def wait(self, event: cl.Event, queue: Any = None) -> None:
         """Make a queue wait for an event."""
         cl.enqueue_barrier(queue or self._queue, wait_for=[event])
+
+    def synchronize(self, event: cl.Event) -> None:
+        """Make the host wait for an event."""
+        event.wait()
+
+    def attach(self) -> None:
+        """Any thread may use an OpenCL device."""
+
+    def free_bytes(self) -> int:
+        """OpenCL does not tell: on a CPU what the system has, elsewhere what this process has not allocated."""
+        left = self.info.memory_bytes - self.allocated
+        return min(left, psutil.virtual_memory().available) if self.info.kind == "cpu" else left
 
     def launch(
         self,

@@ -1,0 +1,103 @@
+"""Build a vocabulary tree from photographs, then find the photographs that look most like another one.
+
+python examples/search_photographs.py build photographs/*.jpg -o tree.npz --device gpu
+python examples/search_photographs.py search tree.npz query.jpg photographs/*.jpg
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from perfport import backend, platforms
+from perfport.device import DeviceInfo
+from perfport.discovery import discover
+from perfport.errors import InfrastructureError, PerfportError, UsageError
+from perfport.workloads.vocab_tree import data, passes, query, tree
+from perfport.workloads.vocab_tree.builder.build import Build
+from perfport.workloads.vocab_tree.builder.jobs import Settings
+from perfport.workloads.vocab_tree.builder.workers import LocalWorker, PrivatePoints, loader_of
+
+
+def describe(path: str) -> np.ndarray:
+    """Return the SIFT descriptors of an image file, uint8, (count, 128)."""
+    import cv2
+
+    image = cv2.imread(path, cv2.IMREAD_GRAYSCALE)
+    if image is None:
+        raise UsageError(f"{path}: not a readable image")
+    return data.describe(np.asarray(image))
+
+
+def choose(selector: str) -> DeviceInfo:
+    """Return the first healthy device that a selector names, and make its OpenCL runtime the only one loaded."""
+    for info in discover():
+        if info.healthy and info.matches(selector):
+            platforms.use([info.runtime] if info.runtime else [])
+            return info
+    raise InfrastructureError(f"--device: no healthy device is {selector!r} (perfport devices lists them)")
+
+
+def build(arguments: argparse.Namespace) -> None:
+    """Build a tree from all descriptors of the images."""
+    points = np.concatenate([describe(path) for path in arguments.images])
+    info = choose(arguments.device)
+    limit = None if arguments.memory_limit is None else int(arguments.memory_limit * 1e6)
+    settings = Settings(
+        arguments.clusters, arguments.levels, arguments.iterations, arguments.seed, points.shape[1], memory_limit=limit
+    )
+    device = backend.get(info.backend).open(info)
+    worker = LocalWorker(device, loader_of(device), settings, passes.defaults(info, settings.dims))
+    try:
+        run = Build(PrivatePoints(points), settings, [worker])
+        found = run.run()
+    finally:
+        worker.close()
+    found.save(arguments.output)
+    seconds = f"{run.report.seconds:.2f} s on {info.id}"
+    print(f"{len(points)} descriptors, {found.words} words in {seconds} -> {arguments.output}")
+
+
+def search(arguments: argparse.Namespace) -> None:
+    """Rank images by their words in common with a query."""
+    found = tree.load(arguments.tree)
+    index = query.InvertedFile(found.words, [query.quantise(found, describe(path)) for path in arguments.images])
+    scores = index.scores([query.quantise(found, describe(arguments.query))])[0]
+    for number in np.argsort(-scores)[: arguments.count]:
+        print(f"{scores[number]:.3f} {arguments.images[number]}")
+
+
+def main() -> int:
+    """Parse arguments; errors of the suite go to standard error without a traceback."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    commands = parser.add_subparsers(required=True)
+    one = commands.add_parser("build", help="make a tree")
+    one.add_argument("images", nargs="+")
+    one.add_argument("-o", "--output", required=True, type=Path, help="tree to write (.npz)")
+    one.add_argument("--clusters", type=int, default=10)
+    one.add_argument("--levels", type=int, default=4)
+    one.add_argument("--iterations", type=int, default=10)
+    one.add_argument("--seed", type=int, default=0)
+    one.add_argument("--memory-limit", type=float, help="device memory to use, in MB; what is free unless given")
+    one.add_argument("--device", default="all", help="as in experiments: gpu, cuda, opencl:pocl, ...")
+    one.set_defaults(run=build)
+    other = commands.add_parser("search", help="rank images")
+    other.add_argument("tree", type=Path)
+    other.add_argument("query")
+    other.add_argument("images", nargs="+")
+    other.add_argument("--count", type=int, default=5)
+    other.set_defaults(run=search)
+    arguments = parser.parse_args()
+    try:
+        arguments.run(arguments)
+    except (PerfportError, ImportError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

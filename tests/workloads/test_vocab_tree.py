@@ -1,0 +1,207 @@
+"""vocab_tree: every kernel variant is right on every device, exactly where it says so."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from perfport import workload
+from perfport.backend import Artifact, Module, OpenDevice
+from perfport.errors import UnavailableError, UnsupportedError, UsageError
+from perfport.workload import Session, Setup
+from perfport.workloads.vocab_tree import fixed_point, passes, problems, reference
+
+TREE = workload.discover()["vocab_tree"]
+LADDER = ("naive", "local_centres", "packed", "relayout")
+LOADED: dict[tuple[str, str], Module] = {}
+KERNELS = [
+    (problem, name) for problem, found in TREE.variants.items() for name, cls in found.items() if cls.role != "peer"
+]
+PEERS = [
+    (problem, name) for problem, found in TREE.variants.items() for name, cls in found.items() if cls.role == "peer"
+]
+
+
+def problem_of(name: str, **parameters: Any) -> Any:
+    """A problem from a fresh seed."""
+    cls = TREE.problems[name]
+    return cls(cls.Parameters(**parameters), secrets.randbelow(2**31))
+
+
+class Solver:
+    """Runs variants as the harness does, outputs poisoned."""
+
+    def __init__(self, device: OpenDevice) -> None:
+        self.device = device
+        self.sessions: dict[int, Session] = {}
+        self.variant: Any = None
+        self.notes: dict[str, Any] = {}
+
+    def __call__(self, problem: Any, name: str, **tunables: Any) -> dict[str, np.ndarray]:
+        cls = TREE.variants[problem.name][name]
+        try:
+            cls.require(self.device.info)
+        except (UnsupportedError, UnavailableError) as error:
+            pytest.skip(str(error))
+        session = self.sessions.setdefault(id(problem), Session(self.device, problem, TREE.folder))
+        chosen = {key: tunable.default_for(self.device.info) for key, tunable in cls.tunables.items()} | tunables
+        setup = Setup(session, chosen, {})
+        try:
+            self.variant = cls(setup)
+            setup.poison()
+            self.variant.launch()
+            self.device.finish()
+            self.variant.traffic()
+            self.notes = self.variant.notes()
+            outputs = {key: self.device.read(o.buffer, o.dtype, o.shape) for key, o in setup.outputs.items()}
+            return {**outputs, **self.variant.results()}
+        finally:
+            setup.release()
+
+
+@pytest.fixture
+def solve(device: OpenDevice, monkeypatch: pytest.MonkeyPatch) -> Iterator[Solver]:
+    """A `Solver` on the device, which loads each artifact once."""
+    load = device.load
+
+    def load_once(artifact: Artifact) -> Module:
+        key = (device.info.id, artifact.source_hash)
+        if key not in LOADED:
+            LOADED[key] = load(artifact)
+        return LOADED[key]
+
+    monkeypatch.setattr(device, "load", load_once)  # compiling takes most of the time
+    solver = Solver(device)
+    yield solver
+    for session in solver.sessions.values():
+        session.close()
+
+
+def right(problem: Any, outputs: dict[str, np.ndarray]) -> None:
+    """Every output there is within the problem's tolerance."""
+    checks = problem.check(outputs)
+    assert checks and all(check.passed for check in checks.values()), (problem.seed, problem.parameters, checks)
+
+
+def test_every_variant_of_the_ladder_is_there() -> None:
+    roles = {name: cls.role for name, cls in TREE.variants["kmeans_iteration"].items()}
+    assert [roles[name] for name in LADDER] == ["rung"] * 4
+    assert {"fused", "fused_streams", "tensor_core"} <= set(roles)
+    assert {"node_by_node", "batched_fragments"} <= set(TREE.variants["kmeans_fragments"])
+    assert {"node_by_node", "batched", "streamed", "resident"} <= set(TREE.variants["tree_build"])
+    assert all(cls.source and cls.title for found in TREE.variants.values() for cls in found.values())
+
+
+@pytest.mark.parametrize(("problem", "name"), KERNELS)
+def test_variants_are_right_at_every_check_size(solve: Solver, problem: str, name: str) -> None:
+    for parameters in TREE.problems[problem].check_sizes:
+        one = problem_of(problem, **parameters)
+        try:
+            right(one, solve(one, name))
+        except UnsupportedError as error:
+            pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("name", ["fused", "fused_streams", "tensor_core"])
+def test_one_pass_at_its_real_shape(solve: Solver, name: str) -> None:
+    """10 centres of 128 dimensions, and more points than 16-bit halves hold of one class."""
+    one = problem_of("kmeans_iteration", points=3001)
+    one.points[:1200] = one.points[0]
+    right(one, solve(one, name))
+    assert 0 < solve.notes["inertia_per_point"] < 512**2
+
+
+@pytest.mark.parametrize("sums", [0, 1, 2])
+def test_the_ways_to_add_agree(solve: Solver, sums: int) -> None:
+    one = problem_of("kmeans_iteration", points=2500, dims=32, clusters=6)
+    one.points[:] = np.where(np.arange(2500)[:, None] % 3, 255, one.points)  # the most that halves must hold
+    right(one, solve(one, "fused", sums=sums, group=64))
+
+
+@pytest.mark.parametrize("name", ["fused", "fused_streams"])
+def test_extreme_values_do_not_overflow(solve: Solver, name: str) -> None:
+    """The largest and the smallest scores that there are."""
+    one = problem_of("kmeans_iteration", points=400, dims=128, clusters=4)
+    one.points[:200], one.points[200:] = 255, 0
+    extreme = [np.full(128, 255 * fixed_point.ONE), np.zeros(128), np.full(128, 254 * 256 + 255), np.full(128, 1)]
+    one.centres = np.array(extreme, np.uint16)[None]
+    outputs = solve(one, name)
+    right(one, outputs)
+    assert np.array_equal(outputs["counts"], [[200, 200, 0, 0]])
+
+
+@pytest.mark.parametrize("name", ["naive", "relayout", "fused", "fused_streams"])
+def test_ties_go_to_the_lowest_index(solve: Solver, name: str) -> None:
+    one = problem_of("kmeans_iteration", points=50, dims=16, clusters=4)
+    one.centres = np.repeat(one.centres[:, :1], 4, axis=1)
+    outputs = solve(one, name)
+    assert (next(value for key, value in outputs.items() if key.startswith("labels")) == 0).all()
+
+
+def test_wrong_results_are_noticed() -> None:
+    one = problem_of("kmeans_iteration", points=200, dims=16, clusters=3)
+    found = reference.one_pass(one.points, one.centres[0])
+    good = {"labels": found.labels, "sums": found.sums.astype(np.uint32), "counts": found.counts.astype(np.uint32)}
+    right(one, good)
+    for name, change in (("labels", 1), ("sums", 1), ("counts", 1)):
+        bad = {key: value.copy() for key, value in good.items()}
+        bad[name].flat[7 % bad[name].size] ^= change
+        assert not all(check.passed for check in one.check(bad).values()), name
+    near = {f"{key}{problems.FLOAT}": value for key, value in good.items()}
+    right(one, near)
+    far = fixed_point.scores(one.points, one.centres[0]).argmin(axis=1).astype(np.uint8)
+    assert not one.check({**near, "labels.float": far})["labels.float"].passed
+
+
+@pytest.mark.parametrize(("problem", "name"), PEERS)
+def test_peers_agree(solve: Solver, problem: str, name: str) -> None:
+    one = problem_of(problem, **TREE.problems[problem].presets["tiny"] | ({"equal": True} if "frag" in problem else {}))
+    right(one, solve(one, name))
+
+
+@pytest.mark.parametrize(
+    ("problem", "parameters", "message"),
+    [
+        ("kmeans_iteration", {"points": 3, "clusters": 5}, "at least as many as clusters"),
+        ("kmeans_iteration", {"points": 100, "source": "nowhere.txt"}, "neither 'generated' nor 'sift'"),
+        ("kmeans_fragments", {"nodes": 3, "node_points": 6, "clusters": 6}, "nodes of at least as many points"),
+        ("tree_build", {"points": 3, "clusters": 5, "levels": 1}, "at least as many as clusters"),
+        ("tree_build", {"points": 300, "clusters": 256, "levels": 8}, "exceed 63 bits"),
+    ],
+)
+def test_bad_parameters_are_refused(problem: str, parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        _ = problem_of(problem, **parameters).points
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"clusters": 1}, {"clusters": 257}, {"dims": 12}, {"dims": 144}, {"points": 1}, {"colour": 1}],
+)
+def test_parameters_have_bounds(parameters: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(parameters))):
+        TREE.problems["kmeans_iteration"].Parameters(**{"points": 100, **parameters})
+
+
+def test_tiles_cover_nodes_without_gap() -> None:
+    sizes = np.array([1, 7, 8, 9, 40])
+    first = np.cumsum(sizes) - sizes
+    table = passes.tiles(first, sizes, 8).astype(int)
+    covered = np.concatenate([np.arange(start, start + length) for _, start, length, _ in table])
+    assert np.array_equal(covered, np.arange(65)) and table[:, 2].max() == 8
+    assert np.array_equal(np.bincount(table[:, 0], table[:, 2]), sizes)
+
+
+def test_passes_refuse_what_does_not_fit(solve: Solver) -> None:
+    one = problem_of("kmeans_iteration", points=300, dims=32, clusters=4)
+    with pytest.raises(UnsupportedError, match="work-item per word"):
+        solve(problem_of("kmeans_iteration", points=300), "fused", group=16)
+    with pytest.raises(UnsupportedError, match="16-bit halves hold 257"):
+        solve(one, "fused", group=256, points_each=2, sums=1)
+    many = problem_of("kmeans_iteration", points=300, dims=32, clusters=40)
+    with pytest.raises(UnsupportedError, match="lists of up to 32 classes"):
+        solve(many, "fused", sums=2, group=64)

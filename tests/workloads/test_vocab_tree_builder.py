@@ -1,0 +1,343 @@
+"""vocab_tree: builds give the same tree in every mode, on any number of devices, and fail clean."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfport.backend import OpenDevice
+from perfport.device import DeviceInfo
+from perfport.errors import InfrastructureError, UsageError
+from perfport.workloads.vocab_tree import data, passes, problems, reference, tree
+from perfport.workloads.vocab_tree.builder import chunks, memory
+from perfport.workloads.vocab_tree.builder.build import Build
+from perfport.workloads.vocab_tree.builder.jobs import Settings
+from perfport.workloads.vocab_tree.builder.preparing import Budget
+from perfport.workloads.vocab_tree.builder.queues import Node, Queues
+from perfport.workloads.vocab_tree.builder.workers import (
+    LocalWorker,
+    PrivatePoints,
+    ProcessWorker,
+    SharedPoints,
+    loader_of,
+)
+from perfport.workloads.vocab_tree.variants import peers
+
+CLUSTERS, LEVELS, ITERATIONS, SEED, DIMS = 5, 4, 5, 11, 32
+LIMIT = 120_000  # bytes: a chunk holds about 1400 points
+LOADERS: dict[str, passes.Loader] = {}
+
+
+def settings(**changes: Any) -> Settings:
+    """The settings of all builds here."""
+    return Settings(CLUSTERS, LEVELS, ITERATIONS, SEED, DIMS, threads=2, **changes)
+
+
+@pytest.fixture(scope="module")
+def points() -> np.ndarray:
+    """Points with duplicates, so that classes become empty."""
+    made = data.generate(6000, DIMS, 3)
+    made[:300], made[1000:1400] = made[300:600], made[1000]
+    return made
+
+
+@pytest.fixture(scope="module")
+def expected(points: np.ndarray) -> tree.Tree:
+    return reference.build(points, CLUSTERS, LEVELS, ITERATIONS, SEED)
+
+
+@pytest.fixture
+def local(device: OpenDevice) -> Iterator[Callable[[Settings], LocalWorker]]:
+    """Makes workers on a device of this process."""
+    loader = LOADERS.setdefault(device.info.id, loader_of(device))
+    made: list[LocalWorker] = []
+
+    def make(chosen: Settings) -> LocalWorker:
+        made.append(LocalWorker(device, loader, chosen, passes.defaults(device.info, chosen.dims)))
+        return made[-1]
+
+    yield make
+    for worker in made:
+        worker.close()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"resident": False},
+        {"resident": False, "batch": 1},
+        {"resident": False, "fragment": 100},
+        {"batch": 3},
+        {"memory_limit": LIMIT},
+        {"memory_limit": LIMIT, "kept": 0},
+        {"memory_limit": LIMIT, "kept": 2},
+        {"memory_limit": 30_000, "host_limit": 1000, "fragment": 300},
+    ],
+    ids=str,
+)
+def test_every_mode_gives_the_reference_tree(
+    local: Callable[[Settings], LocalWorker], points: np.ndarray, expected: tree.Tree, changes: dict[str, Any]
+) -> None:
+    chosen = settings(**changes)
+    worker = local(chosen)
+    before = worker.inner.device.allocated
+    build = Build(PrivatePoints(points), chosen, [worker])
+    assert build.run().same_as(expected)
+    report = build.report
+    assert report.reseeded > 0 and sum(report.nodes.values()) >= 1
+    assert report.chunk_loads == report.chunk_loads_expected
+    assert set(report.seconds_by_level) == set(range(LEVELS))
+    streamed = "memory_limit" in changes
+    assert (report.nodes["large"] > 0) is streamed and (report.chunk_loads > 0) is streamed
+    if streamed:
+        assert (report.chunk_loads < report.chunk_loads_naive) is (chosen.kept > 0)
+    worker.inner.rest()
+    assert worker.inner.device.allocated == before
+
+
+def test_reversed_traversal_loads_as_the_source_says(
+    local: Callable[[Settings], LocalWorker], points: np.ndarray
+) -> None:
+    """One level, no empty classes: C + (passes - 1)(C - 1) for the only large node."""
+    chosen = Settings(2, 1, 7, SEED, DIMS, memory_limit=LIMIT)
+    worker = local(chosen)
+    build = Build(PrivatePoints(points[2000:]), chosen, [worker])
+    build.run()
+    report, number = build.report, -(-4000 // worker.plan.chunk)
+    assert report.reseeded == 0 and number > 2 and report.passes > 2
+    assert report.chunk_loads == number + (report.passes - 1) * (number - 1)
+    assert report.chunk_loads_naive == number * report.passes
+    assert report.loaded_bytes == report.chunk_loads * 4000 * DIMS // number
+
+
+def test_a_build_keeps_to_its_memory(local: Callable[[Settings], LocalWorker], points: np.ndarray) -> None:
+    """Neither device memory nor prepared host memory exceeds what the settings allow."""
+    chosen = settings(memory_limit=LIMIT, host_limit=40_000)
+    worker = local(chosen)
+    device, most = worker.inner.device, [0]
+    before, empty = device.allocated, device.empty
+
+    def watched(nbytes: int) -> Any:
+        buffer = empty(nbytes)
+        most[0] = max(most[0], device.allocated - before)
+        return buffer
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(device, "empty", watched)
+        build = Build(PrivatePoints(points), chosen, [worker])
+        build.run()
+    assert 0 < most[0] <= LIMIT
+    assert 0 < build.report.prepared_bytes <= max(40_000, worker.plan.points * DIMS)
+
+
+def test_quality_is_that_of_faiss(local: Callable[[Settings], LocalWorker]) -> None:
+    """Real descriptors, the same first points and iterations: residuals within 0.5 %."""
+    pytest.importorskip("faiss")
+    pytest.importorskip("cv2")
+    parameters = problems.TreeBuild.Parameters(points=8000, levels=1, source="sift")
+    problem = problems.TreeBuild(parameters, 7)
+    chosen = Settings(10, 1, 10, 7, 128)
+    found = Build(PrivatePoints(problem.points), chosen, [local(chosen)]).run()
+    peer = object.__new__(peers.FaissTree)
+    peer.data = problem
+    peer.prepare()
+    words = peer.compute()["words" + problems.FLOAT]
+    own, theirs = (problems.residual_of_words(problem.points, w) for w in (found.points, words))
+    assert abs(own / theirs - 1) < 0.005
+
+
+def test_bad_settings_are_refused(local: Callable[[Settings], LocalWorker], points: np.ndarray) -> None:
+    with pytest.raises(
+        UsageError, match=r"memory_limit: expected at least \d+ bytes, for chunks of 32 points, got 5000"
+    ):
+        local(settings(memory_limit=5000))
+    worker = local(settings())
+    with pytest.raises(UsageError, match="expected dtype uint8, got float32"):
+        Build(PrivatePoints(points.astype(np.float32)), settings(), [worker])
+    with pytest.raises(UsageError, match="at least as many points as clusters"):
+        Build(PrivatePoints(points[:4]), settings(), [worker])
+
+
+def test_an_error_on_the_device_ends_the_build(
+    local: Callable[[Settings], LocalWorker], points: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = local(settings(resident=False))
+    calls = []
+
+    def split(*args: Any) -> Any:
+        calls.append(args)
+        if len(calls) == 2:
+            raise RuntimeError("the device failed")
+        return LocalWorker.split(worker, *args)
+
+    monkeypatch.setattr(worker, "split", split)
+    with pytest.raises(RuntimeError, match="the device failed"):
+        Build(PrivatePoints(points), settings(resident=False), [worker]).run()
+
+
+def test_an_error_of_the_sorting_thread_ends_the_build(
+    local: Callable[[Settings], LocalWorker], points: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: Any) -> None:
+        raise MemoryError("no room for the leaves")
+
+    monkeypatch.setattr(Build, "_note", fail)
+    with pytest.raises(MemoryError, match="no room for the leaves"):
+        Build(PrivatePoints(points), settings(), [local(settings())]).run()
+
+
+# --- several devices ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def crew(opencl_infos: list[DeviceInfo], points: np.ndarray) -> Iterator[Callable[..., Any]]:
+    """Makes points and workers in processes, one for each of two devices (or one device twice)."""
+    shared = SharedPoints(points.shape)
+    shared.array[:] = points
+    infos = [*opencl_infos, *opencl_infos][:2]
+    made: list[ProcessWorker] = []
+
+    def make(chosen: Settings) -> tuple[SharedPoints, list[ProcessWorker]]:
+        made.extend(ProcessWorker(info, chosen, passes.defaults(info, DIMS)) for info in infos)
+        return shared, made[-2:]
+
+    yield make
+    for worker in made:
+        worker.close()
+    shared.free()
+
+
+@pytest.mark.parametrize("changes", [{"memory_limit": LIMIT}, {"resident": False, "fragment": 200}], ids=str)
+def test_two_devices_give_the_same_tree(crew: Callable[..., Any], expected: tree.Tree, changes: dict[str, Any]) -> None:
+    chosen = settings(**changes)
+    shared, workers = crew(chosen)
+    build = Build(shared, chosen, workers)
+    assert build.run().same_as(expected)
+    assert build.report.nodes["large"] > 0 and not build.report.lost  # both devices share the root
+    assert build.report.chunk_loads == build.report.chunk_loads_expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "method"), [({"memory_limit": LIMIT}, "run_pass"), ({"resident": False, "fragment": 200}, "split")]
+)
+def test_a_killed_worker_is_reported_and_the_others_finish(
+    crew: Callable[..., Any], expected: tree.Tree, changes: dict[str, Any], method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = settings(**changes)
+    shared, workers = crew(chosen)
+    victim, calls, call = workers[1], [], getattr(workers[1], method)
+
+    def killing(*args: Any) -> Any:
+        calls.append(method)
+        if len(calls) == 2:
+            os.kill(victim.pid, signal.SIGKILL)
+        return call(*args)
+
+    monkeypatch.setattr(victim, method, killing)
+    build = Build(shared, chosen, workers)
+    assert build.run().same_as(expected)
+    assert len(build.report.lost) == 1 and "SIGKILL" in build.report.lost[0] and victim.name in build.report.lost[0]
+
+
+def test_a_build_without_workers_left_fails_clean(
+    crew: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = settings()
+    shared, workers = crew(chosen)
+    monkeypatch.chdir(tmp_path)
+    for worker in workers:
+        os.kill(worker.pid, signal.SIGKILL)
+    threads = threading.active_count()
+    with pytest.raises(InfrastructureError, match=r"no device worker is left: .*SIGKILL"):
+        Build(shared, chosen, workers).run()
+    assert not list(tmp_path.iterdir()) and threading.active_count() <= threads
+
+
+def test_errors_of_a_process_reach_the_build(opencl_infos: list[DeviceInfo]) -> None:
+    info = opencl_infos[0]
+    with pytest.raises(UsageError, match="memory_limit: expected at least"):
+        ProcessWorker(info, settings(memory_limit=100), passes.defaults(info, DIMS))
+
+
+# --- parts --------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 30), st.integers(1, 12), st.integers(0, 2))
+def test_chunk_loads_follow_the_formula(number: int, rounds: int, kept: int) -> None:
+    slots = chunks.Slots(kept)
+    for turn in range(rounds):
+        order = list(chunks.walk(number, turn, kept))
+        assert sorted(order) == list(range(number))
+        for chunk in order:
+            place, _ = slots.place(chunk)
+            assert slots.held[place] == chunk
+        slots.end_pass()
+    assert slots.loaded == chunks.loads(number, rounds, kept)
+    if kept == 1:
+        assert slots.loaded == number + (rounds - 1) * (number - 1)
+    if kept == 0:
+        assert slots.loaded == number * rounds
+
+
+@given(st.integers(10**5, 2 * 10**11), st.integers(2, 256), st.sampled_from([16, 64, 128]), st.integers(1, 20_000))
+def test_plans_fit_the_limit(limit: int, clusters: int, dims: int, batch: int) -> None:
+    if limit < memory.least(clusters, dims):
+        with pytest.raises(UsageError, match="memory_limit"):
+            memory.plan(limit, clusters, dims, batch)
+        return
+    found = memory.plan(limit, clusters, dims, batch)
+    assert found.chunk * (dims + 5) < limit / 2 and found.chunk >= memory.LEAST_CHUNK
+    assert found.points * (2 * dims + 9) + found.nodes * memory.node_bytes(clusters, dims) <= limit
+    assert 1 <= found.nodes <= batch and found.points >= memory.LEAST_CHUNK
+
+
+def test_later_queues_wait_for_earlier_ones() -> None:
+    queues = Queues(large=1000, fragment=50, batch=3)
+    for size in (20, 70, 30, 2000, 40, 80, 10):
+        queues.put(Node(0, size, size))
+    assert queues.nodes == {"large": 1, "ordinary": 2, "fragment": 4}
+    large = queues.take_large()
+    assert large and large.size == 2000 and queues.take_large() is None
+    jobs = []
+    for _ in range(4):
+        job = queues.take()
+        assert job
+        jobs.append((job.kind, [node.size for node in job.nodes]))
+        queues.done()
+    assert jobs == [("ordinary", [70]), ("ordinary", [80]), ("fragment", [20, 30, 40]), ("fragment", [10])]
+    assert queues.take() is None
+
+
+def test_a_job_that_is_given_back_comes_first() -> None:
+    queues = Queues(large=1000, fragment=50, batch=2)
+    for size in (10, 20, 30):
+        queues.put(Node(0, size, size))
+    job = queues.take()
+    assert job
+    queues.give_back(job)
+    again = queues.take()
+    assert again and [node.size for node in again.nodes] == [10, 20]
+
+
+def test_a_budget_makes_others_wait() -> None:
+    budget, order = Budget(100), []
+    budget.take(70)
+    thread = threading.Thread(target=lambda: (budget.take(60), order.append("second")))
+    thread.start()
+    order.append("first")
+    budget.give(70)
+    thread.join(10)
+    assert order == ["first", "second"] and budget.held == 60
+    budget.give(60)
+    budget.take(1000)  # alone, it may be larger than the budget
+    assert budget.most == 1000

@@ -1,0 +1,286 @@
+"""vocab_tree: descriptors, fixed point, the NumPy reference, trees and their files, retrieval."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perfport.errors import UsageError
+from perfport.workloads.vocab_tree import data, fixed_point, query, reference, seeding, tree
+
+
+def small(count: int = 400, dims: int = 32, seed: int = 5) -> np.ndarray:
+    """Some points."""
+    return data.generate(count, dims, seed)
+
+
+# --- data ---------------------------------------------------------------------------------------------------------
+
+
+def test_generated_points_resemble_sift() -> None:
+    """Real descriptors: mean 26.4, 18 % zeros, norm 512, 50/80/90 % of the variance on 10/33/54 axes."""
+    points = data.generate(20_000, 128, 1).astype(np.float64)
+    assert abs(points.mean() - 26.4) < 1.5
+    assert abs((points == 0).mean() - 0.18) < 0.06
+    assert abs(np.linalg.norm(points, axis=1) - 512).max() < 5
+    variance = np.cumsum(np.linalg.eigvalsh(np.cov(points.T))[::-1])
+    axes = [int((variance < share * variance[-1]).sum()) + 1 for share in (0.5, 0.8, 0.9)]
+    assert np.allclose(axes, [10, 33, 54], atol=6), axes
+
+
+def test_generated_points_cluster_like_sift() -> None:
+    """Real descriptors: a residual of 0.745 and 0.553 after 10 and 100 clusters."""
+    faiss = pytest.importorskip("faiss")
+    points = data.generate(20_000, 128, 1).astype(np.float32)
+    total = np.square(points - points.mean(axis=0)).sum()
+    for clusters, expected in ((10, 0.745), (100, 0.553)):
+        model = faiss.Kmeans(128, clusters, niter=10, seed=1, max_points_per_centroid=10**6)
+        model.train(points)
+        assert abs(model.index.search(points, 1)[0].sum() / total - expected) < 0.04
+
+
+def test_the_generator_goes_by_its_seed_alone() -> None:
+    assert np.array_equal(small(700), small(700)) and not np.array_equal(small(seed=5), small(seed=6))
+    assert np.array_equal(data.generate(data.BLOCK + 9, 16, 3)[: data.BLOCK], data.generate(data.BLOCK, 16, 3))
+
+
+def test_sift_of_photographs() -> None:
+    pytest.importorskip("cv2")
+    points = data.points("sift", 2000, 128, 3)
+    assert points.shape == (2000, 128) and points.dtype == np.uint8 and 15 < points.mean() < 40
+    with pytest.raises(UsageError, match="has 128 dimensions, expected 64"):
+        data.points("sift", 100, 64, 1)
+
+
+def vecs(points: np.ndarray) -> bytes:
+    """Points as .bvecs or .fvecs, by their dtype."""
+    return b"".join(np.int32(len(row)).tobytes() + row.tobytes() for row in points)
+
+
+def test_files_are_read(tmp_path: Path) -> None:
+    points = small(30)
+    (tmp_path / "a.bvecs").write_bytes(vecs(points))
+    (tmp_path / "a.fvecs").write_bytes(vecs(points.astype("<f4")))
+    np.save(tmp_path / "a.npy", points.astype(np.int64))
+    for name in ("a.bvecs", "a.fvecs", "a.npy"):
+        assert np.array_equal(data.points(str(tmp_path / name), 30, 32, 0), points)
+    sample = data.points(str(tmp_path / "a.npy"), 10, 32, 4)
+    assert np.array_equal(sample, data.points(str(tmp_path / "a.npy"), 10, 32, 4)) and len(sample) == 10
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.bvecs", vecs(small(4))[:-1], "truncated or damaged: 143 bytes, expected a multiple of 36"),
+        ("a.fvecs", b"\1\0", "is truncated: 2 bytes"),
+        ("a.bvecs", vecs(small(2)) + np.int32(16).tobytes() + bytes(32), "vector 2 has 16 dimensions, expected 32"),
+        ("a.bvecs", np.int32(-3).tobytes(), "begins with -3"),
+        ("a.fvecs", vecs(np.full((2, 4), 0.5, "<f4")), "whole numbers from 0 to 255, got 0.5"),
+        ("a.npy", b"nothing", "cannot be read"),
+        ("a.txt", b"1 2", "nor a .fvecs, .bvecs or .npy file"),
+    ],
+)
+def test_bad_files_are_refused(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UsageError, match=message):
+        data.read(tmp_path / name)
+
+
+def test_files_of_the_wrong_size_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", small(20))
+    with pytest.raises(UsageError, match="has 32 dimensions, expected 64"):
+        data.points(str(tmp_path / "a.npy"), 10, 64, 0)
+    with pytest.raises(UsageError, match="has 20 points, expected at least 21"):
+        data.points(str(tmp_path / "a.npy"), 21, 32, 0)
+    with pytest.raises(UsageError, match="does not exist"):
+        data.read(tmp_path / "b.npy")
+    np.save(tmp_path / "c.npy", np.zeros(5))
+    with pytest.raises(UsageError, match=r"expected an array \(points, dims\)"):
+        data.read(tmp_path / "c.npy")
+
+
+# --- fixed point and k-means --------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 9), st.sampled_from([16, 48, 128]))
+def test_labels_are_those_of_exact_distances(seed: int, clusters: int, dims: int) -> None:
+    """The nearest centre by score is the nearest within the stated rounding, 1/128 of a squared distance."""
+    rng = np.random.default_rng(seed)
+    points = rng.integers(0, 256, (50, dims), np.uint8)
+    centres = rng.integers(0, 255 * 256 + 1, (clusters, dims)).astype(np.uint16)
+    labels = reference.classify(points, centres)
+    exact = np.square(points[:, None] - centres / fixed_point.ONE).sum(axis=2)
+    assert (exact[np.arange(50), labels] - exact.min(axis=1)).max() <= 1 / 128
+    scores = fixed_point.scores(points, centres)
+    assert np.abs(scores).max() < 2**31 and (fixed_point.distances(points, scores.max(axis=1)) >= 0).all()
+
+
+@given(st.integers(1, 2**24), st.integers(0, 255))
+def test_means_are_rounded_to_the_nearest(count: int, value: int) -> None:
+    total = min(count * value + count // 3, 255 * count)
+    mean = fixed_point.from_sums(np.array([[total]], np.uint64), np.array([count]))[0, 0]
+    assert abs(int(mean) / fixed_point.ONE - total / count) <= 0.5 / fixed_point.ONE
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 2**63), st.lists(st.integers(7, 2**31), min_size=1, max_size=20), st.integers(2, 7))
+def test_drawn_points_are_different_and_inside(seed: int, sizes: list[int], clusters: int) -> None:
+    nodes = np.arange(len(sizes))
+    drawn = seeding.draw(seed, nodes % 3, nodes, np.array(sizes), clusters)
+    assert (drawn >= 0).all() and (drawn < np.array(sizes)[:, None]).all()
+    assert all(len(set(row)) == clusters for row in drawn.tolist())
+    alone = seeding.draw(seed, nodes[-1:] % 3, nodes[-1:], np.array(sizes[-1:]), clusters)
+    assert np.array_equal(alone[0], drawn[-1])  # by the node alone, whatever else is drawn
+
+
+def test_all_points_are_drawn_equally_often() -> None:
+    nodes = np.arange(6000)
+    drawn = seeding.draw(3, np.zeros_like(nodes), nodes, np.full(6000, 8), 3)
+    assert abs(np.bincount(drawn.ravel(), minlength=8) / 6000 - 3 / 8).max() < 0.03
+
+
+def test_empty_classes_get_the_farthest_point() -> None:
+    points = np.zeros((6, 16), np.uint8)
+    points[3], points[4], points[5] = 10, 90, 90
+    found = reference.lloyd(points, fixed_point.from_points(points[[0, 1, 2]]), 1)
+    assert found.reseeded == 2  # classes 1 and 2; of the equally far points 4 and 5 the lower comes first
+    assert np.array_equal(found.centres[1], fixed_point.from_points(points[4]))
+    assert np.array_equal(found.centres[2], fixed_point.from_points(points[5]))
+
+
+def test_iterations_lower_the_inertia_and_stop() -> None:
+    points, start = small(600), fixed_point.from_points(small(600)[:6])
+    means = [reference.lloyd(points, start, n).centres for n in range(1, 30)]
+    inertia = [np.square(points[:, None] - c / 256).sum(2).min(1).sum() for c in means]
+    assert all(later <= earlier * (1 + 1e-6) for earlier, later in pairwise(inertia))
+    assert reference.lloyd(points, start, 1000).iterations < 1000
+
+
+@pytest.mark.parametrize(
+    ("points", "clusters", "message"),
+    [
+        (small(), 1, "clusters: expected 2 to 256, got 1"),
+        (small().astype(np.float32), 4, "expected dtype uint8, got float32"),
+        (small()[:, :10], 4, "multiple of 16"),
+        (small()[:3], 4, "at least as many points as clusters"),
+        (small()[0], 4, r"expected shape \(points, dims\)"),
+    ],
+)
+def test_bad_points_are_refused(points: np.ndarray, clusters: int, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        reference.check_points(points, clusters)
+
+
+# --- trees --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def built() -> tuple[np.ndarray, tree.Tree]:
+    points = small(1500)
+    return points, reference.build(points, 4, 3, 4, 9)
+
+
+def test_a_tree_counts_every_point_once(built: tuple[np.ndarray, tree.Tree]) -> None:
+    points, found = built
+    assert found.levels[0].counts.sum() == len(points)
+    assert np.array_equal(np.bincount(found.points, minlength=found.words)[:3], np.bincount(found.points)[:3])
+    for upper, lower in pairwise(found.levels):
+        parents = np.searchsorted(upper.paths, lower.paths // np.uint64(4))
+        assert np.array_equal(upper.counts[parents, (lower.paths % np.uint64(4)).astype(int)], lower.counts.sum(axis=1))
+    paths, depths = found.leaf_paths()
+    assert len(paths) == found.words and depths.max() == 3
+
+
+def test_points_reach_their_own_leaves(built: tuple[np.ndarray, tree.Tree]) -> None:
+    points, found = built
+    assert np.array_equal(query.quantise(found, points), found.points)
+    assert 0 < tree.residual(points, found) < tree.residual(points, reference.build(points, 4, 1, 4, 9)) < 1
+    with pytest.raises(UsageError, match=r"expected uint8 \(points, 32\)"):
+        query.quantise(found, points[:, :16])
+
+
+def test_a_tree_survives_its_file(built: tuple[np.ndarray, tree.Tree], tmp_path: Path) -> None:
+    _, found = built
+    found.save(tmp_path / "tree.npz")
+    again = tree.load(tmp_path / "tree.npz")
+    assert again.same_as(found) and again.words == found.words
+    found.save(tmp_path / "tree.npz")  # replaces
+    assert [path.name for path in tmp_path.iterdir()] == ["tree.npz"]
+
+
+def test_a_failed_save_leaves_the_old_file(
+    built: tuple[np.ndarray, tree.Tree], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, found = built
+    path = tmp_path / "tree.npz"
+    found.save(path)
+    before = path.read_bytes()
+
+    def fail(file: object, **arrays: np.ndarray) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(np, "savez", fail)
+    with pytest.raises(OSError, match="disk full"):
+        found.save(path)
+    assert path.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
+    with pytest.raises(UsageError, match="cannot write a tree here"):
+        found.save(tmp_path / "no folder" / "tree.npz")
+
+
+def test_damaged_trees_are_refused(built: tuple[np.ndarray, tree.Tree], tmp_path: Path) -> None:
+    _, found = built
+    path = tmp_path / "tree.npz"
+    with pytest.raises(UsageError, match="not a vocabulary tree"):
+        tree.load(path)
+    found.save(path)
+    path.write_bytes(path.read_bytes()[:-200])
+    with pytest.raises(UsageError, match="not a vocabulary tree, or a damaged one"):
+        tree.load(path)
+    np.savez(path, header=np.array('{"format": "other"}'))
+    with pytest.raises(UsageError, match="expected the format"):
+        tree.load(path)
+    with pytest.raises(UsageError, match="paths_0: expected uint64"):
+        tree.from_arrays(4, 32, 1, {**found.arrays(), "paths_0": np.zeros(1, np.int32)})
+    with pytest.raises(UsageError, match="has no centres_0"):
+        tree.from_arrays(4, 32, 1, {k: v for k, v in found.arrays().items() if k != "centres_0"})
+
+
+# --- retrieval ----------------------------------------------------------------------------------------------------
+
+
+def test_an_inverted_file_scores_by_weighted_words() -> None:
+    images = [np.array([0, 0, 1]), np.array([1, 2]), np.array([3, 3, 3])]
+    index = query.InvertedFile(5, images)
+    scores = index.scores(images)
+    assert np.allclose(np.diag(scores), 1) and scores[0, 2] == 0 and 0 < scores[0, 1] < 1
+    idf = np.log(3 / np.array([1, 2, 1, 1]))
+    first = np.array([2 * idf[0], idf[1]]) / np.hypot(2 * idf[0], idf[1])
+    assert np.isclose(scores[0, 1], first[1] * idf[1] / np.hypot(idf[1], idf[2]))
+    assert (index.scores([np.array([4])]) == 0).all()  # a word that no image has
+    with pytest.raises(UsageError, match="expected numbers of 5 words, got 7"):
+        index.scores([np.array([7])])
+
+
+def test_average_precision() -> None:
+    assert query.average_precision(np.array([3, 1, 2]), np.array([3, 2])) == pytest.approx((1 + 2 / 3) / 2)
+    assert query.average_precision(np.array([1]), np.array([2])) == 0
+
+
+def test_photographs_are_found_again() -> None:
+    """Turned and scaled photographs find their originals."""
+    cv2 = pytest.importorskip("cv2")
+    images = [image for image in data.photographs() if min(image.shape) > 200][:8]
+    described = [data.describe(image, 300) for image in images]
+    found = reference.build(np.concatenate(described), 8, 3, 4, 1)
+    index = query.InvertedFile(found.words, [query.quantise(found, own) for own in described])
+    warped = [cv2.resize(cv2.rotate(image, cv2.ROTATE_90_CLOCKWISE), None, fx=0.8, fy=0.8) for image in images]
+    scores = index.scores([query.quantise(found, data.describe(image, 300)) for image in warped])
+    ranked = np.argsort(-scores, axis=1)
+    mean = np.mean([query.average_precision(row, np.array([i])) for i, row in enumerate(ranked)])
+    assert mean > 0.8, mean

@@ -1,0 +1,1 @@
+"""Builds of vocabulary trees: queues of nodes, host threads, chunks, device workers."""

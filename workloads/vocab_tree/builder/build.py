@@ -1,0 +1,358 @@
+"""A build: nodes to devices, children to queues, until all queues are empty."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from perfport.errors import InfrastructureError
+
+from .. import fixed_point, seeding
+from ..reference import check_points
+from ..tree import Level, Tree
+from .chunks import loads
+from .jobs import Nodes, Outcome, Settings, Splits
+from .memory import LEAST_CHUNK
+from .preparing import Budget, Prepared, Preparer
+from .queues import Node, Queues
+from .streamed import PassResult
+from .workers import PrivatePoints, SharedPoints, Worker, WorkerLost
+
+
+@dataclass
+class Report:
+    """What a build did.
+
+    Attributes
+    ----------
+    nodes : dict
+        Nodes by class.
+    seconds_by_class, seconds_by_level : dict
+        Seconds that workers spent on nodes of a class, and on splitting nodes of a level.
+    chunk_loads, chunk_loads_expected, chunk_loads_naive : int
+        Chunks loaded; what the traversal takes by `chunks.loads`; what it would take without keeping any.
+    loaded_bytes : int
+        Bytes of these chunks: over the seconds of large nodes they give the rate that streaming reaches.
+    passes : int
+        Passes over large nodes.
+    reseeded : int
+        Empty classes filled again.
+    lost : list of str
+        Workers that ended before the build did.
+    prepared_bytes : int
+        Most host memory that prepared points took at a time.
+    """
+
+    nodes: dict[str, int] = field(default_factory=dict)
+    seconds_by_class: dict[str, float] = field(default_factory=dict)
+    seconds_by_level: dict[int, float] = field(default_factory=dict)
+    chunk_loads: int = 0
+    chunk_loads_expected: int = 0
+    chunk_loads_naive: int = 0
+    loaded_bytes: int = 0
+    passes: int = 0
+    reseeded: int = 0
+    lost: list[str] = field(default_factory=list)
+    prepared_bytes: int = 0
+    seconds: float = 0.0
+
+
+class Build:
+    """Builds one tree with some workers.
+
+    Parameters
+    ----------
+    points : PrivatePoints or SharedPoints
+        What every worker can reach, uint8, (points, dims).
+    settings : Settings
+    workers : sequence of Worker
+        They stay open.
+
+    Raises
+    ------
+    UsageError
+        If the points cannot be clustered (`check_points`).
+    """
+
+    def __init__(self, points: PrivatePoints | SharedPoints, settings: Settings, workers: Sequence[Worker]) -> None:
+        check_points(points.array, settings.clusters)
+        self.points, self.settings, self.workers = points, settings, list(workers)
+        self.count = len(points.array)
+        self.report = Report()
+        self._splits: list[Splits] = []
+        self._leaves: list[tuple[Nodes, np.ndarray]] = []  # and their points, node by node
+        self._failures: list[BaseException] = []
+        self._lock = threading.Lock()
+        capacity = min(worker.plan.points for worker in self.workers)
+        if len(self.workers) > 1:  # a node that would leave the other devices idle is for all of them
+            capacity = min(capacity, max(self.count // (2 * len(self.workers)), settings.fragment))
+        self.queues = Queues(capacity, settings.fragment, settings.batch)
+        limit = settings.host_limit or points.array.nbytes // 4
+        self.budget = Budget(limit)
+        self.preparer = Preparer(self.queues, points, self.workers[0].share, self.budget, settings.threads)
+
+    def run(self) -> Tree:
+        """Build the tree.
+
+        Raises
+        ------
+        InfrastructureError
+            If every worker was lost.
+        """
+        started = time.perf_counter()
+        try:
+            self.queues.put(Node(0, 0, self.count))
+            while (node := self.queues.take_large()) is not None:
+                self._timed("large", node.level, lambda node=node: self._split_large(node))
+            self._serve_all()
+        finally:
+            self.preparer.close()
+        self.report.nodes = dict(self.queues.nodes)
+        self.report.prepared_bytes = self.budget.most
+        tree = Tree(self.settings.clusters, self.settings.dims, self._levels())
+        tree.points = np.empty(self.count, np.uint32)
+        for leaves, order in self._leaves:
+            tree.points[order] = np.repeat(tree.words_at(leaves.path, leaves.level), leaves.size)
+        self.report.seconds = time.perf_counter() - started
+        return tree
+
+    def _timed(self, kind: str, level: int | None, work: Any) -> None:
+        started = time.perf_counter()
+        work()
+        seconds = time.perf_counter() - started
+        with self._lock:
+            self.report.seconds_by_class[kind] = self.report.seconds_by_class.get(kind, 0.0) + seconds
+            if level is not None:
+                self.report.seconds_by_level[level] = self.report.seconds_by_level.get(level, 0.0) + seconds
+
+    def _lose(self, worker: Worker, error: WorkerLost) -> None:
+        with self._lock:
+            self.report.lost.append(str(error))
+            if worker in self.workers:
+                self.workers.remove(worker)
+            if not self.workers:
+                raise InfrastructureError(f"no device worker is left: {'; '.join(self.report.lost)}") from error
+
+    # --- ordinary nodes and fragments -----------------------------------------------------------------------------
+
+    def _serve_all(self) -> None:
+        """One thread per worker takes jobs; another sorts what becomes of them."""
+
+        def serve(worker: Worker) -> None:
+            try:
+                self._serve(worker, sorter)
+            except BaseException as error:
+                self._fail(error)
+
+        with ThreadPoolExecutor(1) as sorter:
+            threads = [threading.Thread(target=serve, args=(worker,)) for worker in list(self.workers)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        if self._failures:
+            raise self._failures[0]
+
+    def _fail(self, error: BaseException) -> None:
+        self._failures.append(error)
+        self.queues.stop()
+
+    def _serve(self, worker: Worker, sorter: ThreadPoolExecutor) -> None:
+        """Split jobs on one worker, while the next one's points are gathered."""
+        with ThreadPoolExecutor(1) as ahead:
+            coming = ahead.submit(self.preparer.next)
+            while (prepared := coming.result()) is not None:
+                coming = ahead.submit(self.preparer.next)
+                try:
+                    self._timed(prepared.job.kind, None, lambda p=prepared: self._split(worker, p, sorter))
+                except WorkerLost as error:
+                    prepared.release()
+                    self.queues.give_back(prepared.job)
+                    self._return(coming)
+                    self._lose(worker, error)
+                    return
+                except BaseException:
+                    self.queues.stop()
+                    self._return(coming)
+                    raise
+
+    def _return(self, coming: Any) -> None:
+        """Give back the job that was prepared for a worker that is gone."""
+        prepared = coming.result()
+        if prepared is not None:
+            prepared.release()
+            self.queues.give_back(prepared.job)
+
+    def _split(self, worker: Worker, prepared: Prepared, sorter: ThreadPoolExecutor) -> None:
+        outcome = worker.split(prepared.job.described(), prepared.rows, prepared.order)
+        prepared.release()
+        sorter.submit(self._sort, outcome)
+
+    def _sort(self, outcome: Outcome) -> None:
+        """Keep what is split, note the leaves, and put the other children into the queues."""
+        try:
+            nodes, first = outcome.nodes, outcome.nodes.first
+            again = (nodes.level < self.settings.levels) & (nodes.size >= self.settings.clusters)
+            self._note(outcome, ~again)
+            for number in np.flatnonzero(again):
+                own = outcome.order[first[number] : first[number] + nodes.size[number]]
+                self.queues.put(Node(int(nodes.level[number]), int(nodes.path[number]), len(own), own))
+        except BaseException as error:
+            self._fail(error)
+        finally:
+            self.queues.done()
+
+    def _note(self, outcome: Outcome, leaf: np.ndarray) -> None:
+        nodes, order = outcome.nodes, outcome.order
+        if not leaf.all():
+            order = order[np.repeat(leaf, nodes.size)]
+            nodes = Nodes(nodes.level[leaf], nodes.path[leaf], nodes.size[leaf])
+        with self._lock:
+            self._leaves.append((nodes, order))
+            self._splits += outcome.splits
+            self.report.reseeded += outcome.reseeded
+            for level, seconds in outcome.seconds.items():
+                self.report.seconds_by_level[level] = self.report.seconds_by_level.get(level, 0.0) + seconds
+
+    # --- large nodes ----------------------------------------------------------------------------------------------
+
+    def _split_large(self, node: Node) -> None:
+        """Split a node with all workers; if one is lost, begin again with the others."""
+        while True:
+            try:
+                self._stream(node)
+                return
+            except _Lost as lost:
+                self._lose(lost.worker, lost.error)
+
+    def _stream(self, node: Node) -> None:
+        s = self.settings
+        chunks, loaded = self._chunks(node.size), self.report.chunk_loads
+        shares = [chunks[number :: len(self.workers)] for number in range(len(self.workers))]
+        self._all("open_node", *([self.points] * len(shares), [node.index] * len(shares), shares))
+        one = np.array([node.level]), np.array([node.path], np.uint64), np.array([node.size])
+        drawn = seeding.draw(s.seed, *one, s.clusters)[0]
+        centres, passes, reseeded = fixed_point.from_points(self._rows(node, drawn)), 0, 0
+        for _ in range(s.iterations):
+            found = self._pass(centres, labels=False)
+            passes += 1
+            sums, counts = np.sum([r.sums for r in found], axis=0), np.sum([r.counts for r in found], axis=0)
+            new, empty = fixed_point.from_sums(sums, counts), np.flatnonzero(counts == 0)
+            if len(empty):
+                new[empty] = centres[empty]
+                new[empty] = fixed_point.from_points(self._rows(node, self._farthest(centres, new, len(empty))))
+                reseeded += len(empty)
+                passes += 1
+            unchanged = np.array_equal(new, centres) and not len(empty)
+            centres = new
+            if unchanged:
+                break
+        labels = np.empty(node.size, np.uint8)
+        for share, result in zip(shares, self._pass(centres, labels=True), strict=True):
+            for number, own in result.labels.items():
+                labels[slice(*share[number])] = own
+        passes += 1
+        self._all("close_node")
+        expected = sum(loads(len(share), passes, s.kept) for share in shares)
+        with self._lock:
+            self.report.reseeded += reseeded
+            self.report.passes += passes
+            self.report.chunk_loads_expected += expected
+            self.report.chunk_loads_naive += passes * len(chunks)
+            self.report.loaded_bytes += (self.report.chunk_loads - loaded) * node.size * s.dims // len(chunks)
+        self._partition(node, labels, centres)
+
+    def _chunks(self, size: int) -> list[tuple[int, int]]:
+        """Cut a node into chunks that fit every worker, of nearly equal size, at least one for each worker."""
+        length = min(worker.plan.chunk for worker in self.workers)
+        number = max(-(-size // length), min(len(self.workers), size // LEAST_CHUNK or 1))
+        cuts = [size * i // number for i in range(number + 1)]
+        return list(pairwise(cuts))
+
+    def _rows(self, node: Node, numbers: np.ndarray) -> np.ndarray:
+        return self.points.array[numbers if node.index is None else node.index[numbers]]
+
+    def _all(self, method: str, *args: Sequence[Any]) -> list[Any]:
+        """Call a method of all workers at the same time, with their own arguments."""
+        workers = list(self.workers)
+
+        def call(number: int) -> Any:
+            try:
+                return getattr(workers[number], method)(*(arg[number] for arg in args))
+            except WorkerLost as error:
+                raise _Lost(workers[number], error) from error
+
+        with ThreadPoolExecutor(len(workers)) as pool:
+            return list(pool.map(call, range(len(workers))))
+
+    def _pass(self, centres: np.ndarray, labels: bool) -> list[PassResult]:
+        number = len(self.workers)
+        found = self._all("run_pass", [centres] * number, [labels] * number)
+        with self._lock:
+            self.report.chunk_loads += sum(result.loaded for result in found)
+        return found
+
+    def _farthest(self, centres: np.ndarray, new: np.ndarray, count: int) -> np.ndarray:
+        """Return the farthest points of the node, over all workers' chunks."""
+        number = len(self.workers)
+        found = self._all("farthest", [centres] * number, [new] * number, [count] * number)
+        with self._lock:
+            self.report.chunk_loads += sum(loaded for _, loaded in found)
+        candidates = sorted((-distance, point) for far, _ in found for distance, point in far)
+        return np.array([point for _, point in candidates[:count]])
+
+    def _partition(self, node: Node, labels: np.ndarray, centres: np.ndarray) -> None:
+        """Children of a large node into the queues."""
+        s, k = self.settings, self.settings.clusters
+        counts = np.bincount(labels, minlength=k).astype(np.uint32)
+        self._splits.append(
+            Splits(np.array([node.level]), np.array([node.path], np.uint64), centres[None], counts[None])
+        )
+
+        def child(number: int) -> None:
+            inside = np.flatnonzero(labels == number).astype(np.uint32)
+            index = inside if node.index is None else node.index[inside]
+            path = node.path * k + number
+            if node.level + 1 < s.levels and len(index) >= k:
+                children[number] = Node(node.level + 1, path, len(index), index)
+            else:
+                one = Nodes(np.array([node.level + 1]), np.array([path], np.uint64), np.array([len(index)]))
+                self._leaves.append((one, index))
+
+        children: dict[int, Node] = {}
+        with ThreadPoolExecutor(s.threads) as pool:
+            list(pool.map(child, np.flatnonzero(counts).tolist()))
+        for number in sorted(children):
+            self.queues.put(children[number])
+
+    def _levels(self) -> list[Level]:
+        """Put the splits into the order of the tree's file, by level, then by path; what is in order is not copied."""
+        found = []
+        for number in range(self.settings.levels):
+            parts = []
+            for split in self._splits:
+                here = split.level == number
+                if here.any():
+                    arrays = split.path, split.centres, split.counts
+                    parts.append(arrays if here.all() else tuple(array[here] for array in arrays))
+            if not parts:
+                break
+            path, centres, counts = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+            if (path[1:] < path[:-1]).any():
+                order = np.argsort(path)
+                path, centres, counts = path[order], centres[order], counts[order]
+            found.append(Level(path, centres, counts))
+        return found
+
+
+class _Lost(Exception):
+    def __init__(self, worker: Worker, error: WorkerLost) -> None:
+        super().__init__(str(error))
+        self.worker, self.error = worker, error

@@ -1,0 +1,252 @@
+"""Nodes in a device's memory: all iterations of many nodes per launch, children moved together, level after level."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from perfport.backend import Buffer, OpenDevice
+
+from .. import fixed_point, passes, seeding
+from .jobs import Nodes, Outcome, Settings, Splits
+from .memory import SCATTER_TILE, Plan
+
+GROUP = 256
+
+
+class Kernels:
+    """All kernels of a build, compiled for a device."""
+
+    def __init__(
+        self, device: OpenDevice, loader: passes.Loader, settings: Settings, tunables: Mapping[str, Any]
+    ) -> None:
+        kind = passes.suited(device.info, settings.dims)
+        self.pass_ = kind(device, loader, settings.clusters, settings.dims, tunables)
+        self.group = min(GROUP, device.info.max_work_group)
+        macros = {"K": settings.clusters, "DIMS": settings.dims, "GROUP": self.group, "TILE": SCATTER_TILE}
+        names = ("clear", "start", "update", "distances", "count_tiles", "scatter")
+        self.named = {name: loader("tree.cl", name, **macros) for name in names}
+
+
+class NodeState:
+    """Centres, sums and flags of the nodes of a launch."""
+
+    def __init__(self, device: OpenDevice, kernels: Kernels, settings: Settings, nodes: int) -> None:
+        self.device, self.k, self.dims = device, settings.clusters, settings.dims
+        self.kernels, self.group = kernels.named, kernels.group
+        centres = nodes * self.k
+        sizes = {
+            "centres": 2 * centres * self.dims, "halves": 4 * centres, "moving": 4 * nodes,
+            "sums": 4 * centres * self.dims, "counts": 4 * centres, "empty": 4 * nodes, "chosen": 4 * centres,
+            "progress": 8,
+        }  # fmt: skip
+        self.buffers = {name: device.empty(nbytes) for name, nbytes in sizes.items()}
+        self.reseeded = 0
+
+    def launch(self, name: str, groups: int, group: int, *args: Any) -> None:
+        """Enqueue one of the kernels."""
+        self.device.launch(self.kernels[name], groups, group, *args)
+
+    def take(self, *names: str) -> list[Buffer]:
+        """Return buffers by name."""
+        return [self.buffers[name] for name in names]
+
+    def clear(self, nodes: int) -> None:
+        """Set sums and counts to zero."""
+        self.launch("clear", 4 * self.device.info.compute_units, 64, *self.take("sums", "counts"), np.uint32(nodes))
+
+    def start(self, points: Buffer, chosen: np.ndarray) -> None:
+        """Begin with chosen points as centres, uint32, (nodes, clusters)."""
+        self.device.write(self.buffers["chosen"], np.ascontiguousarray(chosen, np.uint32))
+        self.launch("start", chosen.size, self.dims, points, *self.take("chosen", "centres", "halves", "moving"))
+
+    def write_centres(self, centres: np.ndarray) -> None:
+        """Set all centres, uint16, (nodes, clusters, dims)."""
+        self.device.write(self.buffers["centres"], np.ascontiguousarray(centres))
+        self.device.write(self.buffers["halves"], fixed_point.halves(centres))
+
+    def update(self, nodes: int) -> tuple[int, int]:
+        """Make new centres; return how many nodes still move, and how many classes are empty."""
+        self.device.fill(self.buffers["progress"], 0)
+        names = ("sums", "counts", "centres", "halves", "moving", "empty", "progress")
+        self.launch("update", nodes, self.dims, *self.take(*names))
+        moving, gaps = self.device.read(self.buffers["progress"], np.uint32, (2,))
+        return int(moving), int(gaps)
+
+    def read(self, name: str, dtype: Any, *shape: int) -> np.ndarray:
+        """Copy the front of a buffer to the host."""
+        return self.device.read(self.buffers[name], dtype, shape)
+
+    def free(self) -> None:
+        """Give the memory back."""
+        for buffer in self.buffers.values():
+            buffer.free()
+
+
+class Resident:
+    """Splits nodes whose points are uploaded together, down to the leaves or by one level."""
+
+    def __init__(self, device: OpenDevice, kernels: Kernels, settings: Settings, plan: Plan) -> None:
+        self.device, self.settings, self.plan, self.kernels, self.kernel = (
+            device,
+            settings,
+            plan,
+            kernels,
+            kernels.pass_,
+        )
+        self._held = 0
+        self._state: NodeState | None = None
+        self._buffers: list[Buffer] = []
+
+    def _reserve(self, points: int) -> None:
+        """Have room for so many points (rows and order twice, labels) and for as many nodes as they can make."""
+        if points > self._held:
+            self.free()
+            dims, nodes = self.settings.dims, max(1, points // self.settings.clusters)
+            self._state = NodeState(self.device, self.kernels, self.settings, min(nodes, self.plan.nodes))
+            self._buffers = [self.device.empty(points * n) for n in (dims, dims, 4, 4, 1)]
+            self._held = points
+
+    @property
+    def state(self) -> NodeState:
+        """Of the nodes of a launch; there once memory is reserved."""
+        assert self._state
+        return self._state
+
+    def free(self) -> None:
+        """Give the memory back."""
+        for buffer in self._buffers:
+            buffer.free()
+        self._buffers, self._held = [], 0
+        if self._state:
+            self._state.free()
+            self._state = None
+
+    def split(self, nodes: Nodes, rows: np.ndarray, order: np.ndarray) -> Outcome:
+        """Split nodes.
+
+        Parameters
+        ----------
+        nodes : Nodes
+        rows : uint8, (points, dims)
+            Their points, node by node.
+        order : uint32, (points,)
+            Numbers of these points in the whole set.
+        """
+        s, device = self.settings, self.device
+        self._reserve(len(rows))
+        rows_from, rows_to, order_from, order_to, labels = self._buffers
+        device.write(rows_from, rows)
+        device.write(order_from, order)
+        outcome = Outcome([], nodes, order)
+        self.state.reseeded = 0
+        while True:
+            started = time.perf_counter()
+            ready = (nodes.level < s.levels) & (nodes.size >= s.clusters)
+            if not ready.any():
+                break
+            device.fill(labels, 0)  # nodes that are done count as one class
+            centres = [
+                self._iterate(nodes, batch, rows_from, labels)
+                for batch in np.array_split(np.flatnonzero(ready), -(-int(ready.sum()) // self.plan.nodes))
+            ]
+            last = not s.resident or not self._goes_on(nodes, ready)
+            counts = self._move(nodes, labels, rows_from, order_from, rows_to, order_to, moves=not last)
+            split = Splits(nodes.level[ready], nodes.path[ready], np.concatenate(centres), counts[ready])
+            outcome.splits.append(split)
+            nodes = self._children(nodes, ready, counts)
+            rows_from, rows_to = rows_to, rows_from
+            order_from, order_to = order_to, order_from
+            level = int(split.level.max())
+            outcome.seconds[level] = outcome.seconds.get(level, 0.0) + time.perf_counter() - started
+            if last:
+                break
+        outcome.nodes, outcome.reseeded = nodes, self.state.reseeded
+        outcome.order = device.read(order_from, np.uint32, (len(rows),))
+        return outcome
+
+    def _goes_on(self, nodes: Nodes, ready: np.ndarray) -> bool:
+        """Whether any child of these nodes may be split again."""
+        below = (nodes.level < self.settings.levels - 1) & (nodes.size >= self.settings.clusters)
+        return bool((below & ready).any())
+
+    def _iterate(self, nodes: Nodes, batch: np.ndarray, rows: Buffer, labels: Buffer) -> np.ndarray:
+        """Run all iterations of some nodes; leaves labels, returns centres."""
+        s, state, count = self.settings, self.state, len(batch)
+        first, size = nodes.first[batch], nodes.size[batch]
+        table = passes.tiles(first, size, self.kernel.tile_points(int(size.sum())))
+        tiles = self.device.upload(table)
+        buffers = [rows, tiles, *state.take("centres", "halves", "moving"), labels, *state.take("sums", "counts")]
+        drawn = seeding.draw(s.seed, nodes.level[batch], nodes.path[batch], size, s.clusters)
+        state.start(rows, drawn + first[:, None])
+        state.clear(count)
+        for _ in range(s.iterations):
+            self.kernel.launch(len(table), *buffers)
+            moving, gaps = state.update(count)
+            if gaps:
+                self._refill(first, size, table, tiles, rows, labels)
+            if not moving:
+                break
+        self.kernel.launch(len(table), *buffers)
+        centres = state.read("centres", np.uint16, count, s.clusters, s.dims)
+        tiles.free()
+        return centres
+
+    def _refill(
+        self, first: np.ndarray, size: np.ndarray, table: np.ndarray, tiles: Buffer, rows: Buffer, labels: Buffer
+    ) -> None:
+        """Give empty classes the farthest points of their nodes."""
+        s, state, count = self.settings, self.state, len(first)
+        found = self.device.empty(4 * int((first + size).max()))
+        names = ("centres", "halves")
+        state.launch("distances", len(table), 64, rows, tiles, *state.take(*names), labels, found)
+        distances = self.device.read(found, np.uint32, (found.nbytes // 4,))
+        found.free()
+        centres = state.read("centres", np.uint16, count, s.clusters, s.dims)
+        counts = state.read("counts", np.uint32, count, s.clusters)
+        gaps = (state.read("moving", np.uint32, count) > 0) & (state.read("empty", np.uint32, count) > 0)
+        points = None
+        for node in np.flatnonzero(gaps):
+            empty = np.flatnonzero(counts[node] == 0)
+            own = distances[first[node] : first[node] + size[node]].astype(np.int64)
+            far = first[node] + np.argsort(-own, kind="stable")[: len(empty)]
+            points = self.device.read(rows, np.uint8, (int((first + size).max()), s.dims)) if points is None else points
+            centres[node, empty] = fixed_point.from_points(points[far])
+            state.reseeded += len(empty)
+        state.write_centres(centres)
+        self.device.fill(state.buffers["counts"], 0)
+
+    def _move(
+        self, nodes: Nodes, labels: Buffer, rows: Buffer, order: Buffer, rows_to: Buffer, order_to: Buffer, moves: bool
+    ) -> np.ndarray:
+        """Bring the points into the order of their classes; return counts by node and class, uint32."""
+        state, k = self.state, self.settings.clusters
+        table = passes.tiles(nodes.first, nodes.size, SCATTER_TILE)
+        tiles, counted = self.device.upload(table), self.device.empty(4 * len(table) * k)
+        state.launch("count_tiles", len(table), state.group, tiles, labels, counted)
+        by_tile = self.device.read(counted, np.uint32, (len(table), k)).astype(np.int64)
+        heads = np.searchsorted(table[:, 0], np.arange(len(nodes)))
+        counts = np.add.reduceat(by_tile, heads, axis=0)
+        before = np.cumsum(by_tile, axis=0) - by_tile  # within all tiles, then within the node
+        before -= before[heads][table[:, 0]]
+        start = nodes.first[:, None] + np.cumsum(counts, axis=1) - counts
+        self.device.write(counted, (start[table[:, 0]] + before).astype(np.uint32))
+        args = (rows, order, tiles, labels, counted, np.uint32(moves), rows_to, order_to)
+        state.launch("scatter", len(table), state.group, *args)
+        self.device.finish()
+        tiles.free()
+        counted.free()
+        return counts.astype(np.uint32)
+
+    def _children(self, nodes: Nodes, ready: np.ndarray, counts: np.ndarray) -> Nodes:
+        """Return the nodes after a split, those that were not split among them."""
+        k = self.settings.clusters
+        sizes = counts.astype(np.int64)
+        level = np.repeat(nodes.level + ready, k)
+        digits = np.tile(np.arange(k, dtype=np.uint64), len(nodes))
+        path = np.where(np.repeat(ready, k), np.repeat(nodes.path, k) * np.uint64(k) + digits, np.repeat(nodes.path, k))
+        there = sizes.ravel() > 0
+        return Nodes(level[there], path[there], sizes.ravel()[there])

@@ -1,0 +1,180 @@
+"""A node that does not fit a device: chunks in two halves of the memory, one loaded while the other is worked on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from perfport.backend import OpenDevice
+
+from .. import fixed_point, passes
+from .chunks import Slots, walk
+from .jobs import Settings
+from .resident import Kernels, NodeState
+
+
+@dataclass(frozen=True)
+class PassResult:
+    """One device's part of a pass.
+
+    Attributes
+    ----------
+    sums : uint64, (clusters, dims)
+    counts : int64, (clusters,)
+    labels : dict of uint8 arrays
+        By chunk, where asked for.
+    loaded : int
+        Chunks loaded for this pass.
+    """
+
+    sums: np.ndarray
+    counts: np.ndarray
+    labels: dict[int, np.ndarray]
+    loaded: int
+
+
+class Streamed:
+    """Passes over one device's chunks of a node.
+
+    Parameters
+    ----------
+    rows : callable
+        ``rows(first, last, out)`` puts points of the node into ``out``, uint8, (last - first, dims), or returns a view.
+    chunks : list of (first, last)
+        This device's chunks.
+    """
+
+    def __init__(
+        self,
+        device: OpenDevice,
+        kernels: Kernels,
+        settings: Settings,
+        rows: Callable[[int, int, np.ndarray], np.ndarray],
+        chunks: list[tuple[int, int]],
+    ) -> None:
+        self.device, self.settings, self.rows, self.chunks = device, settings, rows, chunks
+        self.kernel, self.state = kernels.pass_, NodeState(device, kernels, settings, 1)
+        self.length = max((last - first for first, last in chunks), default=0)
+        self.places = [device.empty(self.length * settings.dims) for _ in range(2)]
+        self.staging = [device.pinned(max(1, self.length * settings.dims)) for _ in range(2)]
+        self.labels = [device.empty(self.length) for _ in range(2)]
+        self.queue = device.queue()
+        self.uploaded: list[Any] = [None, None]
+        self.used: list[Any] = [None, None]
+        self.slots = Slots(settings.kept)
+        self.passes = 0
+        self.tables = {}
+        for size in {last - first for first, last in chunks}:
+            table = passes.tiles(np.zeros(1, np.int64), np.array([size]), self.kernel.tile_points(size))
+            self.tables[size] = len(table), device.upload(table)
+        device.write(self.state.buffers["moving"], np.ones(1, np.uint32))
+        # One thread gathers and uploads ahead of the one that launches.
+        self.ahead = ThreadPoolExecutor(1, initializer=device.attach)
+
+    def free(self) -> None:
+        """Give memory and thread back."""
+        self.ahead.shutdown()
+        self.device.finish()
+        for buffer in (*self.places, *self.labels, *(table for _, table in self.tables.values())):
+            buffer.free()
+        self.state.free()
+        self.staging = []
+
+    def _load(self, chunk: int, place: int) -> Any:
+        """Gather a chunk and enqueue its upload behind the last use of its place."""
+        first, last = self.chunks[chunk]
+        if self.uploaded[place] is not None:
+            self.device.synchronize(self.uploaded[place])  # the staging memory is free again
+        out = self.staging[place][: (last - first) * self.settings.dims].reshape(last - first, -1)
+        data = self.rows(first, last, out)
+        if self.used[place] is not None:
+            self.device.wait(self.used[place], self.queue)
+        self.device.write(self.places[place], data, self.queue)
+        self.uploaded[place] = self.device.record(self.queue)
+        return self.uploaded[place]
+
+    def run(self, centres: np.ndarray, labels: bool = False) -> PassResult:
+        """Do one pass: sums and counts by the nearest of ``centres``, uint16, (clusters, dims); labels if asked for."""
+        self.state.write_centres(centres[None])
+        found: dict[int, np.ndarray] = {}
+
+        def one(chunk: int, place: int, size: int) -> None:
+            if labels:
+                found[chunk] = self.device.read(self.labels[place], np.uint8, (size,))
+
+        sums, counts, loaded = self._walk(one)
+        return PassResult(sums, counts, found, loaded)
+
+    def farthest(self, centres: np.ndarray, new: np.ndarray, count: int) -> tuple[list[tuple[int, int]], int]:
+        """Return the points that are farthest from the ``new`` centres of their classes by ``centres``.
+
+        Returns
+        -------
+        list of (distance, point of the node)
+            Of each chunk ``count``, the largest distance first, the lowest point first of equal ones.
+        int
+            Chunks loaded.
+        """
+        device, state = self.device, self.state
+        targets = device.upload(new), device.upload(fixed_point.halves(new))
+        distances = device.empty(4 * self.length)
+        state.write_centres(centres[None])
+        found: list[tuple[int, int]] = []
+
+        def one(chunk: int, place: int, size: int) -> None:
+            tiles, table = self.tables[size]
+            state.launch("distances", tiles, 64, self.places[place], table, *targets, self.labels[place], distances)
+            own = device.read(distances, np.uint32, (size,)).astype(np.int64)
+            far = np.argsort(-own, kind="stable")[:count]
+            found.extend((int(own[i]), self.chunks[chunk][0] + int(i)) for i in far)
+
+        _, _, loaded = self._walk(one)
+        for buffer in (*targets, distances):
+            buffer.free()
+        return found, loaded
+
+    def _walk(self, then: Callable[[int, int, int], None]) -> tuple[np.ndarray, np.ndarray, int]:
+        """Go over all chunks; return sums, counts, and how many chunks were loaded."""
+        state, k, dims = self.state, self.settings.clusters, self.settings.dims
+        sums, counts, added = np.zeros((k, dims), np.uint64), np.zeros(k, np.int64), 0
+        order, before = list(walk(len(self.chunks), self.passes, self.settings.kept)), self.slots.loaded
+        self.passes += 1
+        ready: dict[int, tuple[int, Future | None]] = {}
+
+        def ask(number: int) -> None:
+            if number < len(order):
+                place, missing = self.slots.place(order[number])
+                ready[number] = place, self.ahead.submit(self._load, order[number], place) if missing else None
+
+        def gather() -> None:
+            nonlocal sums, counts
+            sums += state.read("sums", np.uint32, k, dims)
+            counts += state.read("counts", np.uint32, k)
+            state.clear(1)
+
+        state.clear(1)
+        ask(0)
+        for number, chunk in enumerate(order):
+            place, loading = ready.pop(number)
+            if loading is not None:
+                self.device.wait(loading.result())
+            ask(number + 1)
+            first, last = self.chunks[chunk]
+            if added + last - first > fixed_point.POINTS_LIMIT:
+                gather()
+                added = 0
+            added += last - first
+            tiles, table = self.tables[last - first]
+            self.kernel.launch(
+                tiles, self.places[place], table, *state.take("centres", "halves", "moving"), self.labels[place],
+                *state.take("sums", "counts"),
+            )  # fmt: skip
+            then(chunk, place, last - first)
+            self.used[place] = self.device.record()
+        gather()
+        self.slots.end_pass()
+        return sums, counts, self.slots.loaded - before

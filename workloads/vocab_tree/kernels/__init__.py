@@ -1,0 +1,1 @@
+"""Kernel sources of vocab_tree."""

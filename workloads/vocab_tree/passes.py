@@ -1,0 +1,284 @@
+"""One pass over the points of one or many nodes: which kernel does it, in which shape, and what that costs.
+
+All of them take the same buffers: points, tiles, centres, halves, moving; labels, sums, counts.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from perfport.backend import Buffer, Kernel, OpenDevice
+from perfport.device import DeviceInfo
+from perfport.errors import UnsupportedError
+from perfport.work import Traffic
+from perfport.workload import Tunable
+
+Loader = Callable[..., Kernel]  # (file, name, **macros)
+
+
+def tiles(first: np.ndarray, sizes: np.ndarray, length: int) -> np.ndarray:
+    """Cut nodes into runs of at most ``length`` points.
+
+    Parameters
+    ----------
+    first, sizes : integer, (nodes,)
+        First point and points of each node.
+    length : int
+
+    Returns
+    -------
+    uint32, (tiles, 4)
+        Node, first point, points, 0; by node, then by point.
+    """
+    per_node = -(-sizes // length)
+    node = np.repeat(np.arange(len(sizes)), per_node)
+    number = np.arange(len(node)) - np.repeat(np.cumsum(per_node) - per_node, per_node)
+    found = np.zeros((len(node), 4), np.uint32)
+    found[:, 0], found[:, 1] = node, first[node] + number * length
+    found[:, 2] = np.minimum(sizes[node] - number * length, length)
+    return found
+
+
+class Pass(ABC):
+    """A kernel for passes, compiled for a number of clusters and dimensions.
+
+    Attributes
+    ----------
+    unit : int
+        Points that a work-group takes at a time; a tile should be a multiple.
+    """
+
+    TUNABLES: ClassVar[dict[str, Tunable]] = {}
+    unit: int
+    group: int
+    local_bytes: int = 0
+    kernel: Kernel
+
+    def __init__(self, device: OpenDevice, clusters: int, dims: int, tunables: Mapping[str, Any]) -> None:
+        self.device, self.clusters, self.dims, self.tunables = device, clusters, dims, tunables
+
+    def _require_local(self, nbytes: int) -> int:
+        limit = self.device.info.local_memory_bytes
+        if nbytes > limit:
+            raise UnsupportedError(
+                f"clusters: {self.clusters} of {self.dims} dimensions need {nbytes} bytes of local memory, "
+                f"{self.device.info.id} has {limit}"
+            )
+        return nbytes
+
+    def tile_points(self, points: int) -> int:
+        """Return the length of tiles that give every compute unit as many work-groups as the tunables ask for."""
+        groups = self.device.info.compute_units * int(self.tunables["groups_per_unit"])
+        return max(1, -(-points // (groups * self.unit))) * self.unit
+
+    def launch(self, number: int, *buffers: Buffer, queue: Any = None) -> None:
+        """Enqueue ``number`` tiles; the buffers as the module says."""
+        self.device.launch(self.kernel, number, self.group, *buffers, local_bytes=self.local_bytes, queue=queue)
+
+    @abstractmethod
+    def traffic(self, lengths: np.ndarray, counts: np.ndarray) -> Traffic:
+        """Return what a launch causes.
+
+        Parameters
+        ----------
+        lengths : (tiles,)
+            Points of each tile.
+        counts : (tiles, clusters)
+            Points of each class in each tile.
+        """
+
+
+def _through_dram(points: float, dims: int, nodes: float, clusters: int) -> dict[str, float]:
+    return {
+        "dram_read": points * dims + 2 * nodes * clusters * dims,
+        "dram_write": points + 4 * nodes * clusters * (dims + 1),
+    }
+
+
+class FusedPass(Pass):
+    """``fused.cl``: rows in local memory, dot products of four bytes, sums by owners of dimensions."""
+
+    TUNABLES: ClassVar[dict[str, Tunable]] = {
+        "group": Tunable({"cpu": 64, "gpu": 256}, (32, 64, 128, 256, 512), "work-items per work-group"),
+        "points_each": Tunable(1, (1, 2, 4), "points that a work-item classifies at a time"),
+        "centres_held": Tunable(10, (2, 4, 5, 8, 10, 16), "centres whose dot products a work-item holds, at most"),
+        "sums": Tunable(1, (0, 1, 2), "0: an atomic per byte, 1: per two bytes, 2: lists by class"),
+        "groups_per_unit": Tunable({"cpu": 4, "gpu": 8}, (2, 4, 8, 16, 32), "work-groups per compute unit"),
+    }
+
+    def __init__(
+        self, device: OpenDevice, loader: Loader, clusters: int, dims: int, tunables: Mapping[str, Any]
+    ) -> None:
+        super().__init__(device, clusters, dims, tunables)
+        self.group, self.words = int(tunables["group"]), dims // 4
+        self.unit, self.mode = self.group * int(tunables["points_each"]), int(tunables["sums"])
+        self.held = max(n for n in range(1, int(tunables["centres_held"]) + 1) if clusters % n == 0)
+        if self.group < self.words:
+            raise UnsupportedError(f"group: expected at least a work-item per word of a point ({self.words})")
+        if self.mode == 1 and self.unit > 257:
+            raise UnsupportedError(f"sums: 16-bit halves hold 257 bytes; group x points_each is {self.unit}")
+        if self.mode == 2 and clusters > 32:
+            raise UnsupportedError(f"sums: registers hold lists of up to 32 classes, there are {clusters}")
+        self.lanes = self.group // self.words
+        extra = (0, 2 * clusters * self.words, clusters * self.unit // 2 + clusters)[self.mode]
+        before = 2 * clusters * self.words + clusters * dims + 2 * clusters + self.unit + extra
+        self.local_bytes = self._require_local(4 * (-(-before // 4) * 4 + self.unit * (self.words + 4)))
+        self.kernel = loader(
+            "fused.cl", "pass", K=clusters, DIMS=dims, GROUP=self.group, POINTS=int(tunables["points_each"]),
+            CENTRES=self.held, SUMS=self.mode,
+        )  # fmt: skip
+
+    def traffic(self, lengths: np.ndarray, counts: np.ndarray) -> Traffic:
+        k, dims, words = self.clusters, float(self.dims), float(self.words)
+        tiles_, points = len(lengths), float(lengths.sum())
+        steps = float((-(-lengths // self.unit)).sum())
+        classified = steps * self.unit  # work-items without a point of their own classify one again
+        read = words / 4 * (k / self.held + 2 * k / int(self.tunables["points_each"]))  # 16-byte loads
+        written = float((counts > 0).sum()) * (dims + 1)
+        common = Traffic(
+            integer_ops=classified * k * (16 * words + 3),
+            global_read=tiles_ * (k * (2 * dims + 4) + 20 * self.group) + points * dims, global_write=points,
+            local_read=classified * (16 * read + 4 * k) + 4 * tiles_ * k * (dims + 1),
+            local_write=points * (dims + 4) + 4 * tiles_ * k * (2 * words + dims + 2),
+            global_atomics=written, local_atomics=points,
+            **_through_dram(points, self.dims, tiles_, k),
+        )  # fmt: skip
+        common.local_read += 4 * float((counts > 0).sum())
+        if self.mode == 2:
+            rows = self._listed(lengths, counts)
+            common.local_read += 4 * steps * k + 4 * steps * k * self.lanes * words + points * words * 6
+            common.local_read += 4 * steps * k
+            common.local_write += points * 2 + 8 * steps * k
+            common.integer_ops += points * words * 5 + steps * k + rows * 7
+            common.local_atomics += rows * 4
+        elif self.mode == 1:
+            halves = 2.0 * k * words
+            common.local_read += points * words * 8 + 12 * steps * halves
+            common.local_write += 4 * tiles_ * halves + 12 * steps * halves
+            common.integer_ops += points * words * 3 + 4 * steps * halves
+            common.local_atomics += points * words * 2
+        else:
+            common.local_read += points * words * 8
+            common.integer_ops += points * words * 6
+            common.local_atomics += points * dims
+        return common
+
+    def _listed(self, lengths: np.ndarray, counts: np.ndarray) -> float:
+        """How often a work-item empties the halves of a class: once per held steps, where it has added to it."""
+        held = 257 // -(-self.unit // self.lanes)
+        flushes = -(-lengths // (self.unit * held))
+        return float((np.minimum(counts, self.lanes) * np.maximum(flushes, 1)[:, None]).sum()) * self.words
+
+
+class StreamPass(Pass):
+    """``streams.cl``: one work-item to a group, vectors of 16 points."""
+
+    TUNABLES: ClassVar[dict[str, Tunable]] = {
+        "centres_held": Tunable(10, (2, 4, 5, 8, 10), "centres whose dot products are held at a time"),
+        "groups_per_unit": Tunable(4, (1, 2, 4, 8, 16), "work-items per compute unit"),
+        "ahead": Tunable(64, (16, 32, 64, 128), "points that are fetched ahead"),
+        "vnni": Tunable(1, (0, 1), "use the processor's dot product of bytes, where the compiler takes it"),
+    }
+    unit = 16
+    group = 1
+
+    def __init__(
+        self, device: OpenDevice, loader: Loader, clusters: int, dims: int, tunables: Mapping[str, Any]
+    ) -> None:
+        super().__init__(device, clusters, dims, tunables)
+        self.held = min(int(tunables["centres_held"]), clusters)
+        self.padded = -(-clusters // self.held) * self.held
+        self.vnni = bool(tunables["vnni"]) and "vnni" in device.info.capabilities
+        self._require_local(6 * clusters * dims + 4 * (clusters + self.padded) + 2 * dims * self.padded)
+        self.kernel = loader(
+            "streams.cl", "pass", K=clusters, DIMS=dims, CENTRES=self.held, VNNI=int(self.vnni),
+            AHEAD=int(tunables["ahead"]),
+        )  # fmt: skip
+
+    def traffic(self, lengths: np.ndarray, counts: np.ndarray) -> Traffic:
+        k, dims, padded = self.clusters, float(self.dims), float(self.padded)
+        tiles_, points = len(lengths), float(lengths.sum())
+        blocks = float((-(-lengths // 16)).sum())
+        flushes = float((-(-lengths // 256)).sum())
+        return Traffic(
+            integer_ops=blocks * 16 * padded * (2 * dims + 1) + 16 * blocks * 2 * dims * padded / self.held
+            + points * (5 * dims / 4 + 1) + flushes * k * dims * 2,
+            global_read=tiles_ * (k * (2 * dims + 4) + 20) + blocks * 16 * dims * padded / self.held + points * dims,
+            global_write=points,
+            local_read=blocks * padded * (2 * dims + 4) + points * (2 * dims + 4) + flushes * k * dims * 6
+            + 4 * tiles_ * k * (dims + 1),
+            local_write=tiles_ * (k * (6 * dims + 4) + padded * (2 * dims + 4)) + points * (2 * dims + 4)
+            + flushes * k * dims * 6,
+            global_atomics=float(tiles_) * k * (dims + 1), **_through_dram(points, self.dims, tiles_, k),
+        )  # fmt: skip
+
+
+class MatrixPass(Pass):
+    """``tensor_core.cu``: scores, and up to 16 clusters sums too, as products on matrix units."""
+
+    TUNABLES: ClassVar[dict[str, Tunable]] = {
+        "warps": Tunable(8, (2, 4, 8, 16), "warps per work-group"),
+        "stages": Tunable(3, (1, 2, 3, 4), "blocks of 32 points that a warp has in flight, at most"),
+        "groups_per_unit": Tunable(4, (1, 2, 4, 8, 16), "work-groups per compute unit"),
+    }
+    ROW = 128
+
+    def __init__(
+        self, device: OpenDevice, loader: Loader, clusters: int, dims: int, tunables: Mapping[str, Any]
+    ) -> None:
+        super().__init__(device, clusters, dims, tunables)
+        if dims % 32:
+            raise UnsupportedError(f"dims: matrix units take 32 dimensions at a time, got {dims}")
+        self.warps, stages = int(tunables["warps"]), int(tunables["stages"])
+        self.group, self.unit = 32 * self.warps, 32 * self.warps
+        self.padded = -(-clusters // 8) * 8
+        fixed = 2 * self.padded * self.ROW + 4 * clusters * dims + 8 * self.padded + 32 * self.warps
+        stage = self.warps * 32 * self.ROW
+        while stages > 1 and fixed + stages * stage > device.info.local_memory_bytes:
+            stages -= 1
+        self.local_bytes = self._require_local(fixed + stages * stage)
+        self.kernel = loader(
+            "tensor_core.cu", "pass", K=clusters, DIMS=dims, WARPS=self.warps, STAGES=stages
+        )  # fmt: skip
+
+    def traffic(self, lengths: np.ndarray, counts: np.ndarray) -> Traffic:
+        k, dims, padded = self.clusters, float(self.dims), float(self.padded)
+        tiles_, points = len(lengths), float(lengths.sum())
+        rows = 32 * float((-(-lengths // 32)).sum())
+        found = Traffic(
+            integer_ops=rows * padded * (4 * dims + 2), global_write=points,
+            global_read=tiles_ * (k * (2 * dims + 4) + 20 * self.group) + rows * dims,
+            global_atomics=float((counts > 0).sum()) * (dims + 1),
+            local_read=rows * (dims + padded * 2 * dims / 32 + padded / 8) + 4 * tiles_ * k * dims,
+            local_write=rows * dims + tiles_ * (2 * padded * dims + 4 * k * dims),
+            **_through_dram(points, self.dims, tiles_, k),
+        )  # fmt: skip
+        if k <= 16:
+            warps = float(np.minimum(-(-lengths // 32), self.warps).sum())
+            found.integer_ops += rows * 32 * dims
+            found.local_read += rows * dims
+            found.local_atomics += warps * k * dims
+        else:
+            found.local_read += points * 2 * dims
+            found.integer_ops += points * dims * 1.5
+            found.local_atomics += points * dims
+        return found
+
+
+PassKind = type[FusedPass] | type[StreamPass] | type[MatrixPass]
+
+
+def suited(info: DeviceInfo, dims: int) -> PassKind:
+    """Return the kernel that a build uses on a device."""
+    if info.kind == "cpu" and "opencl" in info.capabilities:
+        return StreamPass
+    return MatrixPass if {"cuda", "mma"} <= set(info.capabilities) and dims % 32 == 0 else FusedPass
+
+
+def defaults(info: DeviceInfo, dims: int) -> dict[str, Any]:
+    """Return the tunables of that kernel."""
+    return {name: tunable.default_for(info) for name, tunable in suited(info, dims).TUNABLES.items()}

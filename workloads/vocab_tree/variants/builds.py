@@ -1,0 +1,199 @@
+"""Whole builds on one device, in the ways that the source and this suite go about it."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import asdict
+from typing import Any, ClassVar
+
+import numpy as np
+
+from perfport.discovery import discover
+from perfport.errors import UnsupportedError, UsageError
+from perfport.work import Traffic
+from perfport.workload import Setup, Tunable, Variant
+
+from .. import passes, tree
+from ..builder import memory
+from ..builder.build import Build, Report
+from ..builder.jobs import Settings
+from ..builder.resident import Kernels
+from ..builder.workers import LocalWorker, PrivatePoints, ProcessWorker, SharedPoints, Worker
+from ..problems import TreeBuild, residual_of_words
+
+SOURCE = "CN105573834, host side"
+
+
+def summary(report: Report) -> dict[str, Any]:
+    """What a record keeps of a build."""
+    found = {name: value for name, value in asdict(report).items() if name != "seconds"}
+    if report.loaded_bytes:
+        found["streamed_bytes_per_second"] = report.loaded_bytes / report.seconds_by_class["large"]
+    return found
+
+
+def _close(workers: list[Worker], points: SharedPoints) -> None:
+    for worker in workers:
+        worker.close()
+    points.free()
+
+
+class _Build(Variant):
+    """Ranked by wall time: the host takes part."""
+
+    problem = TreeBuild
+    host_driven = True
+    source = SOURCE
+    tunables: ClassVar[dict[str, Tunable]] = {
+        "threads": Tunable({"cpu": 2, "gpu": 8}, (1, 2, 4, 8, 16, 32), "host threads that prepare points"),
+    }
+    settings: ClassVar[dict[str, Any]] = {}
+    limited: ClassVar[bool] = False
+
+    def __init__(self, setup: Setup) -> None:
+        self.data: TreeBuild = setup.problem
+        p = self.data.parameters
+        limit = self.data.memory_limit
+        if self.limited and limit is None:
+            limit = max(self.data.count * self.data.dims // 4, memory.least(p.clusters, p.dims))
+        settings = Settings(
+            p.clusters, p.levels, p.iterations, self.data.seed, p.dims, memory_limit=limit,
+            threads=setup.tunables["threads"], **self.settings,
+        )  # fmt: skip
+        self.chosen = settings
+        try:
+            self.open(setup)
+        except UsageError as error:
+            raise UnsupportedError(str(error)) from error
+        self.tree: tree.Tree | None = None
+        self.report = Report()
+
+    def open(self, setup: Setup) -> None:
+        """Open the workers, and bring the points to where they reach them."""
+        local = LocalWorker(
+            setup.device, setup.kernel, self.chosen, passes.defaults(setup.device.info, self.data.dims)
+        )  # fmt: skip
+        self.workers: list[Worker] = [local]
+        self.local = local
+        self.points: PrivatePoints | SharedPoints = PrivatePoints(setup.input("pinned points", self._pinned(setup)))
+
+    def rest(self) -> None:
+        """Give the device's memory back between executions: other variants share it."""
+        self.local.inner.rest()
+
+    def _pinned(self, setup: Setup) -> Any:
+        """The points in page-locked host memory, where the device has it: that is where a build starts."""
+
+        def make() -> np.ndarray:
+            memory = setup.device.pinned(self.data.points.nbytes).reshape(self.data.points.shape)
+            memory[:] = self.data.points
+            return memory
+
+        return make
+
+    def launch(self) -> None:
+        build = Build(self.points, self.chosen, self.workers)
+        try:
+            self.tree = build.run()
+        finally:
+            self.rest()
+        self.report = build.report
+
+    def results(self) -> dict[str, np.ndarray]:
+        assert self.tree
+        return self.tree.arrays()
+
+    def traffic(self) -> Traffic | None:
+        """None: what a build causes depends on the data in too many ways to be declared; its kernels' problems are."""
+        return None
+
+    def notes(self) -> dict[str, Any]:
+        assert self.tree
+        return {
+            "split_nodes": self.tree.nodes, "words": self.tree.words, **summary(self.report),
+            "residual": residual_of_words(self.data.points, self.tree.points),
+        }  # fmt: skip
+
+
+class NodeByNode(_Build):
+    """Every node is sent, split and brought back alone."""
+
+    name, title, rung = "node_by_node", "a launch per node, children back to the queues", 1
+    settings: ClassVar = {"batch": 1, "resident": False}
+
+
+class Batched(_Build):
+    """Fragments go together."""
+
+    name, title, rung = "batched", "fragments batched, children back to the queues", 2
+    settings: ClassVar = {"resident": False}
+
+
+class Streamed(_Build):
+    """A device memory of a quarter of the data unless the problem limits it: chunks, reversed traversal."""
+
+    name, title, rung = "streamed", "chunks in two halves of the memory, reversed traversal", 3
+    limited = True
+
+
+class StreamedForward(_Build):
+    """The same, every pass from the first chunk to the last."""
+
+    name, title, role, rung = "streamed_forward", "chunks, no reversed traversal", "control", 4
+    limited = True
+    settings: ClassVar = {"kept": 0}
+
+
+class StreamedBoth(_Build):
+    """Both halves serve the next pass."""
+
+    name, title, role, rung = "streamed_both", "chunks, both halves kept for the next pass", "beyond", 5
+    source = "beyond the source"
+    limited = True
+    settings: ClassVar = {"kept": 2}
+
+
+class ResidentTree(_Build):
+    """What is on the device stays there, down to the leaves; all nodes of a level in one launch."""
+
+    name, title, role, rung = "resident", "whole subtrees on the device, all nodes of a level at once", "beyond", 6
+    source = "beyond the source"
+
+
+class SeveralDevices(_Build):
+    """A process for each of several devices of this kind; large nodes are split by all of them."""
+
+    name, title, rung = "several_devices", "one process per device, large nodes on all of them", 7
+    tunables: ClassVar[dict[str, Tunable]] = {
+        **_Build.tunables,
+        "devices": Tunable(2, (1, 2, 4, 8), "devices"),
+    }
+    settings: ClassVar = {"kept": 2}
+
+    def open(self, setup: Setup) -> None:
+        Kernels(setup.device, setup.kernel, self.chosen, passes.defaults(setup.device.info, self.data.dims))
+        self.workers, self.own, self.wanted = [], setup.device.info, setup.tunables["devices"]
+
+    def launch(self) -> None:
+        if not self.workers:
+            self._start()
+        super().launch()
+
+    def _start(self) -> None:
+        """Start the processes, at the first execution; they stay."""
+        own, wanted = self.own, self.wanted
+        alike = [info for info in discover() if info.healthy and (info.backend, info.kind) == (own.backend, own.kind)]
+        infos = sorted(alike, key=lambda info: info.id != own.id)[:wanted]
+        if len(infos) < wanted or infos[0].id != own.id:
+            raise UnsupportedError(f"devices: {wanted} like {own.id} wanted, there are {len(alike)}")
+        self.workers = [ProcessWorker(info, self.chosen, passes.defaults(info, self.data.dims)) for info in infos]
+        shared = SharedPoints(self.data.points.shape)
+        weakref.finalize(self, _close, self.workers, shared)
+        shared.array[:] = self.data.points
+        self.points = shared
+
+    def rest(self) -> None:
+        """Each process has its device's memory for itself."""
+
+    def notes(self) -> dict[str, Any]:
+        return {**super().notes(), "devices": [worker.name for worker in self.workers]}

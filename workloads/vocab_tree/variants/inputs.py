@@ -1,0 +1,68 @@
+"""Device copies of a problem's arrays, made once per group and shared by the variants."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from perfport.backend import Buffer
+from perfport.workload import Setup
+
+from .. import fixed_point
+
+
+def points(setup: Setup) -> Buffer:
+    """The points, rows of bytes."""
+    return setup.input("points", lambda: setup.device.upload(setup.problem.points))
+
+
+def centres(setup: Setup) -> Buffer:
+    """The centres in fixed point."""
+    return setup.input("centres", lambda: setup.device.upload(setup.problem.centres))
+
+
+def halves(setup: Setup) -> Buffer:
+    """H of each centre."""
+    return setup.input("halves", lambda: setup.device.upload(fixed_point.halves(setup.problem.centres)))
+
+
+def moving(setup: Setup) -> Buffer:
+    """All nodes take part."""
+    return setup.input("moving", lambda: setup.device.upload(np.ones(setup.problem.nodes, np.uint32)))
+
+
+def float_centres(setup: Setup) -> Buffer:
+    """The centres in FP32, which holds them exactly."""
+    return setup.layout(
+        "float centres",
+        lambda: setup.device.upload(setup.problem.centres.astype(np.float32) / np.float32(fixed_point.ONE)),
+    )
+
+
+def float_points(setup: Setup) -> Buffer:
+    """The points in FP32, four times their size."""
+    return setup.layout("float points", lambda: setup.device.upload(setup.problem.points.astype(np.float32)))
+
+
+def units(setup: Setup) -> Buffer:
+    """16 dimensions of each point side by side: (dims / 16, count, 16)."""
+
+    def make() -> Buffer:
+        points = setup.problem.points
+        return setup.device.upload(points.reshape(len(points), -1, 16).transpose(1, 0, 2))
+
+    return setup.layout("units", make)
+
+
+def grouped(setup: Setup, length: int) -> Buffer:
+    """Dimension-major within groups of ``length`` points: (groups, dims, length), zeros behind the last point.
+
+    A group of all points is the plain dimension-major layout.
+    """
+
+    def make() -> Buffer:
+        points = setup.problem.points
+        padded = np.zeros((-(-len(points) // length) * length, points.shape[1]), np.uint8)
+        padded[: len(points)] = points
+        return setup.device.upload(padded.reshape(-1, length, points.shape[1]).transpose(0, 2, 1))
+
+    return setup.layout(f"grouped {length}", make)

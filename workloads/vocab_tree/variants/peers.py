@@ -1,0 +1,308 @@
+"""Peers: what the libraries that people use instead need, from the same centres, for the same iterations.
+
+Libraries are imported when a peer is built, never with this module. Points are FP32 for them, outside the timed window.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+from typing import Any, ClassVar
+
+import numpy as np
+
+from perfport.errors import UnsupportedError
+from perfport.workload import Problem, Setup, Variant
+
+from .. import fixed_point, seeding
+from ..problems import FLOAT, HALF, KmeansFragments, KmeansIteration, TreeBuild, residual_of_words
+from . import inputs
+
+
+def _version(distribution: str) -> str:
+    try:
+        return f"{distribution} {importlib.metadata.version(distribution)}"
+    except importlib.metadata.PackageNotFoundError:
+        return distribution
+
+
+def _threads() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _Peer(Variant):
+    problem: ClassVar[type[Problem]] = KmeansIteration
+    role = "peer"
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup, self.data = setup, setup.problem
+        self.device: Any = setup.device  # of CUDA: its stream and number are not of the protocol
+        self.found: dict[str, Any] = {}
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Bring the inputs into the library's own form."""
+        raise NotImplementedError
+
+    def compute(self) -> dict[str, Any]:
+        """Do the work; return outputs by name."""
+        raise NotImplementedError
+
+    def launch(self) -> None:
+        self.found = self.compute()
+
+    def results(self) -> dict[str, np.ndarray]:
+        return {name: np.ascontiguousarray(value) for name, value in self.found.items()}
+
+
+class _HostPeer(_Peer):
+    """A library on the host, timed by the host's clock."""
+
+    host = True
+    needs = ("cpu",)
+
+    def prepare(self) -> None:
+        self.points = self.data.points.astype(np.float32)
+        self.centres = self.data.centres.astype(np.float32) / fixed_point.ONE
+
+    def notes(self) -> dict[str, Any]:
+        found = {"threads": _threads()}
+        if "means" + FLOAT in self.found:
+            means = np.asarray(self.found["means" + FLOAT], np.float64).reshape(-1, self.data.clusters, self.data.dims)
+            return {**found, "inertia_per_point": self.data.inertia(means[0])}
+        return found
+
+
+class ScikitLearn(_HostPeer):
+    """``KMeans``, one iteration. It centres the points before and classifies once more after, which is in its time."""
+
+    name, title, rung = "sklearn", "scikit-learn KMeans, Lloyd, one iteration", 1
+    modules = ("sklearn.cluster",)
+    source = _version("scikit-learn")
+
+    def compute(self) -> dict[str, Any]:
+        from sklearn.cluster import KMeans
+
+        model = KMeans(self.data.clusters, init=self.centres[0], n_init=1, max_iter=1, tol=0.0, algorithm="lloyd")
+        return {"means" + FLOAT: model.fit(self.points).cluster_centers_}
+
+
+def _faiss_means(points: np.ndarray, centres: np.ndarray, iterations: int) -> np.ndarray:
+    """Return the means of FAISS's k-means from given centres, over all points."""
+    import faiss
+
+    faiss.omp_set_num_threads(_threads())
+    clusters, dims = centres.shape
+    parameters = {"niter": iterations, "min_points_per_centroid": 1, "max_points_per_centroid": 1 << 30}
+    model = faiss.Kmeans(dims, clusters, **parameters)
+    model.train(points, init_centroids=np.ascontiguousarray(centres))
+    return np.asarray(model.centroids)
+
+
+class Faiss(_HostPeer):
+    """``Kmeans``, one iteration over all points."""
+
+    name, title, rung = "faiss", "FAISS Kmeans, one iteration", 2
+    modules = ("faiss",)
+    source = _version("faiss-cpu")
+
+    def compute(self) -> dict[str, Any]:
+        return {"means" + FLOAT: _faiss_means(self.points, self.centres[0], 1)}
+
+
+class FaissNodes(_HostPeer):
+    """``Kmeans``, one iteration, node by node."""
+
+    problem = KmeansFragments
+    name, title, rung = "faiss", "FAISS Kmeans, one iteration per node", 1
+    modules = ("faiss",)
+    source = _version("faiss-cpu")
+
+    def compute(self) -> dict[str, Any]:
+        means = [
+            _faiss_means(self.points[first : first + size], own, 1)
+            for first, size, own in zip(self.data.node_first, self.data.node_sizes, self.centres, strict=True)
+        ]
+        return {"means" + FLOAT: np.stack(means)}
+
+
+class FaissTree(_HostPeer):
+    """``Kmeans`` applied to every node, from the same first points; a search assigns the points to children."""
+
+    problem = TreeBuild
+    name, title, rung = "faiss", "FAISS Kmeans per node", 1
+    modules = ("faiss",)
+    source = _version("faiss-cpu")
+
+    def prepare(self) -> None:
+        self.points = self.data.points.astype(np.float32)
+
+    def compute(self) -> dict[str, Any]:
+        import faiss
+
+        p, seed = self.data.parameters, self.data.seed
+        words = np.zeros(self.data.count, np.uint64)
+        nodes = [(0, np.arange(self.data.count))]
+        for level in range(p.levels):
+            children = []
+            for path, members in nodes:
+                if len(members) < p.clusters:
+                    continue
+                own = self.points[members]
+                one = np.array([level]), np.array([path], np.uint64), np.array([len(members)])
+                means = _faiss_means(own, own[seeding.draw(seed, *one, p.clusters)[0]], p.iterations)
+                index = faiss.IndexFlatL2(self.data.dims)
+                index.add(means)
+                labels = index.search(own, 1)[1].ravel()
+                for k in range(p.clusters):
+                    inside = members[labels == k]
+                    if len(inside):
+                        children.append((path * p.clusters + k, inside))
+                        # Leaves of different depth differ by the level's digit in front.
+                        words[inside] = (level + 1) << 59 | (path * p.clusters + k) % (1 << 59)
+            nodes = children
+        return {"words" + FLOAT: words}
+
+    def notes(self) -> dict[str, Any]:
+        return {"threads": _threads(), "residual": residual_of_words(self.data.points, self.found["words" + FLOAT])}
+
+
+class _Torch(_Peer):
+    """Scores by a product, the nearest by its maximum, sums by scattered additions, in blocks that fit the memory."""
+
+    modules: ClassVar[tuple[str, ...]] = ("torch",)
+    source = _version("torch")
+    block: ClassVar[int] = 1 << 20
+
+    def tensors(self) -> tuple[Any, Any]:
+        """Points, FP32, and centres, (clusters, dims)."""
+        raise NotImplementedError
+
+    def prepare(self) -> None:
+        import torch
+
+        self.torch = torch
+        self.points, self.centres = self.tensors()
+
+    def compute(self) -> dict[str, Any]:
+        torch, c = self.torch, self.centres
+        half = 0.5 * (c * c).sum(1)
+        labels = torch.empty(len(self.points), dtype=torch.int64, device=c.device)
+        sums = torch.zeros(c.shape, dtype=torch.float64, device=c.device)
+        for first in range(0, len(self.points), self.block):
+            x = self.points[first : first + self.block]
+            own = (x @ c.T - half).argmax(1)
+            labels[first : first + self.block] = own
+            sums += torch.zeros_like(c).index_add_(0, own, x)  # below 2^24 for most blocks: exact
+        counts = torch.bincount(labels, minlength=len(c))
+        return {"labels" + FLOAT: labels, "means" + FLOAT: sums / counts.clamp(min=1)[:, None]}
+
+    def results(self) -> dict[str, np.ndarray]:
+        found = {name: value.cpu().numpy() for name, value in self.found.items()}
+        return {**found, "labels" + FLOAT: found["labels" + FLOAT].astype(np.uint8)}
+
+
+class TorchCpu(_Torch):
+    """On the host, all cores."""
+
+    name, title, rung = "torch_cpu", "PyTorch on the host, a Lloyd step", 3
+    host = True
+    needs = ("cpu",)
+
+    def tensors(self) -> tuple[Any, Any]:
+        self.torch.set_num_threads(_threads())
+        centres = self.data.centres[0].astype(np.float32) / fixed_point.ONE
+        return self.torch.from_numpy(self.data.points.astype(np.float32)), self.torch.from_numpy(centres)
+
+
+class _Cuda(_Peer):
+    """A library on the GPU; it works on the device's own stream, so that device events time it."""
+
+    needs = ("cuda",)
+    torch: Any
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self.launch()  # compiles, and fills the libraries' memory pools
+        self.device.finish()
+
+    def tensor(self, buffer: Any, shape: tuple[int, ...]) -> Any:
+        """A buffer of FP32 as a tensor."""
+        view = buffer.array.view(np.float32)[: int(np.prod(shape))].reshape(shape)
+        return self.torch.as_tensor(view, device=f"cuda:{self.device.number}")
+
+    def launch(self) -> None:
+        stream = self.torch.cuda.ExternalStream(self.device.stream.ptr, device=self.device.number)
+        with self.torch.no_grad(), self.torch.cuda.stream(stream):
+            self.found = self.compute()
+
+
+class TorchCuda(_Cuda, _Torch):
+    """On the GPU, TF32 off."""
+
+    name, title, rung = "torch", "PyTorch on the GPU, a Lloyd step", 4
+    modules = ("cupy", "torch")
+
+    def tensors(self) -> tuple[Any, Any]:
+        self.torch.backends.cuda.matmul.allow_tf32 = False
+        points = self.tensor(inputs.float_points(self.setup), self.data.points.shape)
+        return points, self.tensor(inputs.float_centres(self.setup), self.data.centres.shape)[0]
+
+
+class FlashKmeans(_Cuda):
+    """Triton kernels of flash-kmeans, one iteration; nodes of equal size in one batch."""
+
+    name, title, rung = "flash_kmeans", "flash-kmeans, FP32, one iteration", 5
+    modules = ("cupy", "torch", "flash_kmeans")
+    source = _version("flash-kmeans")
+    suffix: ClassVar[str] = FLOAT
+
+    def prepare(self) -> None:
+        import torch
+
+        self.torch = torch
+        if len(set(self.data.node_sizes.tolist())) > 1:
+            raise UnsupportedError("node_points: flash-kmeans takes nodes of equal size (equal: true)")
+        shape = self.data.nodes, -1, self.data.dims
+        kind = torch.float16 if self.suffix == HALF else torch.float32
+        points = self.tensor(inputs.float_points(self.setup), self.data.points.shape)
+        self.points = points.reshape(shape).to(kind)
+        self.centres = self.tensor(inputs.float_centres(self.setup), self.data.centres.shape).to(kind)
+
+    def compute(self) -> dict[str, Any]:
+        from flash_kmeans import batch_kmeans_Euclid
+
+        labels, means, *_ = batch_kmeans_Euclid(
+            self.points, self.data.clusters, max_iters=1, init_centroids=self.centres
+        )
+        return {"labels" + self.suffix: labels, "means" + self.suffix: means}
+
+    def results(self) -> dict[str, np.ndarray]:
+        labels, means = (self.found[name + self.suffix] for name in ("labels", "means"))
+        return {
+            "labels" + self.suffix: labels.cpu().numpy().astype(np.uint8).ravel(),
+            "means" + self.suffix: means.float().cpu().numpy(),
+        }
+
+
+class FlashKmeansHalf(FlashKmeans):
+    """The same in FP16, a precision class of its own."""
+
+    name, title, rung = "flash_kmeans_half", "flash-kmeans, FP16, one iteration", 6
+    precision = "fp16"
+    suffix = HALF
+
+
+class FlashFragments(FlashKmeans):
+    """Nodes of equal size in one batch."""
+
+    problem = KmeansFragments
+    name, title, rung = "flash_kmeans", "flash-kmeans, FP32, one batch", 2
+
+
+class FlashFragmentsHalf(FlashFragments):
+    """The same in FP16."""
+
+    name, title, rung = "flash_kmeans_half", "flash-kmeans, FP16, one batch", 3
+    precision = "fp16"
+    suffix = HALF

@@ -1,0 +1,89 @@
+"""Descriptors through a tree."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from perfport.work import Traffic
+from perfport.workload import Setup, Tunable, Variant
+
+from ..problems import TreeQuery
+
+
+class _Descent(Variant):
+    problem = TreeQuery
+    tunables: ClassVar = {
+        "group": Tunable({"cpu": 64, "gpu": 128}, (64, 128, 256), "work-items per work-group"),
+    }
+    kernel_name: ClassVar[str]
+
+    def __init__(self, setup: Setup) -> None:
+        self.device, self.data, data = setup.device, setup.problem, setup.problem
+        upload, table = setup.device.upload, data.tables
+        self.group, self.count = setup.tunables["group"], data.parameters.queries
+        self.kernel = setup.kernel(
+            "tree.cl", self.kernel_name, K=data.clusters, DIMS=data.dims, GROUP=self.group, TILE=1
+        )  # fmt: skip
+        self.inputs = [
+            setup.input("queries", lambda: upload(data.queries)), setup.input("tree", lambda: upload(table.centres)),
+            setup.input("halves", lambda: upload(table.halves)),
+            setup.input("children", lambda: upload(table.children)),
+            setup.input("leaves", lambda: upload(table.leaves)),
+        ]  # fmt: skip
+        self.words = setup.output("words", np.uint32, self.count)
+        self.groups = -(-self.count // self.group)
+
+    def visits(self) -> float:
+        """Nodes that all descriptors went through."""
+        depths = self.data.tree.leaf_paths()[1]
+        return float(depths[self.device.read(self.words, np.uint32, (self.count,))].sum(dtype=np.int64))
+
+
+class ByLevel(_Descent):
+    """A launch per level; node numbers travel through global memory."""
+
+    name, title, rung = "by_level", "a launch per level", 1
+    source = "CN105573834: a tree is a tree of k-means classifications"
+    kernel_name = "descend"
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self.nodes = setup.scratch(4 * self.count)
+
+    def launch(self) -> None:
+        for level in range(self.data.tables.depth):
+            self.device.launch(
+                self.kernel, self.groups, self.group, *self.inputs, np.uint32(self.count), np.uint32(level == 0),
+                self.nodes, self.words,
+            )  # fmt: skip
+
+    def traffic(self) -> Traffic:
+        visits = self.visits()
+        k, dims, depth = self.data.clusters, float(self.data.dims), self.data.tables.depth
+        return Traffic(
+            integer_ops=visits * k * (3.5 * dims + 1),
+            global_read=visits * (k * (3 * dims + 4) + 8) + 4 * self.count * (depth - 1), global_write=8 * visits,
+            dram_read=self.count * dims * depth + self.data.tables.centres.nbytes, dram_write=8 * visits,
+        )  # fmt: skip
+
+
+class AllLevels(_Descent):
+    """One launch; the descriptor in registers, packed loads."""
+
+    name, title, role, rung = "all_levels", "one launch, packed loads", "beyond", 2
+    kernel_name = "descend_all"
+
+    def launch(self) -> None:
+        self.device.launch(self.kernel, self.groups, self.group, *self.inputs, np.uint32(self.count), self.words)
+
+    def traffic(self) -> Traffic:
+        visits = self.visits()
+        k, dims = self.data.clusters, float(self.data.dims)
+        items = float(self.groups * self.group)
+        return Traffic(
+            integer_ops=visits * k * (3 * dims + 1) + 1.33 * items * dims,  # bytes are taken out of words once
+            global_read=visits * (k * (2 * dims + 4) + 8) + items * dims, global_write=4.0 * self.count,
+            dram_read=self.count * dims + self.data.tables.centres.nbytes, dram_write=4.0 * self.count,
+        )  # fmt: skip
