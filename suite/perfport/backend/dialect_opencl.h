@@ -14,6 +14,9 @@
 #define LOCAL_ARRAY(type, name, count) __local type name[count]
 #define LOCAL_ARENA(type, name, count) __local type name[count]
 
+/* A table of constants at file scope, followed by its initialiser; 64 KiB in all. */
+#define CONSTANT_TABLE(type, name, count) __constant type name[count]
+
 /* Work-items of one hardware thread are not in lock step on CPUs. */
 #define HW_THREAD_SYNC() barrier(CLK_LOCAL_MEM_FENCE)
 

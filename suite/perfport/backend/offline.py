@@ -61,7 +61,7 @@ def cuda_info(target: str) -> DeviceInfo:
         vendor="NVIDIA Corporation", kind="gpu", compute_units=1, memory_bytes=1 << 40, max_alloc_bytes=1 << 40,
         local_memory_bytes=64 << 10, max_work_group=1024, hardware_thread=32, image2d_max_width=1 << 16,
         image2d_max_height=1 << 16, compute_capability=f"{digits[:-1]}.{digits[-1]}",
-        capabilities=["cuda", "images", "fp64", "dp4a", *matrix_capabilities((int(digits[:-1]), int(digits[-1])))],
+        capabilities=["cuda", "ptx", "images", "fp64", "dp4a", *matrix_capabilities((int(digits[:-1]), int(digits[-1])))],
     )  # fmt: skip
 
 
