@@ -14,6 +14,7 @@ from ..operators import index_overhead
 from ..problems import SparseConv
 from .direct import CompressedRows, ConstantTemplate, Template, TemplateWithoutPrefetch
 from .engine import Convolution
+from .generated import ConstantSource, GeneratedSource
 from .im2col import DenseProduct, SparseProduct
 
 
@@ -100,3 +101,19 @@ class ConstantWeights(_Single):
     engine = ConstantTemplate
     name, title, role, rung = "constant_weights", "template, every weight from constant memory", "control", 5
     source = "operator template"
+
+
+class ConstantWeightsSparse(_Single):
+    """The constant path with the zeros skipped."""
+
+    engine = ConstantSource
+    name, title, role, rung = "constant_weights_sparse", "generated source, values from constant memory", "control", 6
+    source = "operator template"
+
+
+class Generated(_Single):
+    """Only non-zero multiply-adds, weights as literals: every device."""
+
+    engine = GeneratedSource
+    name, title, rung = "generated_source", "generated source, weights as literals", 7
+    source = "code generation"
