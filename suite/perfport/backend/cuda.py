@@ -112,6 +112,11 @@ class CudaBackend:
         image = cubin + b"\0"  # CuPy takes the image for a string and drops its last byte
         return Artifact("cuda", name, image, flags, digest(text, *flags), log, {"source": text, "ptx": ptx})
 
+    @property
+    def compiler(self) -> str:
+        """Version of NVRTC, for keys of what it has compiled."""
+        return "nvrtc {}.{}".format(*_nvrtc().getVersion())
+
     def ptx(self, name: str, source: str, macros: Macros, target: str | None = None) -> str:
         """Compile to PTX alone, which takes a fraction of the time of a cubin. Raises `CompileError` with the log."""
         architecture = (target or TARGETS[-1]).replace("sm_", "compute_")

@@ -16,6 +16,7 @@ from .direct import CompressedRows, ConstantTemplate, Template, TemplateWithoutP
 from .engine import Convolution
 from .generated import ConstantSource, GeneratedSource
 from .im2col import DenseProduct, SparseProduct
+from .ptx import PtxTemplate, PtxTemplateWithoutPrefetch
 
 
 class _Single(Variant):
@@ -117,3 +118,19 @@ class Generated(_Single):
     engine = GeneratedSource
     name, title, rung = "generated_source", "generated source, weights as literals", 7
     source = "code generation"
+
+
+class GeneratedPtx(_Single):
+    """The source's method."""
+
+    engine = PtxTemplate
+    name, title, rung = "generated_ptx", "PTX template, specialised and assembled", 8
+    source = "IR template and specialisation"
+
+
+class GeneratedPtxWithoutPrefetch(_Single):
+    """What fetching the next tile early gives the specialised code."""
+
+    engine = PtxTemplateWithoutPrefetch
+    name, title, role, rung = "generated_ptx_no_prefetch", "the same, tiles fetched when needed", "control", 8
+    source = "IR template and specialisation"
