@@ -19,9 +19,11 @@ from perfport.backend.offline import OfflineDevice, cuda_info
 from perfport.errors import CompileError, UnavailableError, UnsupportedError
 from perfport.workload import Session, Setup
 from perfport.workloads.sparse_conv import ptx, reference, template
+from perfport.workloads.sparse_conv.choice import Device, choose, estimate, inputs_read, registers
 from perfport.workloads.sparse_conv.cubin import machine_instructions
 from perfport.workloads.sparse_conv.operators import OPERATORS, Operator
 from perfport.workloads.sparse_conv.specialise import specialise, template_values, value_map
+from perfport.workloads.sparse_conv.tiled import Tiling, generate
 from perfport.workloads.sparse_conv.variants.ptx import used_inputs
 
 SPARSE_CONV = workload.discover()["sparse_conv"]
@@ -287,3 +289,93 @@ def test_notes_say_what_the_pass_did() -> None:
     assert notes["ptx_instructions_deleted"] >= notes["multiply_adds_deleted"]
     assert 0 < notes["machine_instructions_deleted"] < notes["machine_instructions_dense"]
     assert 0 < notes["cubin_kib"] < notes["cubin_kib_dense"] and notes["ptx_kib"] < notes["ptx_kib_dense"]
+
+
+def run_tiled(tiling: Tiling, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The kernel's output on the machine, (N, K, H', W')."""
+    o, memory = tiling.operator, Memory()
+    y = np.full((len(x), o.filters, o.out_height, o.out_width), np.nan, np.float32)
+    machine = Machine(generate(tiling, weights, len(x), TARGET), max(tiling.local_bytes, 16))
+    machine.run(memory, tiling.groups(len(x)), tiling.items, memory.add(x), memory.add(y))
+    return y
+
+
+TILINGS = [  # vectors of 4, 2 and 1; strides 1 to 4; tails across, down and in filters; one to three blocks ahead
+    Tiling(Operator(4, 5, 3, 3, 9, 12, 1, 1), 8, 2, 2, 2, 2, 3, 1),
+    Tiling(Operator(4, 6, 3, 3, 8, 8, 1, 1), 8, 4, 1, 6, 1, 4, 2, True),
+    Tiling(Operator(2, 3, 5, 5, 7, 10, 1, 2), 5, 2, 4, 3, 1, 2, 1),
+    Tiling(Operator(3, 4, 11, 11, 23, 24, 4, 2), 4, 3, 2, 4, 3, 2, 1),
+    Tiling(Operator(1, 2, 2, 3, 12, 21, 2, 0), 10, 6, 1, 2, 1, 2, 1),
+    Tiling(Operator(2, 9, 5, 5, 6, 6, 3, 4), 4, 1, 2, 4, 2, 3, 1, True),
+    Tiling(Operator(2, 2, 1, 1, 5, 40, 1, 0), 40, 1, 4, 1, 1, 2, 1),
+]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.sampled_from(TILINGS), MASKS, st.integers(0, 2**31))
+def test_tiled_code_computes_the_convolution(tiling: Tiling, mask: str, seed: int) -> None:
+    rng, o = np.random.default_rng(seed), tiling.operator
+    weights = masked(o.shape, mask, rng)
+    x = rng.uniform(-1, 1, (2, o.channels, o.height, o.width)).astype(np.float32)
+    expected = reference.convolution(o, x, weights)
+    assert np.linalg.norm(run_tiled(tiling, weights, x) - expected) <= 1e-6 * (np.linalg.norm(expected) or 1)
+
+
+@pytest.mark.parametrize("number", range(len(TILINGS)))
+def test_tiled_code_assembles_and_has_one_multiply_add_for_each_weight_and_row(number: int) -> None:
+    tiling = TILINGS[number]
+    weights = masked(tiling.operator.shape, "random", np.random.default_rng(number))
+    text = generate(tiling, weights, 2, TARGET)
+    assert text.count("fma.rn.f32") == np.count_nonzero(weights) * tiling.height
+    assert machine_instructions(backend.cuda.CudaBackend().assemble("tiled", text, TARGET).code) > 0
+    reads = 0
+    for first in range(0, tiling.operator.filters, tiling.filters):
+        reads += inputs_read(weights[first : first + tiling.filters], tiling)
+    assert text.count("ld.shared") == reads
+
+
+def test_a_missing_barrier_would_show() -> None:
+    """The machine is worth something: without its barriers the code reads words that nobody has written."""
+    tiling = Tiling(Operator(2, 2, 3, 3, 4, 64, 1, 1), 64, 1, 1, 2, 1, 2, 1)  # a warp needs what the other copies
+    weights = masked(tiling.operator.shape, "all", np.random.default_rng(1))
+    text = generate(tiling, weights, 1, TARGET).replace("\tbar.sync \t0;", "")
+    memory, x = Memory(), np.ones((1, 2, 4, 64), np.float32)
+    y = np.zeros((1, 2, 4, 64), np.float32)
+    Machine(text, tiling.local_bytes).run(memory, tiling.groups(1), tiling.items, memory.add(x), memory.add(y))
+    assert np.isnan(y).any()
+
+
+@pytest.mark.parametrize("batch", [1, 64])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_a_tiling_is_found_for_each_operator(name: str, batch: int) -> None:
+    o, h200 = OPERATORS[name], Device(132, 227 << 10)
+    weights = masked(o.shape, "all", np.random.default_rng(1))
+    weights[np.random.default_rng(2).random(o.shape) < 0.9] = 0
+    tiling = choose(o, weights, batch, h200, {})
+    assert tiling is not None and registers(tiling) <= 255 and tiling.local_bytes * tiling.resident <= 227 << 10
+    assert tiling.items * tiling.resident * registers(tiling) <= 65536
+    model = estimate(tiling, weights, batch, h200)
+    assert model.cycles > 0 and o.channels % tiling.block == 0
+    other = choose(o, weights, batch, h200, {"height": 1, "filters": 4, "columns": 16})
+    assert other is not None and (other.height, other.filters, other.columns) == (1, 4, 16)
+    assert model.cycles <= estimate(other, weights, batch, h200).cycles
+
+
+def test_generated_tiled_computes_the_problem() -> None:
+    for sizes in SPARSE_CONV.problems["sparse_conv"].check_sizes:
+        variant, setup = offline("generated_tiled", **sizes)
+        engine, problem = variant.convolution, setup.problem
+        y = run_tiled(engine.tiling, problem.layer.weights, problem.x)
+        assert problem.check({"y": y})["y"].passed, sizes
+        assert engine.traffic().flops >= problem.work().flops and variant.notes()["cubin_kib"] > 0
+
+
+def test_code_over_the_limit_is_refused() -> None:
+    for name in ("generated_ptx", "generated_tiled"):
+        with pytest.raises(UnsupportedError, match=r"unrolled code of layer has \d+ multiply-adds, the limit is 400000"):
+            offline(name, channels=512, filters=512, kernel_height=3, kernel_width=3, height=8, width=8, sparsity=0.5)
+
+
+def test_tiled_code_needs_asynchronous_copies() -> None:
+    with pytest.raises(UnsupportedError, match=r"compute capability 8\.0"):
+        offline("generated_tiled", "sm_75", operator="lenet-conv1")

@@ -17,6 +17,7 @@ from .engine import Convolution
 from .generated import ConstantSource, GeneratedSource
 from .im2col import DenseProduct, SparseProduct
 from .ptx import PtxTemplate, PtxTemplateWithoutPrefetch
+from .tiled import Tiled
 
 
 class _Single(Variant):
@@ -134,3 +135,10 @@ class GeneratedPtxWithoutPrefetch(_Single):
     engine = PtxTemplateWithoutPrefetch
     name, title, role, rung = "generated_ptx_no_prefetch", "the same, tiles fetched when needed", "control", 8
     source = "IR template and specialisation"
+
+
+class GeneratedTiled(_Single):
+    """What today's GPUs ask for."""
+
+    engine = Tiled
+    name, title, role, rung = "generated_tiled", "PTX for the weights: tiled, copies overlapped", "beyond", 9
