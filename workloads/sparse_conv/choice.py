@@ -25,6 +25,8 @@ SUMS = 128  # more spill
 CODE_BYTES = 128 << 10  # of one work-group: what an instruction cache holds
 INSTRUCTION_BYTES = 16
 START_CYCLES = 1500  # addresses, the first copies, the last stores
+BARRIER_SHARE = 0.2  # of the time, where no other work-group fills the wait at barriers
+FETCH_BYTES = 8.0  # of code per cycle: every work-group runs through all of its slice's once
 L2_BYTES = 40.0  # per cycle and compute unit, from the measured 8.9 TB/s of 132
 
 
@@ -77,11 +79,12 @@ def resident(tiling: Tiling, device: Device) -> int:
 
 
 def estimate(tiling: Tiling, weights: np.ndarray, batch: int, device: Device) -> Estimate:
-    """Model one launch."""
-    first = weights[: tiling.filters]
-    # Slices are alike: the share of non-zero weights stands for all.
-    products = np.count_nonzero(weights) / tiling.slices * tiling.height
-    reads = inputs_read(first, tiling)
+    """Model one launch; the first slice of filters stands for all."""
+    return _estimate(tiling, int(np.count_nonzero(weights)), inputs_read(weights[: tiling.filters], tiling), batch, device)
+
+
+def _estimate(tiling: Tiling, nonzero: int, reads: int, batch: int, device: Device) -> Estimate:
+    products = nonzero / tiling.slices * tiling.height
     blocks = tiling.operator.channels // tiling.block
     staging = blocks * (3 * tiling.turns + 8)
     warps = tiling.items // WARP
@@ -94,7 +97,8 @@ def estimate(tiling: Tiling, weights: np.ndarray, batch: int, device: Device) ->
     slow = 1.0 if code <= CODE_BYTES else 1.2
     staged = 4.0 * blocks * tiling.block_copies * tiling.vector + 4.0 * tiling.items * tiling.height * tiling.filters
     l2 = staged / L2_BYTES
-    cycles = max(issue * slow / busy, local, l2) + START_CYCLES / at_once
+    alone = 1 + BARRIER_SHARE / at_once
+    cycles = max(issue * slow * alone / busy, local, l2, code / FETCH_BYTES) + START_CYCLES / at_once
     rounds = -(-groups // (device.compute_units * at_once)) * at_once
     return Estimate(rounds * cycles, issue, local, l2, code)
 
@@ -118,7 +122,7 @@ def candidates(operator: Operator, device: Device, fixed: dict[str, int]) -> Ite
             continue
         rows = {max(1, items // width) for items in (64, 128, 256, 384, 512, 640)}
         rows = {min(value, -(-o.out_height // height)) for value in rows}
-        for deep, block, stages in product(among("rows", rows), sorted(blocks), among("stages", {2, 3})):
+        for deep, block, stages in product(among("rows", rows), sorted(blocks), among("stages", {3})):
             shape = Tiling(o, width, deep, height, count, block, stages, 1)
             if shape.items > 1024 or shape.local_bytes > device.local_bytes or shape.turns > 8:
                 continue
@@ -132,8 +136,16 @@ def _chosen(
     operator: Operator, device: Device, batch: int, fixed: tuple[tuple[str, int], ...], weights: bytes
 ) -> Tiling | None:
     values = np.frombuffer(weights, np.float32).reshape(operator.shape)
-    found = candidates(operator, device, dict(fixed))
-    return min(found, key=lambda tiling: estimate(tiling, values, batch, device).cycles, default=None)
+    nonzero = int(np.count_nonzero(values))
+    reads: dict[tuple[int, ...], int] = {}
+
+    def cycles(tiling: Tiling) -> float:
+        alike = (tiling.filters, tiling.height, tiling.lead, tiling.load)
+        if alike not in reads:
+            reads[alike] = inputs_read(values[: tiling.filters], tiling)
+        return _estimate(tiling, nonzero, reads[alike], batch, device).cycles
+
+    return min(candidates(operator, device, dict(fixed)), key=cycles, default=None)
 
 
 def choose(operator: Operator, weights: np.ndarray, batch: int, device: Device, fixed: dict[str, int]) -> Tiling | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import gcd
 
 import numpy as np
@@ -108,6 +108,8 @@ class Tiling:
         """Words from row to row in local memory: with the fewest bank conflicts, then the least."""
         step = max(self.vector, self.load)
         words = -(-max(self.copies * self.vector, self._last_word) // step) * step
+        if self.columns >= WARP:
+            return words  # a warp reads one row, or two that cannot be kept apart
         return min(range(words, words + BANKS, step), key=lambda pitch: (self._conflicts(pitch), pitch))
 
     @property
@@ -122,12 +124,8 @@ class Tiling:
         return self._conflicts(self.pitch)
 
     def _conflicts(self, pitch: int) -> int:
-        item = np.arange(min(WARP, self.items))
-        row = np.minimum(item // self.columns, self.rows - 1) * self.height * self.operator.stride
-        words = row * pitch + item % self.columns * self.operator.stride
-        # Reads of v words are served v quarter- or half-warps at a time.
-        parts = np.array_split(words, self.load)
-        return max(int(np.bincount(np.unique(part) // self.load % (BANKS // self.load)).max()) for part in parts)
+        step = self.height * self.operator.stride * pitch
+        return bank_conflicts(self.columns, self.rows, step, self.operator.stride, self.load)
 
     @property
     def plane(self) -> int:
@@ -152,6 +150,22 @@ class Tiling:
     def groups(self, batch: int) -> int:
         """Work-groups of a launch."""
         return self.across * self.down * batch * self.slices
+
+
+@lru_cache(maxsize=1 << 16)
+def bank_conflicts(columns: int, rows: int, step: int, stride: int, load: int) -> int:
+    """Cycles of a warp's read for each word of a work-item: rows ``step`` words apart, columns ``stride`` words.
+
+    Reads of several words are served for a half or a quarter of a warp at a time.
+    """
+    worst = 1
+    for first in range(0, WARP, WARP // load):
+        banks: dict[int, set[int]] = {}
+        for item in range(first, first + WARP // load):
+            word = min(item // columns, rows - 1) * step + item % columns * stride
+            banks.setdefault(word // load % (BANKS // load), set()).add(word)
+        worst = max(worst, *(len(words) for words in banks.values()))
+    return worst
 
 
 def generate(tiling: Tiling, weights: np.ndarray, batch: int, target: str) -> str:
