@@ -1,7 +1,8 @@
 """A machine that runs PTX on NumPy arrays, work-group by work-group, so that generated code is checked without a GPU.
 
 Warps run one after another, each until its next barrier, so that a missing barrier shows as a wrong or unwritten value.
-Asynchronous copies land when their group is waited for. Local memory starts as NaN; addresses outside of the buffers fail.
+Asynchronous copies land when their group is waited for. Local memory starts as NaN; addresses
+outside of the buffers fail.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ class Memory:
         for base, words in self.buffers:
             if base <= addresses[0] < base + words.nbytes:
                 index, rest = np.divmod(addresses - base, 4)
-                assert not rest.any() and (index >= 0).all() and (index < words.size).all(), "address outside of a buffer"
+                assert not rest.any() and (index >= 0).all() and (index < words.size).all(), (
+                    "address outside of a buffer"
+                )
                 return words, index
         raise AssertionError(f"address {addresses[0]} is in no buffer")
 
@@ -177,7 +180,9 @@ class Machine:
         count = len(d.operands[0] if d.kind == "load" else d.operands[1])
         assert not (addresses % (4 * count)).any(), "a vector at an address that is not its multiple"
         if d.detail == "shared":
-            assert (addresses >= 0).all() and (addresses + 4 * count <= self.local_bytes).all(), "outside of local memory"
+            assert (addresses >= 0).all() and (addresses + 4 * count <= self.local_bytes).all(), (
+                "outside of local memory"
+            )
             return self.local, addresses // 4
         words, index = self.memory.at(addresses)
         assert (index + count <= words.size).all(), "a vector past a buffer's end"

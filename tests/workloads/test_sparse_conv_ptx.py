@@ -110,7 +110,12 @@ def test_deleted_sums_are_followed_through_to_the_store() -> None:
 )
 @pytest.mark.parametrize("weight", [0.0, 3.0])
 def test_what_the_pass_does_not_understand_it_refuses(line: str, why: str, weight: float) -> None:
-    known = ("$L__BB0_1:", "ld.global.f32 %f1, [%rd1]", "mov.f32 %f9, 0f3FC00000", "fma.rn.f32 %f2, %f1, %f9, 0f00000000")
+    known = (
+        "$L__BB0_1:",
+        "ld.global.f32 %f1, [%rd1]",
+        "mov.f32 %f9, 0f3FC00000",
+        "fma.rn.f32 %f2, %f1, %f9, 0f00000000",
+    )
     with pytest.raises(CompileError, match=r"refuses line [45] .*" + why.replace(".", r"\.")):
         specialise(straight(*known, line), {ONE_HALF: weight})
 
@@ -275,7 +280,9 @@ def test_generated_ptx_computes_the_problem(name: str) -> None:
         across, down = engine._tiles
         for number, artifact in enumerate(engine.artifacts):
             machine = Machine(artifact.listing["ptx"])
-            machine.run(memory, across * down * problem.batch, engine.shape.items, *arguments, number * engine.shape.filters)
+            machine.run(
+                memory, across * down * problem.batch, engine.shape.items, *arguments, number * engine.shape.filters
+            )
         checked = problem.check({"y": y})["y"]
         assert checked.passed, (sizes, checked)
 
@@ -372,7 +379,9 @@ def test_generated_tiled_computes_the_problem() -> None:
 
 def test_code_over_the_limit_is_refused() -> None:
     for name in ("generated_ptx", "generated_tiled"):
-        with pytest.raises(UnsupportedError, match=r"unrolled code of layer has \d+ multiply-adds, the limit is 400000"):
+        with pytest.raises(
+            UnsupportedError, match=r"unrolled code of layer has \d+ multiply-adds, the limit is 400000"
+        ):
             offline(name, channels=512, filters=512, kernel_height=3, kernel_width=3, height=8, width=8, sparsity=0.5)
 
 

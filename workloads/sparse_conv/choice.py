@@ -1,7 +1,7 @@
 """Which tiling to generate code for: a model of what limits a work-group on an NVIDIA GPU, and a search over shapes.
 
-Per compute unit and cycle: four schedulers issue one instruction of a warp each, local memory serves 32 words. The rates
-are those of compute capability 8.0 and later; what else is below is a guess that tunables can override.
+Per compute unit and cycle: four schedulers issue one instruction of a warp each, local memory serves 32 words. The
+rates are those of compute capability 8.0 and later; what else is below is a guess that tunables can override.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ def resident(tiling: Tiling, device: Device) -> int:
 
 def estimate(tiling: Tiling, weights: np.ndarray, batch: int, device: Device) -> Estimate:
     """Model one launch; the first slice of filters stands for all."""
-    return _estimate(tiling, int(np.count_nonzero(weights)), inputs_read(weights[: tiling.filters], tiling), batch, device)
+    return _estimate(
+        tiling, int(np.count_nonzero(weights)), inputs_read(weights[: tiling.filters], tiling), batch, device
+    )
 
 
 def _estimate(tiling: Tiling, nonzero: int, reads: int, batch: int, device: Device) -> Estimate:
@@ -116,7 +118,9 @@ def candidates(operator: Operator, device: Device, fixed: dict[str, int]) -> Ite
     blocks = {value for value in (1, 2, 3, 4, 5, 8) if o.channels % value == 0}
     if fixed.get("block"):
         blocks = {max(value for value in range(1, fixed["block"] + 1) if o.channels % value == 0)}
-    for width, height, count in product(among("columns", columns), among("height", {1, 2, 4}), among("filters", filters)):
+    for width, height, count in product(
+        among("columns", columns), among("height", {1, 2, 4}), among("filters", filters)
+    ):
         count = min(count, o.filters)
         if height * count > SUMS or (height > 1 and height > o.out_height):
             continue

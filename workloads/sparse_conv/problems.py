@@ -120,7 +120,9 @@ class SparseConv(Problem):
         }
         for what, elements in sizes.items():
             if elements >= ELEMENT_LIMIT:
-                raise UsageError(f"{what} must have fewer than {ELEMENT_LIMIT} elements; these parameters give {elements}")
+                raise UsageError(
+                    f"{what} must have fewer than {ELEMENT_LIMIT} elements; these parameters give {elements}"
+                )
         if parameters.weights is None:
             self.dense = weights.random_weights(self.operator, seed + 1)
         else:
@@ -197,16 +199,17 @@ def _operator(parameters: SparseConv.Parameters) -> Operator:
     given = [name for name in (*sizes, "stride", "padding") if getattr(parameters, name) is not None]
     if parameters.operator is not None:
         if given:
-            raise UsageError(f"operator: {parameters.operator!r} has its own {', '.join(given)}; give the one or the other")
+            raise UsageError(
+                f"operator: {parameters.operator!r} has its own {', '.join(given)}; give the one or the other"
+            )
         if parameters.operator not in OPERATORS:
             hint = nearest(parameters.operator, OPERATORS)
             raise UsageError(f"operator: {parameters.operator!r} is not one of {', '.join(OPERATORS)}{hint}")
         return OPERATORS[parameters.operator]
     if missing := [name for name in sizes if name not in given]:
         raise UsageError(f"without an operator's name, {', '.join(missing)} must be given too")
-    return Operator(
-        *(getattr(parameters, name) for name in sizes), stride=parameters.stride or 1, padding=parameters.padding or 0
-    )
+    chosen = {name: getattr(parameters, name) for name in given}
+    return Operator(**chosen)
 
 
 class PrunedNetwork(Problem):

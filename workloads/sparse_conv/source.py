@@ -107,7 +107,9 @@ CASES
 """
 
 
-def programs(operator: Operator, weights: np.ndarray, shape: Shape, offset: Offset, limit: int, table: bool) -> list[Program]:
+def programs(
+    operator: Operator, weights: np.ndarray, shape: Shape, offset: Offset, limit: int, table: bool
+) -> list[Program]:
     """Generate the programs of a layer.
 
     Parameters
@@ -153,8 +155,8 @@ def _program(
             loads += "LOAD" in line
             code.append(line)
         functions.append(
-            f"void block{number}(__global const float *RESTRICT from, __global float *RESTRICT to, int columns, int rows, "
-            "int zero) {\n"
+            f"void block{number}(__global const float *RESTRICT from, __global float *RESTRICT to, int columns, "
+            "int rows, int zero) {\n"
             + "\n".join(code) + "\n}\n"
         )  # fmt: skip
         to = f"to + {(first - blocks[0][0]) * operator.pixels}"

@@ -6,8 +6,8 @@ weight, and register to the operand that it equals. A multiply-add by a weight o
 equals its addend from then on. That holds only if nothing defines the addend again, which is counted beforehand: the
 compiler does put zeros that sums start from into registers that it uses again later.
 
-Today's compiler does not put the literal into the multiply-add: it moves it into a register first. The pass follows that
-register's only definition, deletes the move, and writes the immediate form, which the assembler takes as well.
+Today's compiler does not put the literal into the multiply-add: it moves it into a register first. The pass follows
+that register's only definition, deletes the move, and writes the immediate form, which the assembler takes as well.
 """
 
 from __future__ import annotations

@@ -110,7 +110,8 @@ def source(operator: Operator, shape: Shape, values: np.ndarray) -> str:
         return "" if (i + 1) * shape.items <= tile else f"if (item < {tile - i * shape.items}) "
 
     code = [
-        f"__kernel __launch_bounds__({shape.items}, {shape.resident}) void operator_template(const float *__restrict__ in,",
+        f"__kernel __launch_bounds__({shape.items}, {shape.resident})",
+        "void operator_template(const float *__restrict__ in,",
         "        float *__restrict__ out, int first_filter) {",
         f"    LOCAL_ARRAY(float, tiles, {buffers * tile});",
         f"    const int item = threadIdx.x, column = item % {shape.columns}, row = item / {shape.columns};",
@@ -129,7 +130,9 @@ def source(operator: Operator, shape: Shape, values: np.ndarray) -> str:
         ]
 
     def fetch(c: int) -> list[str]:
-        return [f"    {guarded(i)}next{i} = inside{i} ? from[at{i} + {c * o.height * o.width}] : 0.0f;" for i in fetches]
+        return [
+            f"    {guarded(i)}next{i} = inside{i} ? from[at{i} + {c * o.height * o.width}] : 0.0f;" for i in fetches
+        ]
 
     def put(c: int) -> list[str]:
         base = c % buffers * tile

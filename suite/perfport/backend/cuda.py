@@ -120,7 +120,9 @@ class CudaBackend:
     def ptx(self, name: str, source: str, macros: Macros, target: str | None = None) -> str:
         """Compile to PTX alone, which takes a fraction of the time of a cubin. Raises `CompileError` with the log."""
         architecture = (target or TARGETS[-1]).replace("sm_", "compute_")
-        return _compile(name, _with_dialect(name, source), (*OPTIONS, f"-arch={architecture}", *define_flags(macros)))[1]
+        return _compile(name, _with_dialect(name, source), (*OPTIONS, f"-arch={architecture}", *define_flags(macros)))[
+            1
+        ]
 
     def assemble(self, name: str, ptx: str, target: str | None = None) -> Artifact:
         """Turn PTX that was generated, not compiled, into a cubin.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -110,7 +111,7 @@ class ConstantTemplate(Template):
         for first in range(0, self.blocks, step):
             part = packed[first : first + step]
             source = f"{constant_table(part.reshape(-1))}#line 1\n{text}"
-            kernel = self.setup.load("direct", lambda source=source: self.build("constants.cl", source, macros))
+            kernel = self.setup.load("direct", partial(self.build, "constants.cl", source, macros))
             self.launches.append((kernel, len(part), ()))
 
 

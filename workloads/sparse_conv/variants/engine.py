@@ -1,4 +1,4 @@
-"""What ways to convolve share: a layer, an input and an output on the device, an account of what an execution causes."""
+"""What ways to convolve share: a layer, an input and an output on the device, what an execution causes."""
 
 from __future__ import annotations
 
@@ -114,7 +114,9 @@ class Padded:
         self.plane = self.rows * self.line
         self.lines = engine.batch * o.channels * self.rows * o.stride
         if self.lines * self.pitch >= 2**31:
-            raise UnsupportedError(f"the padded input has {self.lines * self.pitch} elements, kernels index 2^31 at most")
+            raise UnsupportedError(
+                f"the padded input has {self.lines * self.pitch} elements, kernels index 2^31 at most"
+            )
         self.buffer = engine.setup.scratch(4 * self.lines * self.pitch)
         self.group = 1 if engine.device.info.kind == "cpu" else 64
         self.kernel = engine.setup.kernel(

@@ -31,8 +31,12 @@ class Im2col(Convolution):
         image_bytes = 4 * o.taps * o.pixels
         free = min((info.memory_bytes - self.device.allocated) // MATRIX_SHARE, info.max_alloc_bytes, MATRIX_BYTES)
         if image_bytes > free:
-            raise UnsupportedError(f"im2col's matrix of one image needs {image_bytes} bytes, {info.id} has {free} for it")
-        self.images = max(1, min(self.batch, free // image_bytes, COLUMN_LIMIT // o.pixels, 2**31 // (o.taps * o.pixels)))
+            raise UnsupportedError(
+                f"im2col's matrix of one image needs {image_bytes} bytes, {info.id} has {free} for it"
+            )
+        self.images = max(
+            1, min(self.batch, free // image_bytes, COLUMN_LIMIT // o.pixels, 2**31 // (o.taps * o.pixels))
+        )
         self.matrix: Buffer = self.setup.scratch(image_bytes * self.images)
         self.kernel = self.setup.kernel("im2col.cl", "im2col", **self.sizes)
         self.group = self.tunables.get("group", 256)

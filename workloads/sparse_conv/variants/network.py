@@ -58,7 +58,9 @@ class _Network(Variant):
         for stage, layer in zip(network.STAGES, self.data.layers, strict=True):
             outputs = layer.batch * layer.operator.outputs
             last = stage is network.STAGES[-1]
-            result = setup.output("logits", np.float32, self.data.expected.shape) if last else setup.scratch(4 * outputs)
+            result = (
+                setup.output("logits", np.float32, self.data.expected.shape) if last else setup.scratch(4 * outputs)
+            )
             self.steps.append(self.engine(setup, layer, maps, result))
             maps = result
             if stage.pooled:

@@ -122,7 +122,9 @@ class _Cudnn(_Torch):
     modules = ("torch", "cupy")
 
     def tensor(self, setup: Setup, name: str) -> Any:
-        return setup.input(f"torch {name}", lambda: self.torch.from_numpy(getattr(self.data, name)).cuda(self.device.number))
+        return setup.input(
+            f"torch {name}", lambda: self.torch.from_numpy(getattr(self.data, name)).cuda(self.device.number)
+        )
 
     def mode(self) -> Any:
         cudnn = self.torch.backends.cudnn

@@ -6,6 +6,7 @@ import json
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -57,8 +58,7 @@ class PtxTemplate(Convolution):
         started = time.perf_counter()
         self.artifacts = assembled([found.text for found in self.slices], self.target)
         self.assemble_s = time.perf_counter() - started
-        load = self.setup.load
-        self.kernels = [load("operator_template", lambda made=made: made) for made in self.artifacts]
+        self.kernels = [self.setup.load("operator_template", partial(_same, made)) for made in self.artifacts]
         self.setup.compile_s += self.template.seconds + self.assemble_s + sum(found.seconds for found in self.slices)
 
     def _specialised(self, weights: np.ndarray) -> Specialised:
@@ -79,7 +79,10 @@ class PtxTemplate(Convolution):
     def traffic(self) -> Traffic:
         o, s = self.operator, self.shape
         across, down = self._tiles
-        width, height = (s.columns - 1) * o.stride + o.kernel_width, (s.rows * s.height - 1) * o.stride + o.kernel_height
+        width, height = (
+            (s.columns - 1) * o.stride + o.kernel_width,
+            (s.rows * s.height - 1) * o.stride + o.kernel_height,
+        )
         groups, slices = float(across * down * self.batch), len(self.slices)
         inside = covered(o, down, s.rows * s.height, height, "height") * covered(o, across, s.columns, width, "width")
         read = 4 * self.batch * o.channels * inside * slices
@@ -121,6 +124,10 @@ class PtxTemplateWithoutPrefetch(PtxTemplate):
     """The next tile is fetched when the present one is done."""
 
     prefetch = False
+
+
+def _same(artifact: Artifact) -> Artifact:
+    return artifact
 
 
 def assembled(texts: list[str], target: str) -> list[Artifact]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import Any, ClassVar
 
-import numpy as np
-
 from perfport.backend.cuda import CudaBackend
 from perfport.device import DeviceInfo
 from perfport.errors import UnsupportedError
@@ -27,13 +25,17 @@ class Tiled(Convolution):
 
     NEEDS = ("ptx",)
     TUNABLES: ClassVar[dict[str, Tunable]] = {
-        "columns": Tunable(0, (0, 8, 14, 16, 28, 32, 56, 64, 112), "work-items of a group across; 0: chosen by the model"),
+        "columns": Tunable(
+            0, (0, 8, 14, 16, 28, 32, 56, 64, 112), "work-items of a group across; 0: chosen by the model"
+        ),
         "rows": Tunable(0, (0, 1, 2, 4, 7, 8, 14, 16, 20, 28), "work-items of a group down; 0: chosen"),
         "height": Tunable(0, (0, 1, 2, 4), "output rows of a work-item; 0: chosen"),
         "filters": Tunable(0, (0, 4, 8, 10, 16, 20, 25, 32, 50, 64, 128), "filters of a slice; 0: chosen"),
         "block": Tunable(0, (0, 1, 2, 3, 4, 5, 8), "channels staged at once, or the next smaller divisor; 0: chosen"),
         "stages": Tunable(0, (0, 2, 3, 4), "blocks in local memory; 0: chosen"),
-        "resident": Tunable(0, (0, 1, 2, 3, 4, 6, 8), "work-groups with registers on a compute unit; 0: as many as fit"),
+        "resident": Tunable(
+            0, (0, 1, 2, 3, 4, 6, 8), "work-groups with registers on a compute unit; 0: as many as fit"
+        ),
         "slices_last": Tunable(0, (0, 1), "1: neighbouring work-groups share a tile, 0: they share the code"),
     }
 
