@@ -64,7 +64,7 @@ def inputs_read(weights: np.ndarray, tiling: Tiling) -> int:
 def registers(tiling: Tiling) -> int:
     """Registers of a work-item, estimated: sums, two rows of inputs, four for each copy, addresses."""
     row = -(-tiling.operator.kernel_width // tiling.load) * tiling.load
-    return -(-(tiling.height * tiling.filters + 2 * row + 4 * tiling.turns + 24) // 8) * 8
+    return -(-(tiling.height * tiling.filters + 2 * row + 4 * tiling.turns + 32) // 8) * 8
 
 
 def resident(tiling: Tiling, device: Device) -> int:

@@ -145,8 +145,12 @@ class SparseConv(Problem):
         return self.batch, self.operator.filters, self.operator.out_height, self.operator.out_width
 
     def structured(self, kind: str) -> tuple[np.ndarray, np.ndarray]:
-        """Which filters and which channels stay under one of `STRUCTURED`, those of least norm gone; bool."""
+        """Which filters and which channels stay under one of `STRUCTURED`, those of least norm gone; bool.
+
+        An odd number of channels is not halved.
+        """
         channels, filters = STRUCTURED[kind]
+        channels *= self.operator.channels % 2 == 0
         return weights.kept(self.dense, 0, filters), weights.kept(self.dense, 1, channels)
 
     @cached_property

@@ -2,9 +2,9 @@
 
 A work-group computes ``columns`` x (``rows`` x ``height``) outputs of a slice of filters; a work-item ``height`` of
 them, one below the other, of every filter of the slice, all sums in registers. Each non-zero weight is ``height``
-multiply-adds with a 32-bit immediate. Channels come in blocks: cp.async copies the input of a later block into local memory while the
-present one is used; barriers between blocks keep the warps of a work-group at the same code. Every index of the copies
-is computed once, at the start; from block to block an address moves by a constant.
+multiply-adds with a 32-bit immediate. Channels come in blocks: cp.async copies the input of a later block into local
+memory while the present one is used; barriers between blocks keep the warps of a work-group at the same code. Every
+index of the copies is computed once, at the start; from block to block an address moves by a constant.
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ class Convolution(ABC):
 
     TUNABLES: ClassVar[dict[str, Tunable]] = {}
     NEEDS: ClassVar[tuple[str, ...]] = ()
+    CAPABILITY: ClassVar[tuple[int, int]] = (0, 0)
 
     def __init__(self, setup: Setup, layer: Layer, source: Buffer, result: Buffer) -> None:
         self.setup, self.device, self.tunables = setup, setup.device, setup.tunables
@@ -58,7 +59,11 @@ class Convolution(ABC):
 
     @classmethod
     def require(cls, info: DeviceInfo) -> None:
-        """Raise `UnsupportedError` where a device lacks more than capabilities."""
+        """Raise `UnsupportedError` on a device of too low a compute capability."""
+        capability = tuple(int(part) for part in (info.compute_capability or "0.0").split("."))
+        if capability < cls.CAPABILITY:
+            least = ".".join(map(str, cls.CAPABILITY))
+            raise UnsupportedError(f"needs compute capability {least}, {info.id} has {info.compute_capability}")
 
     def upload(self, what: str, array: np.ndarray) -> Buffer:
         """A form of the weights on the device, made once for all variants of the group that use it."""

@@ -13,7 +13,7 @@ from perfport.errors import UnsupportedError
 from perfport.workload import Setup, Variant
 
 from .. import network
-from ..problems import STRUCTURED, TF32, PrunedNetwork, SparseConv
+from ..problems import TF32, PrunedNetwork, SparseConv
 from ..weights import compressed
 from .im2col import Im2col
 from .network import accuracies
@@ -54,7 +54,7 @@ class _Torch(Variant):
         x, weights = self.tensor(setup, "x"), self.data.layer.weights
         if self.structured:
             filters, channels = self.data.structured(self.structured)
-            if not 0 < int(channels.sum()) <= o.channels or (STRUCTURED[self.structured][0] and o.channels % 2):
+            if self.structured == ".pc" and o.channels % 2:
                 raise UnsupportedError(f"{o.channels} input channels cannot be halved")
             weights = self.data.dense[filters][:, channels]
             x = x[:, torch.from_numpy(np.flatnonzero(channels)).to(x.device)].contiguous()

@@ -6,7 +6,6 @@ import time
 from typing import Any, ClassVar
 
 from perfport.backend.cuda import CudaBackend
-from perfport.device import DeviceInfo
 from perfport.errors import UnsupportedError
 from perfport.work import Traffic
 from perfport.workload import Tunable
@@ -17,13 +16,12 @@ from ..tiled import NAME, generate
 from .engine import Convolution
 from .ptx import CODE_LIMIT
 
-LEAST_CAPABILITY = (8, 0)
-
 
 class Tiled(Convolution):
     """One kernel; a work-group branches to the code of its slice of filters."""
 
     NEEDS = ("ptx",)
+    CAPABILITY = (8, 0)  # asynchronous copies
     TUNABLES: ClassVar[dict[str, Tunable]] = {
         "columns": Tunable(
             0, (0, 8, 14, 16, 28, 32, 56, 64, 112), "work-items of a group across; 0: chosen by the model"
@@ -38,14 +36,6 @@ class Tiled(Convolution):
         ),
         "slices_last": Tunable(0, (0, 1), "1: neighbouring work-groups share a tile, 0: they share the code"),
     }
-
-    @classmethod
-    def require(cls, info: DeviceInfo) -> None:
-        capability = tuple(int(part) for part in (info.compute_capability or "0.0").split("."))
-        if capability < LEAST_CAPABILITY:
-            raise UnsupportedError(
-                f"needs compute capability 8.0 (asynchronous copies), {info.id} has {info.compute_capability}"
-            )
 
     def prepare(self) -> None:
         o, info, weights = self.operator, self.device.info, self.layer.weights
