@@ -231,7 +231,7 @@ class PrunedNetwork(Problem):
     title = "A pruned network end to end"
     metric = Metric("pruned_network.images", "images/s", "higher", "test images classified per second")
     presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {"images": 2},
+        "tiny": {"images": 2, "sparsity": 0.98},
         "quick": {"images": 64},
         "full": {"images": 256},
         "large": {"images": 1000},

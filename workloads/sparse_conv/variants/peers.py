@@ -65,6 +65,7 @@ class _Torch(Variant):
         for name, memory_format in formats.items():
             self.operands[name] = x.to(memory_format=memory_format), w.to(memory_format=memory_format)
             self.format = name
+            self.device.finish()  # operands are made on the library's stream, used on the device's
             seconds[name] = self.trial()
         self.format = min(seconds, key=lambda name: seconds[name])
         self.operands = {self.format: self.operands[self.format]}
@@ -288,6 +289,7 @@ class _TorchNetwork(Variant):
         self.device: Any = setup.device
         self.x = self.place(torch.from_numpy(self.data.x))
         self.weights = [self.place(torch.from_numpy(layer.weights)) for layer in self.data.layers]
+        self.device.finish()  # these are made on the library's stream, used on the device's
         self.launch()
 
     def place(self, tensor: Any) -> Any:
