@@ -19,7 +19,7 @@ from perfport.errors import UnavailableError
 
 from . import reference
 from .operators import OPERATORS, Operator
-from .weights import prune
+from .weights import prune, random_weights
 
 TEST_IMAGES = 1000
 CLASSES = 10
@@ -47,12 +47,12 @@ STAGES = (
 
 @dataclass(frozen=True)
 class Trained:
-    """Weights of each stage before and after pruning with fine-tuning, and accuracies on all test images."""
+    """Weights of each stage before and after pruning, and accuracies on all test images where it was trained."""
 
     dense: list[np.ndarray]
     pruned: list[np.ndarray]
-    dense_accuracy: float
-    pruned_accuracy: float
+    dense_accuracy: float | None
+    pruned_accuracy: float | None
 
 
 @cache
@@ -87,6 +87,12 @@ def logits(weights: list[np.ndarray], images: np.ndarray) -> np.ndarray:
     return maps.reshape(len(images), CLASSES)
 
 
+def untrained(sparsity: float, seed: int) -> Trained:
+    """Return random weights, pruned by magnitude: the same work where accuracy is not the question."""
+    dense = [random_weights(stage.operator, seed + number) for number, stage in enumerate(STAGES)]
+    return Trained(dense, [prune(values, sparsity, "magnitude", 0) for values in dense], None, None)
+
+
 def trained(sparsity: float) -> Trained:
     """Return the network at a sparsity, from the user's cache folder or trained now (some twenty seconds).
 
@@ -98,12 +104,12 @@ def trained(sparsity: float) -> Trained:
     key = hashlib.sha256(f"{Path(__file__).read_text()} {sparsity!r}".encode()).hexdigest()[:16]
     path = Path(platformdirs.user_cache_dir("perfport")) / "sparse_conv" / f"network-{key}.npz"
     if not path.exists():
-        found = _train(sparsity)
+        found, accuracies = _train(sparsity)
         path.parent.mkdir(parents=True, exist_ok=True)
         arrays: dict[str, Any] = {f"dense{i}": values for i, values in enumerate(found.dense)}
         arrays |= {f"pruned{i}": values for i, values in enumerate(found.pruned)}
         part = path.with_suffix(".part.npz")
-        np.savez(part, accuracy=[found.dense_accuracy, found.pruned_accuracy], **arrays)
+        np.savez(part, accuracy=accuracies, **arrays)
         part.replace(path)
         return found
     with np.load(path) as kept:
@@ -111,7 +117,7 @@ def trained(sparsity: float) -> Trained:
         return Trained(dense, pruned, *map(float, kept["accuracy"]))
 
 
-def _train(sparsity: float) -> Trained:
+def _train(sparsity: float) -> tuple[Trained, list[float]]:
     try:
         import torch
     except ImportError as error:
@@ -157,4 +163,5 @@ def _train(sparsity: float) -> Trained:
     tune(TUNING_EPOCHS, masks)
     torch.set_num_threads(threads)
     pruned = kept()
-    return Trained(dense, pruned, accuracy(dense), accuracy(pruned))
+    accuracies = [accuracy(dense), accuracy(pruned)]
+    return Trained(dense, pruned, *accuracies), accuracies

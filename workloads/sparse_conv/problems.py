@@ -220,29 +220,36 @@ class PrunedNetwork(Problem):
     """A small network on digits, trained, pruned by magnitude and fine-tuned, then run end to end."""
 
     class Parameters(BaseModel):
-        """``images`` test images at a time; ``sparsity`` of each layer's weights."""
+        """``images`` test images at a time; ``sparsity`` of each layer's weights; ``weights`` trained or random."""
 
         model_config = ConfigDict(extra="forbid")
 
         images: int = Field(64, ge=1, le=1000)
         sparsity: float = Field(0.9, ge=0, lt=1, allow_inf_nan=False)
+        weights: Literal["trained", "random"] = "trained"
 
     name = "pruned_network"
     title = "A pruned network end to end"
     metric = Metric("pruned_network.images", "images/s", "higher", "test images classified per second")
     presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {"images": 2, "sparsity": 0.98},
+        "tiny": {"images": 2, "sparsity": 0.98, "weights": "random"},
         "quick": {"images": 64},
         "full": {"images": 256},
         "large": {"images": 1000},
         "paper": {"images": 64},
     }
-    check_sizes = ({"images": 1, "sparsity": 0.9}, {"images": 3, "sparsity": 0.8})
+    check_sizes = (
+        {"images": 1, "sparsity": 0.95, "weights": "random"},
+        {"images": 3, "sparsity": 0.98, "weights": "random"},
+    )
 
     def __init__(self, parameters: Parameters, seed: int) -> None:
         super().__init__(parameters, seed)
         self.batch = parameters.images
-        self.trained = network.trained(parameters.sparsity)
+        if parameters.weights == "trained":
+            self.trained = network.trained(parameters.sparsity)
+        else:
+            self.trained = network.untrained(parameters.sparsity, seed + 1)
         self.layers = [
             Layer(stage.name, stage.operator, pruned, self.batch)
             for stage, pruned in zip(network.STAGES, self.trained.pruned, strict=True)

@@ -27,6 +27,7 @@ class Template(Convolution):
         "bk": Tunable(8, (1, 2, 4, 8, 16, 32), "filters of a work-item"),
     }
     prefetch: ClassVar[int] = 1
+    in_constants: ClassVar[bool] = False
 
     def prepare(self) -> None:
         self.blocks = -(-self.operator.filters // self.tunables["bk"])
@@ -75,13 +76,12 @@ class Template(Convolution):
         inside = covered(o, down, height, tile_height, "height") * covered(o, across, width, tile_width, "width")
         window = len({b * o.stride + r for b in range(t["bh"]) for r in range(o.kernel_height)})
         weights = 4 * items * t["bk"] * o.taps
-        in_constants = isinstance(self, ConstantTemplate)
         return Traffic(
             flops=2 * items * t["bk"] * t["bh"] * o.taps,
             local_write=groups * o.channels * 4 * tile_height * tile_width,
             local_read=4 * items * o.channels * o.kernel_width * window,
-            global_read=staged * inside + (0 if in_constants else weights),
-            constant_read=weights if in_constants else 0, global_write=self.output_bytes,
+            global_read=staged * inside + (0 if self.in_constants else weights),
+            constant_read=weights if self.in_constants else 0, global_write=self.output_bytes,
             dram_read=self.input_bytes + 4 * o.weights, dram_write=self.output_bytes,
         )  # fmt: skip
 
@@ -94,6 +94,8 @@ class TemplateWithoutPrefetch(Template):
 
 class ConstantTemplate(Template):
     """The template with its weights in constant memory, in as many programs as 64 KiB each ask for."""
+
+    in_constants = True
 
     def prepare(self) -> None:
         o, bk = self.operator, self.tunables["bk"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -82,17 +81,17 @@ class _Network(Variant):
     def notes(self) -> dict[str, Any]:
         logits = self.setup.outputs["logits"]
         found = self.setup.device.read(logits.buffer, np.float32, logits.shape)
-        return {**accuracies(self.data, found), "nonzero": sum(layer.nonzero for layer in self.data.layers)}
+        sizes = {"weights": sum(layer.operator.weights for layer in self.data.layers)}
+        return {**accuracies(self.data, found), **sizes, "nonzero": sum(layer.nonzero for layer in self.data.layers)}
 
 
-def accuracies(data: PrunedNetwork, logits: np.ndarray) -> dict[str, float]:
+def accuracies(data: PrunedNetwork, logits: np.ndarray) -> dict[str, float | None]:
     """Accuracy of these logits, and of the trained networks on all test images."""
     return {
         "accuracy": data.accuracy(logits.reshape(data.expected.shape)),
         "accuracy_reference": data.accuracy(data.expected),
         "test_accuracy_dense": data.trained.dense_accuracy,
         "test_accuracy_pruned": data.trained.pruned_accuracy,
-        "weights": float(sum(math.prod(stage.operator.shape) for stage in network.STAGES)),
     }
 
 
