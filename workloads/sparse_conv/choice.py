@@ -96,7 +96,7 @@ def _estimate(tiling: Tiling, nonzero: int, reads: int, batch: int, device: Devi
     at_once = min(tiling.resident, -(-groups // device.compute_units))
     busy = min(1.0, 0.25 + 0.2 * at_once * warps / SCHEDULERS)  # few warps do not hide latencies
     code = int(products + reads) * INSTRUCTION_BYTES
-    slow = 1.0 if code <= CODE_BYTES else 1.2
+    slow = 1.0 if code <= CODE_BYTES else 1.5
     staged = 4.0 * blocks * tiling.block_copies * tiling.vector + 4.0 * tiling.items * tiling.height * tiling.filters
     l2 = staged / L2_BYTES
     alone = 1 + BARRIER_SHARE / at_once
