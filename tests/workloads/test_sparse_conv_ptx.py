@@ -388,3 +388,10 @@ def test_code_over_the_limit_is_refused() -> None:
 def test_tiled_code_needs_asynchronous_copies() -> None:
     with pytest.raises(UnsupportedError, match=r"compute capability 8\.0"):
         offline("generated_tiled", "sm_75", operator="lenet-conv1")
+
+
+def test_large_tiles_go_into_dynamic_local_memory() -> None:
+    """Strided tiles need more than the 48 KiB that a kernel may declare."""
+    variant, _ = offline("generated_ptx", operator="alexnet-conv1", sparsity=0.98)
+    engine = variant.convolution
+    assert template.local_bytes(engine.operator, engine.shape) > 48 << 10 and all(a.code for a in engine.artifacts)

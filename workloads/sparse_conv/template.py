@@ -41,6 +41,11 @@ class Shape:
         """Work-items of a group."""
         return self.columns * self.rows
 
+    @property
+    def buffers(self) -> int:
+        """Tiles in local memory."""
+        return 2 if self.prefetch else 1
+
 
 @dataclass(frozen=True)
 class Template:
@@ -51,6 +56,18 @@ class Template:
     seconds: float
     cached: bool
     key: str
+
+
+def tile_of(operator: Operator, shape: Shape) -> tuple[int, int]:
+    """Rows and columns of the input that a work-group reads of one channel."""
+    height = (shape.rows * shape.height - 1) * operator.stride + operator.kernel_height
+    return height, (shape.columns - 1) * operator.stride + operator.kernel_width
+
+
+def local_bytes(operator: Operator, shape: Shape) -> int:
+    """Local memory of a work-group."""
+    height, width = tile_of(operator, shape)
+    return 4 * shape.buffers * height * width
 
 
 def filters_of(operator: Operator, height: int) -> int:
@@ -98,13 +115,12 @@ def cache_folder() -> Path:
 def source(operator: Operator, shape: Shape, values: np.ndarray) -> str:
     """CUDA source of a template: straight-line code over channels, columns and rows of the kernel, and filters."""
     o = operator
-    tile_width = (shape.columns - 1) * o.stride + o.kernel_width
-    tile_height = (shape.rows * shape.height - 1) * o.stride + o.kernel_height
+    tile_height, tile_width = tile_of(o, shape)
     tile = tile_width * tile_height
     fetches = range(-(-tile // shape.items))
     across = -(-o.out_width // shape.columns)
     down = -(-o.out_height // (shape.rows * shape.height))
-    buffers = 2 if shape.prefetch else 1
+    buffers = shape.buffers
 
     def guarded(i: int) -> str:
         return "" if (i + 1) * shape.items <= tile else f"if (item < {tile - i * shape.items}) "
@@ -113,7 +129,7 @@ def source(operator: Operator, shape: Shape, values: np.ndarray) -> str:
         f"__kernel __launch_bounds__({shape.items}, {shape.resident})",
         "void operator_template(const float *__restrict__ in,",
         "        float *__restrict__ out, int first_filter) {",
-        f"    LOCAL_ARRAY(float, tiles, {buffers * tile});",
+        f"    LOCAL_ARENA(float, tiles, {buffers * tile});",
         f"    const int item = threadIdx.x, column = item % {shape.columns}, row = item / {shape.columns};",
         f"    const int across = blockIdx.x % {across} * {shape.columns};",
         f"    const int down = blockIdx.x / {across} % {down} * {shape.rows * shape.height};",

@@ -19,7 +19,7 @@ from perfport.workload import Tunable
 
 from ..cubin import machine_instructions
 from ..specialise import Specialised, specialise, value_map
-from ..template import Shape, Template, cache_folder, compiled, filters_of
+from ..template import Shape, Template, cache_folder, compiled, filters_of, local_bytes, tile_of
 from .engine import Convolution, covered
 
 #: Multiply-adds in all of a layer's specialised code: what a few minutes assemble.
@@ -74,15 +74,15 @@ class PtxTemplate(Convolution):
         groups = across * down * self.batch
         for number, kernel in enumerate(self.kernels):
             filter = np.int32(number * self.shape.filters)
-            self.device.launch(kernel, groups, self.shape.items, self.source, self.result, filter)
+            self.device.launch(
+                kernel, groups, self.shape.items, self.source, self.result, filter,
+                local_bytes=local_bytes(self.operator, self.shape),
+            )  # fmt: skip
 
     def traffic(self) -> Traffic:
         o, s = self.operator, self.shape
         across, down = self._tiles
-        width, height = (
-            (s.columns - 1) * o.stride + o.kernel_width,
-            (s.rows * s.height - 1) * o.stride + o.kernel_height,
-        )
+        height, width = tile_of(o, s)
         groups, slices = float(across * down * self.batch), len(self.slices)
         inside = covered(o, down, s.rows * s.height, height, "height") * covered(o, across, s.columns, width, "width")
         read = 4 * self.batch * o.channels * inside * slices
