@@ -21,6 +21,7 @@ REGISTERS = 65536
 MOST_REGISTERS = 255
 MOST_WARPS = 64
 MOST_GROUPS = 32
+INPUTS_AHEAD = 24  # words of the window that the assembler reads early
 SUMS = 128  # more spill
 CODE_BYTES = 128 << 10  # of one work-group: what an instruction cache holds
 INSTRUCTION_BYTES = 16
@@ -62,9 +63,9 @@ def inputs_read(weights: np.ndarray, tiling: Tiling) -> int:
 
 
 def registers(tiling: Tiling) -> int:
-    """Registers of a work-item, estimated: sums, two rows of inputs, four for each copy, addresses."""
-    row = -(-tiling.operator.kernel_width // tiling.load) * tiling.load
-    return -(-(tiling.height * tiling.filters + 2 * row + 4 * tiling.turns + 32) // 8) * 8
+    """Registers of a work-item, estimated: sums, inputs read ahead, four for each copy, addresses."""
+    ahead = min(tiling.operator.kernel_height * tiling.operator.kernel_width, INPUTS_AHEAD)
+    return -(-(tiling.height * tiling.filters + ahead + 4 * tiling.turns + 32) // 8) * 8
 
 
 def resident(tiling: Tiling, device: Device) -> int:
