@@ -24,7 +24,7 @@ from perfport.workloads.sparse_conv.cubin import machine_instructions
 from perfport.workloads.sparse_conv.operators import OPERATORS, Operator
 from perfport.workloads.sparse_conv.specialise import specialise, template_values, value_map
 from perfport.workloads.sparse_conv.tiled import Tiling, generate
-from perfport.workloads.sparse_conv.variants.ptx import used_inputs
+from perfport.workloads.sparse_conv.weights import window_use
 
 SPARSE_CONV = workload.discover()["sparse_conv"]
 TARGET = "sm_90"
@@ -252,7 +252,7 @@ def test_machine_instructions_go_with_ptx_instructions() -> None:
 def test_inputs_in_use_are_counted() -> None:
     weights = np.zeros((2, 1, 3, 2), np.float32)
     weights[0, 0, 0, 0] = weights[1, 0, 2, 1] = 1
-    assert used_inputs(weights, 1, 1) == 2 and used_inputs(weights, 2, 1) == 4 and used_inputs(weights, 3, 3) == 6
+    assert [window_use(weights, *form).sum() for form in ((1, 1), (2, 1), (3, 3))] == [2, 4, 6]
 
 
 # --- Variants for CUDA, without a GPU ------------------------------------------------------------------------------

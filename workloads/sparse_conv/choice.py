@@ -15,6 +15,7 @@ import numpy as np
 
 from .operators import Operator
 from .tiled import WARP, Tiling
+from .weights import window_use
 
 SCHEDULERS = 4
 REGISTERS = 65536
@@ -52,13 +53,8 @@ class Estimate:
 
 def inputs_read(weights: np.ndarray, tiling: Tiling) -> int:
     """Reads of local memory (instructions) of a work-item for a slice: rows of windows that some weight needs."""
-    needed = (weights != 0).any(axis=0)
-    channels, rows, columns = needed.shape
-    stride, load = tiling.operator.stride, tiling.load
-    window = np.zeros((channels, (tiling.height - 1) * stride + rows, columns), bool)
-    for b in range(tiling.height):
-        window[:, b * stride : b * stride + rows] |= needed
-    group = (tiling.lead + np.arange(columns)) // load
+    window = window_use(weights, tiling.height, tiling.operator.stride)
+    group = (tiling.lead + np.arange(window.shape[2])) // tiling.load
     return int(sum(window[:, :, group == g].any(axis=2).sum() for g in np.unique(group)))
 
 

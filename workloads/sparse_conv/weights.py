@@ -127,3 +127,16 @@ def compressed(weights: np.ndarray) -> Csr:
     found = rows != 0
     starts = np.concatenate([[0], np.cumsum(found.sum(axis=1))]).astype(np.int32)
     return Csr(starts, np.nonzero(found)[1].astype(np.int32), rows[found].astype(np.float32))
+
+
+def window_use(weights: np.ndarray, height: int, stride: int) -> np.ndarray:
+    """Which inputs of a window some non-zero weight multiplies; bool, shape (C, window rows, S).
+
+    The window is that of ``height`` outputs below each other.
+    """
+    needed = (weights != 0).any(axis=0)
+    channels, rows, columns = needed.shape
+    window = np.zeros((channels, (height - 1) * stride + rows, columns), bool)
+    for b in range(height):
+        window[:, b * stride : b * stride + rows] |= needed
+    return window

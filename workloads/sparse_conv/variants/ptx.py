@@ -20,6 +20,7 @@ from perfport.workload import Tunable
 from ..cubin import machine_instructions
 from ..specialise import Specialised, specialise, value_map
 from ..template import Shape, Template, cache_folder, compiled, filters_of, local_bytes, tile_of
+from ..weights import window_use
 from .engine import Convolution, covered
 
 #: Multiply-adds in all of a layer's specialised code: what a few minutes assemble.
@@ -88,7 +89,7 @@ class PtxTemplate(Convolution):
         read = 4 * self.batch * o.channels * inside * slices
         loads = 0.0
         for first in range(0, o.filters, s.filters):
-            loads += used_inputs(self.layer.weights[first : first + s.filters], s.height, o.stride)
+            loads += window_use(self.layer.weights[first : first + s.filters], s.height, o.stride).sum()
         return Traffic(
             flops=2 * groups * s.items * s.height * self.layer.nonzero,
             local_write=4 * groups * slices * o.channels * width * height, local_read=4 * groups * s.items * loads,
@@ -144,13 +145,3 @@ def measured_template(template: Template, target: str) -> dict[str, int]:
         code = CudaBackend().assemble("template.ptx", template.ptx, target).code
         path.write_text(json.dumps({"cubin_bytes": len(code), "machine_instructions": machine_instructions(code)}))
     return dict(json.loads(path.read_text()))
-
-
-def used_inputs(weights: np.ndarray, height: int, stride: int) -> int:
-    """Words of a window, of ``height`` outputs below each other, that some non-zero weight multiplies."""
-    needed = (weights != 0).any(axis=0)  # (C, R, S)
-    channels, rows, columns = needed.shape
-    window = np.zeros((channels, (height - 1) * stride + rows, columns), bool)
-    for b in range(height):
-        window[:, b * stride : b * stride + rows] |= needed
-    return int(window.sum())
