@@ -190,8 +190,12 @@ class Setup:
     def kernel(self, file: str, name: str, **macros: Any) -> Kernel:
         """Compile and load a kernel; tunables and the profile's parameters are macros already, in upper case."""
         named = {**self.profile, **{key.upper(): value for key, value in self.tunables.items()}, **macros}
+        return self.load(name, lambda: self.session.build(file, named))
+
+    def load(self, name: str, make: Callable[[], Artifact]) -> Kernel:
+        """Load a kernel from an artifact that ``make`` builds; for code that a variant generates."""
         started = time.perf_counter()
-        artifact = self.session.build(file, named)
+        artifact = make()
         loaded = self.device.load(artifact).kernel(name)
         self.compile_s += time.perf_counter() - started
         self.artifacts.append(artifact)

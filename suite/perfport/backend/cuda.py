@@ -13,6 +13,7 @@ import numpy as np
 
 from ..device import DeviceInfo
 from ..errors import CompileError, DeviceMemoryError, UnavailableError
+from . import assembler
 from .base import MARKER, Artifact, Macros, Times, as_tuple, check_image, check_launch, define_flags, digest
 
 DIALECT = (files("perfport.backend") / "dialect_cuda.h").read_text()
@@ -67,7 +68,7 @@ class CudaBackend:
         properties = cupy.cuda.runtime.getDeviceProperties(number)
         driver = cupy.cuda.runtime.driverGetVersion()
         capability = (properties["major"], properties["minor"])
-        capabilities = ["cuda", "images", "fp64"]
+        capabilities = ["cuda", "ptx", "images", "fp64"]
         if capability >= (6, 1):
             capabilities.append("dp4a")
         capabilities += matrix_capabilities(capability)
@@ -105,27 +106,59 @@ class CudaBackend:
 
         PTX of a newer toolkit than the driver's is refused by the driver; a cubin of the same major version runs.
         """
-        nvrtc = _nvrtc()
-        text = f'{DIALECT}\n#line 1 "{name}"\n{source}'
+        text = _with_dialect(name, source)
         flags = (*OPTIONS, *options, f"-arch={target or TARGETS[-1]}", *define_flags(macros))
-        program = nvrtc.createProgram(text, name, (), ())
-        try:
-            try:
-                nvrtc.compileProgram(program, flags)
-            except nvrtc.NVRTCError:
-                log = nvrtc.getProgramLog(program)
-                raise CompileError(f"{name} does not compile for {flags[-1 - len(macros)]}", log) from None
-            log = nvrtc.getProgramLog(program)
-            cubin = nvrtc.getCUBIN(program) + b"\0"  # CuPy takes the image for a string and drops its last byte
-            ptx = nvrtc.getPTX(program)
-        finally:
-            nvrtc.destroyProgram(program)
-        listing = {"source": text, "ptx": ptx.decode() if isinstance(ptx, bytes) else ptx}
-        return Artifact("cuda", name, cubin, flags, digest(text, *flags), log, listing)
+        cubin, ptx, log = _compile(name, text, flags)
+        image = cubin + b"\0"  # CuPy takes the image for a string and drops its last byte
+        return Artifact("cuda", name, image, flags, digest(text, *flags), log, {"source": text, "ptx": ptx})
+
+    @property
+    def compiler(self) -> str:
+        """Version of NVRTC, for keys of what it has compiled."""
+        return "nvrtc {}.{}".format(*_nvrtc().getVersion())
+
+    def ptx(self, name: str, source: str, macros: Macros, target: str | None = None) -> str:
+        """Compile to PTX alone, which takes a fraction of the time of a cubin. Raises `CompileError` with the log."""
+        architecture = (target or TARGETS[-1]).replace("sm_", "compute_")
+        return _compile(name, _with_dialect(name, source), (*OPTIONS, f"-arch={architecture}", *define_flags(macros)))[
+            1
+        ]
+
+    def assemble(self, name: str, ptx: str, target: str | None = None) -> Artifact:
+        """Turn PTX that was generated, not compiled, into a cubin.
+
+        Raises `CompileError` with the log, `UnavailableError` without the assembler. Threads may call it side by side.
+        """
+        flags = (f"-arch={target or TARGETS[-1]}",)
+        cubin, log = assembler.assemble(name, ptx, flags)
+        return Artifact("cuda", name, cubin + b"\0", flags, digest(ptx, *flags), log, {"source": ptx, "ptx": ptx})
 
     def open(self, info: DeviceInfo) -> CudaDevice:
         """Open a device by the number in its id."""
         return CudaDevice(info, int(info.id.rsplit(":", 1)[1]))
+
+
+def _with_dialect(name: str, source: str) -> str:
+    return f'{DIALECT}\n#line 1 "{name}"\n{source}'
+
+
+def _compile(name: str, text: str, flags: Sequence[str]) -> tuple[bytes, str, str]:
+    """Return cubin (empty for a virtual architecture), PTX and log."""
+    nvrtc = _nvrtc()
+    program = nvrtc.createProgram(text, name, (), ())
+    try:
+        try:
+            nvrtc.compileProgram(program, tuple(flags))
+        except nvrtc.NVRTCError:
+            log = nvrtc.getProgramLog(program)
+            target = next(flag for flag in flags if flag.startswith("-arch"))
+            raise CompileError(f"{name} does not compile for {target}", log) from None
+        virtual = any(flag.startswith("-arch=compute_") for flag in flags)
+        cubin = b"" if virtual else nvrtc.getCUBIN(program)
+        ptx = nvrtc.getPTX(program)
+        return cubin, ptx.decode() if isinstance(ptx, bytes) else ptx, nvrtc.getProgramLog(program)
+    finally:
+        nvrtc.destroyProgram(program)
 
 
 def matrix_capabilities(capability: tuple[int, int]) -> list[str]:

@@ -48,6 +48,14 @@ __device__ __forceinline__ void mem_fence(int flags) {
     extern __shared__ __align__(16) unsigned char perfport_arena_[];    \
     type *name = reinterpret_cast<type *>(perfport_arena_)
 
+/* A table in constant memory at file scope, followed by its initialiser; 64 KiB in all. zero is a kernel's argument
+   of that value (see the OpenCL side). */
+#define CONSTANT_TABLE(type, name, count) __constant__ type name[count]
+#define CONSTANT_AT(name, i, zero) (name[i])
+
+/* For CPUs' compilers. */
+#define EXPLICIT_VECTORS(type)
+
 /* Vector types: float2/4, int2/4, uint2/4, uchar4 are CUDA's own; the wider floats are structs of float4. */
 struct __align__(16) float8 { float4 lo, hi; };
 struct __align__(16) float16 { float8 lo, hi; };

@@ -14,6 +14,15 @@
 #define LOCAL_ARRAY(type, name, count) __local type name[count]
 #define LOCAL_ARENA(type, name, count) __local type name[count]
 
+/* A table in constant memory at file scope, followed by its initialiser; 64 KiB in all. zero is a kernel's argument
+   of that value: a compiler that knew the index would fold the value into the code. */
+#define CONSTANT_TABLE(type, name, count) __constant type name[count]
+#define CONSTANT_AT(name, i, zero) (name[(i) + (zero)])
+
+/* The kernel is written in vectors of this type: work-items need not be merged into vectors, which Intel's compiler tries
+   for minutes on long straight code. */
+#define EXPLICIT_VECTORS(type) __attribute__((vec_type_hint(type)))
+
 /* Work-items of one hardware thread are not in lock step on CPUs. */
 #define HW_THREAD_SYNC() barrier(CLK_LOCAL_MEM_FENCE)
 

@@ -56,12 +56,13 @@ class OfflineImage:
 def cuda_info(target: str) -> DeviceInfo:
     """Describe a CUDA device of a compile target (``sm_90``), with the limits common to all that NVRTC serves."""
     digits = target.removeprefix("sm_")
+    capability = (int(digits[:-1]), int(digits[-1]))
     return DeviceInfo(
         id=f"cuda:offline-{target}:0", backend="cuda", platform="NVIDIA CUDA (compile only)", name=target, chip=target,
         vendor="NVIDIA Corporation", kind="gpu", compute_units=1, memory_bytes=1 << 40, max_alloc_bytes=1 << 40,
         local_memory_bytes=64 << 10, max_work_group=1024, hardware_thread=32, image2d_max_width=1 << 16,
         image2d_max_height=1 << 16, compute_capability=f"{digits[:-1]}.{digits[-1]}",
-        capabilities=["cuda", "images", "fp64", "dp4a", *matrix_capabilities((int(digits[:-1]), int(digits[-1])))],
+        capabilities=["cuda", "ptx", "images", "fp64", "dp4a", *matrix_capabilities(capability)],
     )  # fmt: skip
 
 

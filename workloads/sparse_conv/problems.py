@@ -1,0 +1,282 @@
+"""The problems: one pruned convolution, and a pruned network end to end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from perfport.errors import UsageError, nearest
+from perfport.record import OutputError
+from perfport.verify import compare
+from perfport.work import Work
+from perfport.workload import Metric, Problem
+
+from . import network, reference, weights
+from .operators import OPERATORS, Operator
+
+ELEMENT_LIMIT = 2**31  # of input, output and im2col's matrix of one image: kernels index them in 32 bits
+WHOLE_MACS = 2 * 10**8  # up to here every output is compared
+SAMPLED_OUTPUTS = 50_000  # else all filters at so many positions, the first and the last
+
+TOLERANCE = 1e-5
+TF32_TOLERANCE = 2e-3
+#: Outputs of variants of this precision class end so, and are judged by the class's own tolerance.
+TF32 = ".tf32"
+#: Outputs of a dense convolution that keeps half the channels (.pc), half the filters (.pf) or half of both.
+STRUCTURED = {".pc": (0.5, 0.0), ".pf": (0.0, 0.5), ".both": (0.5, 0.5)}
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What an engine convolves with: an operator, its pruned weights (K, C, R, S) in float32, images at a time."""
+
+    name: str
+    operator: Operator
+    weights: np.ndarray
+    batch: int
+
+    @property
+    def nonzero(self) -> int:
+        """Number of weights that are not zero."""
+        return int(np.count_nonzero(self.weights))
+
+    @property
+    def flops(self) -> float:
+        """Useful operations: 2 for each non-zero weight and output position."""
+        return 2.0 * self.nonzero * self.operator.pixels * self.batch
+
+
+class SparseConv(Problem):
+    """y = x * w with pruned weights that are known when code is compiled."""
+
+    class Parameters(BaseModel):
+        """An operator by name (``operator``) or by its sizes; the share of zeros and how they are placed.
+
+        ``weights`` is an .npz file with an array ``weights`` (K, C, R, S), which is pruned further unless ``sparsity``
+        is 0.
+        """
+
+        model_config = ConfigDict(extra="forbid")
+
+        operator: str | None = None
+        channels: int | None = Field(None, ge=1, le=4096)
+        filters: int | None = Field(None, ge=1, le=4096)
+        kernel_height: int | None = Field(None, ge=1, le=31)
+        kernel_width: int | None = Field(None, ge=1, le=31)
+        height: int | None = Field(None, ge=1, le=16384)
+        width: int | None = Field(None, ge=1, le=16384)
+        stride: int | None = Field(None, ge=1, le=16)
+        padding: int | None = Field(None, ge=0, le=16)
+        batch: int = Field(1, ge=1, le=4096)
+        sparsity: float = Field(0.9, ge=0, le=1, allow_inf_nan=False)
+        pruning: Literal["random", "magnitude", "channels", "filters", "both"] = "random"
+        weights: str | None = None
+
+    name = "sparse_conv"
+    title = "Convolution with pruned weights"
+    metric = Metric("sparse_conv.rate", "GFLOP/s", "higher", "useful FP32 rate: 2 operations for each non-zero weight")
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "tiny": {
+            "channels": 4, "filters": 6, "kernel_height": 3, "kernel_width": 3, "height": 10, "width": 12, "padding": 1,
+            "batch": 2, "sparsity": 0.6,
+        },
+        "quick": {"operator": "cifar-conv2", "batch": 4},
+        "full": {"operator": "resnet-conv1", "sparsity": 0.95},
+        "large": {"operator": "vgg-conv2", "batch": 64},
+        "paper": {"operator": "vgg-conv3", "batch": 64},
+    }  # fmt: skip
+    check_sizes = (
+        {
+            "channels": 3, "filters": 5, "kernel_height": 3, "kernel_width": 2, "height": 7, "width": 9, "padding": 1,
+            "batch": 2, "sparsity": 0.5,
+        },
+        {
+            "channels": 4, "filters": 11, "kernel_height": 2, "kernel_width": 3, "height": 12, "width": 21, "stride": 2,
+            "batch": 3, "sparsity": 0.75,
+        },
+        {
+            "channels": 1, "filters": 1, "kernel_height": 1, "kernel_width": 1, "height": 1, "width": 1, "sparsity": 0,
+        },
+        {
+            "channels": 2, "filters": 9, "kernel_height": 5, "kernel_width": 5, "height": 6, "width": 6, "stride": 3,
+            "padding": 4, "sparsity": 0.9,
+        },
+    )  # fmt: skip
+
+    def __init__(self, parameters: Parameters, seed: int) -> None:
+        super().__init__(parameters, seed)
+        self.operator = _operator(parameters)
+        self.batch = parameters.batch
+        sizes = {
+            "the input": self.batch * self.operator.inputs,
+            "the output": self.batch * self.operator.outputs,
+            "im2col's matrix of one image": self.operator.taps * self.operator.pixels,
+        }
+        for what, elements in sizes.items():
+            if elements >= ELEMENT_LIMIT:
+                raise UsageError(
+                    f"{what} must have fewer than {ELEMENT_LIMIT} elements; these parameters give {elements}"
+                )
+        if parameters.weights is None:
+            self.dense = weights.random_weights(self.operator, seed + 1)
+        else:
+            self.dense = weights.load(Path(parameters.weights))
+            weights.check(self.dense, self.operator, parameters.weights)
+        pruned = weights.prune(self.dense, parameters.sparsity, parameters.pruning, seed + 2)
+        self.layer = Layer(parameters.operator or "layer", self.operator, pruned, self.batch)
+
+    @cached_property
+    def x(self) -> np.ndarray:
+        """The input, float32, shape (N, C, H, W), independent values in [-1, 1)."""
+        o = self.operator
+        values = np.random.default_rng(self.seed).random((self.batch, o.channels, o.height, o.width), np.float32)
+        np.subtract(np.multiply(values, 2, out=values), 1, out=values)
+        return values
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Shape of the output."""
+        return self.batch, self.operator.filters, self.operator.out_height, self.operator.out_width
+
+    def structured(self, kind: str) -> tuple[np.ndarray, np.ndarray]:
+        """Which filters and which channels stay under one of `STRUCTURED`, those of least norm gone; bool.
+
+        An odd number of channels is not halved.
+        """
+        channels, filters = STRUCTURED[kind]
+        channels *= self.operator.channels % 2 == 0
+        return weights.kept(self.dense, 0, filters), weights.kept(self.dense, 1, channels)
+
+    @cached_property
+    def compared(self) -> np.ndarray:
+        """Output positions that are compared: all, or a sample with the first and the last."""
+        total = self.batch * self.operator.pixels
+        if self.operator.weights * total <= WHOLE_MACS:
+            return np.arange(total)
+        count = max(SAMPLED_OUTPUTS // self.operator.filters, 200)
+        sample = np.random.default_rng(self.seed + 3).integers(0, total, count)
+        return np.unique(np.concatenate([sample, [0, total - 1]]))
+
+    @cached_property
+    def _expected(self) -> dict[str, np.ndarray]:
+        return {}
+
+    def expected(self, kind: str = "") -> np.ndarray:
+        """Outputs at the positions compared, float64, (positions, filters): pruned, or structured (`STRUCTURED`)."""
+        if kind not in self._expected:
+            used = self.layer.weights
+            if kind:
+                filters, channels = self.structured(kind)
+                used = self.dense * filters[:, None, None, None] * channels[None, :, None, None]
+            found = reference.outputs_at(self.operator, self.x, used, self.compared)
+            self._expected[kind] = found[:, self.structured(kind)[0]] if kind else found
+        return self._expected[kind]
+
+    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+        image, pixel = np.divmod(self.compared, self.operator.pixels)
+        found = {}
+        for name, value in outputs.items():
+            tolerance = TF32_TOLERANCE if name.endswith(TF32) else TOLERANCE
+            kind = name.removesuffix(TF32).removeprefix("y")
+            sample = value.reshape(self.batch, -1, self.operator.pixels)[image, :, pixel]
+            found[name] = compare(sample, self.expected(kind), value.size, relative_l2=tolerance)
+        return found
+
+    def work(self) -> Work:
+        return Work(
+            flops=self.layer.flops, read_bytes=4.0 * (self.batch * self.operator.inputs + self.layer.nonzero),
+            write_bytes=4.0 * self.batch * self.operator.outputs,
+        )  # fmt: skip
+
+    def metric_value(self, seconds: float) -> float:
+        return self.work().flops / seconds / 1e9
+
+
+def _operator(parameters: SparseConv.Parameters) -> Operator:
+    sizes = ("channels", "filters", "kernel_height", "kernel_width", "height", "width")
+    given = [name for name in (*sizes, "stride", "padding") if getattr(parameters, name) is not None]
+    if parameters.operator is not None:
+        if given:
+            raise UsageError(
+                f"operator: {parameters.operator!r} has its own {', '.join(given)}; give the one or the other"
+            )
+        if parameters.operator not in OPERATORS:
+            hint = nearest(parameters.operator, OPERATORS)
+            raise UsageError(f"operator: {parameters.operator!r} is not one of {', '.join(OPERATORS)}{hint}")
+        return OPERATORS[parameters.operator]
+    if missing := [name for name in sizes if name not in given]:
+        raise UsageError(f"without an operator's name, {', '.join(missing)} must be given too")
+    chosen = {name: getattr(parameters, name) for name in given}
+    return Operator(**chosen)
+
+
+class PrunedNetwork(Problem):
+    """A small network on digits, trained, pruned by magnitude and fine-tuned, then run end to end."""
+
+    class Parameters(BaseModel):
+        """``images`` test images at a time; ``sparsity`` of each layer's weights; ``weights`` trained or random."""
+
+        model_config = ConfigDict(extra="forbid")
+
+        images: int = Field(64, ge=1, le=1000)
+        sparsity: float = Field(0.9, ge=0, lt=1, allow_inf_nan=False)
+        weights: Literal["trained", "random"] = "trained"
+
+    name = "pruned_network"
+    title = "A pruned network end to end"
+    metric = Metric("pruned_network.images", "images/s", "higher", "test images classified per second")
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "tiny": {"images": 2, "sparsity": 0.98, "weights": "random"},
+        "quick": {"images": 64},
+        "full": {"images": 256},
+        "large": {"images": 1000},
+        "paper": {"images": 64},
+    }
+    check_sizes = (
+        {"images": 1, "sparsity": 0.95, "weights": "random"},
+        {"images": 3, "sparsity": 0.98, "weights": "random"},
+    )
+
+    def __init__(self, parameters: Parameters, seed: int) -> None:
+        super().__init__(parameters, seed)
+        self.batch = parameters.images
+        if parameters.weights == "trained":
+            self.trained = network.trained(parameters.sparsity)
+        else:
+            self.trained = network.untrained(parameters.sparsity, seed + 1)
+        self.layers = [
+            Layer(stage.name, stage.operator, pruned, self.batch)
+            for stage, pruned in zip(network.STAGES, self.trained.pruned, strict=True)
+        ]
+        self.x, self.labels = network.test_images(self.batch, seed)
+
+    @cached_property
+    def expected(self) -> np.ndarray:
+        """Logits in float64, shape (images, classes)."""
+        return network.logits(self.trained.pruned, self.x)
+
+    def accuracy(self, logits: np.ndarray) -> float:
+        """Share of this problem's images that are classified right."""
+        return float((logits.argmax(axis=1) == self.labels).mean())
+
+    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+        return {
+            name: compare(value.reshape(self.expected.shape), self.expected, value.size, relative_l2=TOLERANCE)
+            for name, value in outputs.items()
+        }
+
+    def work(self) -> Work:
+        nonzero = sum(layer.nonzero for layer in self.layers)
+        return Work(
+            flops=sum(layer.flops for layer in self.layers), read_bytes=4.0 * (self.x.size + nonzero),
+            write_bytes=4.0 * self.expected.size,
+        )  # fmt: skip
+
+    def metric_value(self, seconds: float) -> float:
+        return self.batch / seconds

@@ -1,0 +1,93 @@
+"""A small model of PTX text: instructions with guard, opcode and operands; everything else is kept as it stands."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+REGISTER = re.compile(r"%[a-z]+\d+")
+NO_RESULT = ("st.", "bra", "bar.", "red.", "cp.", "ret")
+_STATEMENT = re.compile(r"\s*(?:(@!?%\w+)\s+)?([a-z][\w.:]*)\s*(.*);\s*$")
+
+
+@dataclass(slots=True)
+class Instruction:
+    """One instruction.
+
+    Attributes
+    ----------
+    line : int
+        Line of the text, from 1.
+    guard : str
+        Predicate with its ``@``, or empty.
+    opcode : str
+        With all its suffixes, ``fma.rn.f32``.
+    operands : list of str
+        At the top level: an address ``[%rd1+4]`` or a vector ``{%f1, %f2}`` is one.
+    """
+
+    line: int
+    guard: str
+    opcode: str
+    operands: list[str]
+
+    def __str__(self) -> str:
+        guard = f"{self.guard} " if self.guard else ""
+        return f"\t{guard}{self.opcode} \t{', '.join(self.operands)};"
+
+    def registers(self) -> list[str]:
+        """Every register that it names, its guard's among them."""
+        return REGISTER.findall(f"{self.guard} {' '.join(self.operands)}")
+
+    def defined(self) -> list[str]:
+        """The registers that it defines: its first operand's, unless it stores or branches."""
+        if self.opcode.startswith(NO_RESULT) or not self.operands:
+            return []
+        first = self.operands[0]
+        return [first] if first.startswith("%") else REGISTER.findall(first)
+
+
+def parsed(text: str) -> Iterator[Instruction | str]:
+    """Yield the instructions of a PTX text, and its other lines (directives, labels, comments) as they stand."""
+    for number, line in enumerate(text.split("\n"), 1):
+        found = _STATEMENT.match(line)
+        if found is None:
+            yield line
+        else:
+            guard, opcode, operands = found.groups()
+            yield Instruction(number, guard or "", opcode, split_operands(operands))
+
+
+def split_operands(text: str) -> list[str]:
+    """Split at commas outside of brackets and braces."""
+    if not text:
+        return []
+    if "{" not in text and "[" not in text and "(" not in text:
+        return text.split(", ")
+    parts, depth, start = [], 0, 0
+    for i, character in enumerate(text):
+        if character in "[{(":
+            depth += 1
+        elif character in "]})":
+            depth -= 1
+        elif character == "," and not depth:
+            parts.append(text[start:i].strip())
+            start = i + 1
+    return [*parts, text[start:].strip()]
+
+
+def immediate(value: float) -> str:
+    """A FP32 value as PTX writes it, by its bits."""
+    return f"0f{bits(value):08X}"
+
+
+def bits(value: float) -> int:
+    """The bits of a FP32 value."""
+    return int(struct.unpack("<I", struct.pack("<f", value))[0])
+
+
+def immediate_bits(operand: str) -> int | None:
+    """The bits of a FP32 immediate; None for anything else."""
+    return int(operand[2:], 16) if operand.startswith("0f") else None

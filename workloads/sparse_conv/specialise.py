@@ -1,0 +1,259 @@
+"""The specialisation pass: a template's PTX and the weights in, PTX with only the non-zero multiply-adds out.
+
+The template was compiled with weights that are random, all distinct and none zero, so that an immediate tells which
+weight an instruction multiplies by, wherever the compiler has put it. One linear pass; two maps: template value to
+weight, and register to the operand that it equals. A multiply-add by a weight of zero is deleted, and its destination
+equals its addend from then on. That holds only if nothing defines the addend again, which is counted beforehand: the
+compiler does put zeros that sums start from into registers that it uses again later.
+
+Today's compiler does not put the literal into the multiply-add: it moves it into a register first. The pass follows
+that register's only definition, deletes the move, and writes the immediate form, which the assembler takes as well.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfport.errors import CompileError
+
+from .ptx import REGISTER, Instruction, bits, immediate, immediate_bits, parsed
+
+MULTIPLY_ADD, MULTIPLY = "fma.rn.f32", ("mul.rn.f32", "mul.f32")
+MOVES = ("mov.f32", "mov.b32")
+STORES = ("st.global", "st.shared")
+ZERO = immediate(0.0)
+LABEL = re.compile(r"\s*([$\w]+):")
+
+
+@dataclass(frozen=True)
+class Specialised:
+    """What the pass made.
+
+    Attributes
+    ----------
+    text : str
+        PTX.
+    instructions : int
+        Instructions of the template.
+    deleted : int
+        Of those, how many are gone, moves of literals included.
+    multiply_adds_deleted : int
+        Multiply-adds among them.
+    seconds : float
+    """
+
+    text: str
+    instructions: int
+    deleted: int
+    multiply_adds_deleted: int
+    seconds: float
+
+
+def template_values(count: int, seed: int) -> np.ndarray:
+    """Return ``count`` random values in (1, 2), no two of them alike, float32.
+
+    Raises
+    ------
+    CompileError
+        If FP32 has not so many.
+    """
+    patterns = 1 << 23
+    if count >= patterns:
+        raise CompileError(f"a template of {count} weights: only {patterns - 1} values between 1 and 2 differ in FP32")
+    chosen = np.random.default_rng(seed).choice(patterns - 1, count, replace=False) + 1
+    return (chosen.astype(np.uint32) | np.uint32(0x3F800000)).view(np.float32)
+
+
+def value_map(values: np.ndarray, weights: np.ndarray) -> dict[int, float]:
+    """Map the bits of each template value to the weight at its place.
+
+    Raises
+    ------
+    CompileError
+        For a template value that occurs twice or is zero, a weight that is not finite, or different numbers of them.
+    """
+    if values.size != weights.size:
+        raise CompileError(f"{values.size} template values for {weights.size} weights")
+    if not np.isfinite(weights).all():
+        raise CompileError("weights must be finite")
+    found = dict(
+        zip(values.astype(np.float32).view(np.uint32).reshape(-1).tolist(), weights.reshape(-1).tolist(), strict=True)
+    )
+    if len(found) != values.size:
+        raise CompileError(f"template values must be distinct: {values.size} values, {len(found)} different ones")
+    if bits(0.0) in found or bits(-0.0) in found:
+        raise CompileError("a template value is zero")
+    return found
+
+
+def specialise(template: str, values: Mapping[int, float]) -> Specialised:
+    """Put weights into a template.
+
+    Parameters
+    ----------
+    template : str
+        PTX of straight-line multiply-adds; loads, barriers and guarded stores around them.
+    values : mapping
+        Of `value_map`.
+
+    Raises
+    ------
+    CompileError
+        Naming line and instruction, for anything that touches a sum or a template value and is not understood; and
+        where template values are missing from the text.
+    """
+    started = time.perf_counter()
+    return _Pass(values).run(template, started)
+
+
+class _Pass:
+    def __init__(self, values: Mapping[int, float]) -> None:
+        self.values = values
+        self.definitions: dict[str, int] = {}  # register: how often the text defines it
+        self.literals: dict[str, int] = {}  # register: bits of the template value in it
+        self.equals: dict[str, str] = {}  # register: the operand that it equals
+        self.sums: set[str] = set()  # destinations of what was kept
+        self.known: dict[str, str] = {}  # register: the other immediate that it holds at this point
+        self.seen: set[int] = set()
+        self.instructions = self.deleted = self.multiply_adds_deleted = 0
+
+    def run(self, template: str, started: float) -> Specialised:
+        items = list(parsed(template))
+        for item in items:
+            if isinstance(item, Instruction):
+                for register in item.defined():
+                    self.definitions[register] = self.definitions.get(register, 0) + 1
+        labels: set[str] = set()
+        out: list[str] = []
+        for item in items:
+            if isinstance(item, str):
+                out.append(item)
+                if label := LABEL.match(item):
+                    labels.add(label[1])
+                    # Paths meet here: what holds is what nothing else defines.
+                    self.known = {name: held for name, held in self.known.items() if self.definitions[name] == 1}
+                continue
+            self.instructions += 1
+            if item.opcode.startswith("bra") and item.operands[0] in labels:
+                raise self._refusal(item, "branches backwards: the template must be straight")
+            line = self._instruction(item)
+            if line is None:
+                self.deleted += 1
+            else:
+                out.append(line)
+        if missing := len(self.values) - len(self.seen):
+            raise CompileError(f"{missing} of {len(self.values)} template values do not occur in the PTX")
+        seconds = time.perf_counter() - started
+        return Specialised("\n".join(out), self.instructions, self.deleted, self.multiply_adds_deleted, seconds)
+
+    def _instruction(self, item: Instruction) -> str | None:
+        """The instruction's new text, or None where it goes."""
+        opcode, operands = item.opcode, item.operands
+        if opcode == MULTIPLY_ADD:
+            found = self._template_value(item)
+            if found is not None:
+                return self._product(item, *found, self._addend(item))
+        elif opcode in MULTIPLY:
+            found = self._template_value(item)
+            if found is not None:
+                return self._product(item, *found, None)
+        elif opcode in MOVES and not item.guard:
+            target, source = operands
+            literal = self._template_bits(source)
+            if literal is not None:
+                self._only_definition(item, target)
+                self.literals[target] = literal
+                return None
+            if source in self.sums or source in self.equals:
+                self._only_definition(item, target)
+                self.sums.add(target)
+                operands[1] = self.equals.get(source, source)
+                return str(item)
+            if immediate_bits(source) is not None:
+                line = self._other(item)
+                self.known[target] = source
+                return line
+        elif opcode.startswith(STORES):
+            return self._store(item)
+        return self._other(item)
+
+    def _template_bits(self, operand: str) -> int | None:
+        literal = immediate_bits(operand)
+        return literal if literal in self.values else None
+
+    def _template_value(self, item: Instruction) -> tuple[str, float] | None:
+        """The factor that is no weight, and the weight; None where neither factor is of the template."""
+        left, right = item.operands[1], item.operands[2]
+        for operand, factor in ((right, left), (left, right)):
+            literal = self.literals.get(operand)
+            if literal is None:
+                literal = self._template_bits(operand)
+            if literal is not None:
+                if item.guard:
+                    raise self._refusal(item, "multiplies under a guard")
+                if self._touched(factor) or self._template_bits(factor) is not None:
+                    raise self._refusal(item, "multiplies a sum or a template value")
+                self.seen.add(literal)
+                return factor, self.values[literal]
+        return None
+
+    def _addend(self, item: Instruction) -> str:
+        """What a multiply-add adds to, valid from here to the end of the text."""
+        addend = item.operands[3]
+        if addend in self.literals or self._template_bits(addend) is not None:
+            raise self._refusal(item, "adds a template value")
+        addend = self.equals.get(addend, self.known.get(addend, addend))
+        if self.definitions.get(addend, 0) > 1:
+            raise self._refusal(item, f"adds {addend}, which is defined more than once")
+        return addend
+
+    def _product(self, item: Instruction, factor: str, weight: float, addend: str | None) -> str | None:
+        target = item.operands[0]
+        self._only_definition(item, target)
+        if weight == 0:
+            self.equals[target] = ZERO if addend is None else addend
+            self.multiply_adds_deleted += 1
+            return None
+        self.sums.add(target)
+        if addend is None:
+            return f"\t{item.opcode} \t{target}, {factor}, {immediate(weight)};"
+        return f"\t{MULTIPLY_ADD} \t{target}, {factor}, {immediate(weight)}, {addend};"
+
+    def _store(self, item: Instruction) -> str:
+        address, value = item.operands
+        if any(register in self.literals for register in item.registers()) or self._template_bits(value) is not None:
+            raise self._refusal(item, "stores a template value")
+        if any(self._touched(register) for register in REGISTER.findall(f"{item.guard} {address}")):
+            raise self._refusal(item, "takes a sum for an address")
+        if value.startswith("{"):
+            parts = [part.strip() for part in value[1:-1].split(",")]
+            item.operands[1] = "{" + ", ".join(self.equals.get(part, part) for part in parts) + "}"
+        else:
+            item.operands[1] = self.equals.get(value, value)
+        return str(item)
+
+    def _other(self, item: Instruction) -> str:
+        for register in item.registers():
+            if self._touched(register):
+                raise self._refusal(item, f"touches {register}, which is a sum or a template value")
+        if any(self._template_bits(operand) is not None for operand in item.operands):
+            raise self._refusal(item, "uses a template value")
+        for register in item.defined():
+            self.known.pop(register, None)
+        return str(item)
+
+    def _touched(self, register: str) -> bool:
+        return register in self.sums or register in self.equals or register in self.literals
+
+    def _only_definition(self, item: Instruction, register: str) -> None:
+        if self.definitions[register] != 1:
+            raise self._refusal(item, f"defines {register}, which is defined more than once")
+
+    @staticmethod
+    def _refusal(item: Instruction, why: str) -> CompileError:
+        return CompileError(f"the pass refuses line {item.line} of the PTX, `{str(item).strip()}`: it {why}")

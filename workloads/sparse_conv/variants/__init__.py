@@ -1,0 +1,1 @@
+"""Variants of the problems of pruned convolution."""

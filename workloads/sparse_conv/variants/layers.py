@@ -1,0 +1,144 @@
+"""Variants of the problem of one operator: each is one engine."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from perfport.device import DeviceInfo
+from perfport.work import Traffic
+from perfport.workload import Setup, Variant
+
+from ..operators import index_overhead
+from ..problems import SparseConv
+from .direct import CompressedRows, ConstantTemplate, Template, TemplateWithoutPrefetch
+from .engine import Convolution
+from .generated import ConstantSource, GeneratedSource
+from .im2col import DenseProduct, SparseProduct
+from .ptx import PtxTemplate, PtxTemplateWithoutPrefetch
+from .tiled import Tiled
+
+
+class _Single(Variant):
+    """One engine on the problem's layer."""
+
+    problem = SparseConv
+    engine: ClassVar[type[Convolution]]
+
+    def __init_subclass__(cls) -> None:
+        cls.tunables, cls.needs = cls.engine.TUNABLES, cls.engine.NEEDS
+
+    def __init__(self, setup: Setup) -> None:
+        self.data: SparseConv = setup.problem
+        source = setup.input("x", lambda: setup.device.upload(self.data.x))
+        result = setup.output("y", np.float32, self.data.shape)
+        self.convolution = self.engine(setup, self.data.layer, source, result)
+
+    @classmethod
+    def require(cls, info: DeviceInfo) -> None:
+        super().require(info)
+        cls.engine.require(info)
+
+    def launch(self) -> None:
+        self.convolution.launch()
+
+    def traffic(self) -> Traffic:
+        return self.convolution.traffic()
+
+    def notes(self) -> dict[str, Any]:
+        layer, o = self.data.layer, self.data.operator
+        return {
+            "nonzero": layer.nonzero,
+            "operational_intensity": o.intensity(layer.batch, layer.nonzero),
+            "csr_index_overhead_16_bit": index_overhead(layer.nonzero, o.filters, 2),
+            "csr_index_overhead_32_bit": index_overhead(layer.nonzero, o.filters, 4),
+            **self.convolution.notes(),
+        }
+
+
+class DenseDirect(_Single):
+    """The 1.0 of the ladder."""
+
+    engine = Template
+    name, title, rung = "dense_direct", "template, every weight", 1
+    source = "operator template"
+
+
+class DenseDirectWithoutPrefetch(_Single):
+    """What fetching the next tile early gives."""
+
+    engine = TemplateWithoutPrefetch
+    name, title, role, rung = "dense_direct_no_prefetch", "template, tiles fetched when needed", "control", 1
+    source = "operator template"
+
+
+class CsrDirect(_Single):
+    """Sparse direct convolution with index loads."""
+
+    engine = CompressedRows
+    name, title, rung = "csr_direct", "compressed rows with stretched offsets", 2
+    source = "comparison with Escoin"
+
+
+class Im2colDense(_Single):
+    """The product written as a kernel."""
+
+    engine = DenseProduct
+    name, title, rung = "im2col_dense", "im2col and a dense product", 3
+    source = "comparison with cuBLAS"
+
+
+class Im2colCsr(_Single):
+    """The sparse product written as a kernel."""
+
+    engine = SparseProduct
+    name, title, rung = "im2col_csr", "im2col and a product of compressed rows", 4
+    source = "comparison with cuSPARSE"
+
+
+class ConstantWeights(_Single):
+    """What the constant path alone gives."""
+
+    engine = ConstantTemplate
+    name, title, role, rung = "constant_weights", "template, every weight from constant memory", "control", 5
+    source = "operator template"
+
+
+class ConstantWeightsSparse(_Single):
+    """The constant path with the zeros skipped."""
+
+    engine = ConstantSource
+    name, title, role, rung = "constant_weights_sparse", "generated source, values from constant memory", "control", 6
+    source = "operator template"
+
+
+class Generated(_Single):
+    """Only non-zero multiply-adds, weights as literals: every device."""
+
+    engine = GeneratedSource
+    name, title, rung = "generated_source", "generated source, weights as literals", 7
+    source = "code generation"
+
+
+class GeneratedPtx(_Single):
+    """The source's method."""
+
+    engine = PtxTemplate
+    name, title, rung = "generated_ptx", "PTX template, specialised and assembled", 8
+    source = "IR template and specialisation"
+
+
+class GeneratedPtxWithoutPrefetch(_Single):
+    """What fetching the next tile early gives the specialised code."""
+
+    engine = PtxTemplateWithoutPrefetch
+    name, title, role, rung = "generated_ptx_no_prefetch", "the same, tiles fetched when needed", "control", 8
+    source = "IR template and specialisation"
+
+
+class GeneratedTiled(_Single):
+    """What today's GPUs ask for."""
+
+    engine = Tiled
+    name, title, role, rung = "generated_tiled", "PTX for the weights: tiled, copies overlapped", "beyond", 9

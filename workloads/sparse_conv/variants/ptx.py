@@ -1,0 +1,147 @@
+"""The source's method: one PTX template for an operator, specialised for the weights, assembled, launched."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from perfport.backend import Artifact
+from perfport.backend.cuda import CudaBackend
+from perfport.errors import UnsupportedError
+from perfport.work import Traffic
+from perfport.workload import Tunable
+
+from ..cubin import machine_instructions
+from ..specialise import Specialised, specialise, value_map
+from ..template import Shape, Template, cache_folder, compiled, filters_of, local_bytes, tile_of
+from ..weights import window_use
+from .engine import Convolution, covered
+
+#: Multiply-adds in all of a layer's specialised code: what a few minutes assemble.
+CODE_LIMIT = 400_000
+
+
+class PtxTemplate(Convolution):
+    """The template is compiled once per operator and shape; each slice of filters is a copy with its own weights."""
+
+    NEEDS = ("ptx",)
+    TUNABLES: ClassVar[dict[str, Tunable]] = {
+        "columns": Tunable(32, (4, 8, 16, 32, 64), "work-items of a group across"),
+        "rows": Tunable(8, (1, 2, 4, 8, 16), "work-items of a group down"),
+        "height": Tunable(2, (1, 2, 4), "output rows of a work-item"),
+        "resident": Tunable(2, (1, 2, 3, 4), "work-groups that a compute unit must have registers for"),
+    }
+    prefetch: ClassVar[bool] = True
+
+    def prepare(self) -> None:
+        o, t = self.operator, self.tunables
+        code = self.layer.nonzero * t["height"]
+        if code > CODE_LIMIT:
+            raise UnsupportedError(
+                f"the unrolled code of {self.layer.name} has {code} multiply-adds, the limit is {CODE_LIMIT}"
+            )
+        # Neither wider nor higher than the output.
+        columns = min(t["columns"], 1 << (o.out_width - 1).bit_length())
+        rows = min(t["rows"], -(-o.out_height // t["height"]))
+        self.shape = Shape(columns, rows, t["height"], filters_of(o, t["height"]), t["resident"], self.prefetch)
+        self.target = str(self.device.target)
+        self.template = compiled(o, self.shape, self.target)
+        self.slices = [
+            self._specialised(self.layer.weights[first : first + self.shape.filters])
+            for first in range(0, o.filters, self.shape.filters)
+        ]
+        started = time.perf_counter()
+        self.artifacts = assembled([found.text for found in self.slices], self.target)
+        self.assemble_s = time.perf_counter() - started
+        self.kernels = [self.setup.load("operator_template", partial(_same, made)) for made in self.artifacts]
+        self.setup.compile_s += self.template.seconds + self.assemble_s + sum(found.seconds for found in self.slices)
+
+    def _specialised(self, weights: np.ndarray) -> Specialised:
+        return specialise(self.template.ptx, value_map(self.template.values, weights))
+
+    @property
+    def _tiles(self) -> tuple[int, int]:
+        o, s = self.operator, self.shape
+        return -(-o.out_width // s.columns), -(-o.out_height // (s.rows * s.height))
+
+    def launch(self) -> None:
+        across, down = self._tiles
+        groups = across * down * self.batch
+        for number, kernel in enumerate(self.kernels):
+            filter = np.int32(number * self.shape.filters)
+            self.device.launch(
+                kernel, groups, self.shape.items, self.source, self.result, filter,
+                local_bytes=local_bytes(self.operator, self.shape),
+            )  # fmt: skip
+
+    def traffic(self) -> Traffic:
+        o, s = self.operator, self.shape
+        across, down = self._tiles
+        height, width = tile_of(o, s)
+        groups, slices = float(across * down * self.batch), len(self.slices)
+        inside = covered(o, down, s.rows * s.height, height, "height") * covered(o, across, s.columns, width, "width")
+        read = 4 * self.batch * o.channels * inside * slices
+        loads = 0.0
+        for first in range(0, o.filters, s.filters):
+            loads += window_use(self.layer.weights[first : first + s.filters], s.height, o.stride).sum()
+        return Traffic(
+            flops=2 * groups * s.items * s.height * self.layer.nonzero,
+            local_write=4 * groups * slices * o.channels * width * height, local_read=4 * groups * s.items * loads,
+            global_read=read, l2_bytes=read + self.output_bytes, global_write=self.output_bytes,
+            dram_read=self.input_bytes * slices, dram_write=self.output_bytes,
+        )  # fmt: skip
+
+    def notes(self) -> dict[str, Any]:
+        slices, cubins = self.slices, [artifact.code for artifact in self.artifacts]
+        template = measured_template(self.template, self.target)
+        machine = sum(machine_instructions(code) for code in cubins)
+        deleted = sum(found.deleted for found in slices)
+        return {
+            "slices": len(slices),
+            "ptx_instructions_dense": sum(found.instructions for found in slices),
+            "ptx_instructions_deleted": deleted,
+            "multiply_adds_deleted": sum(found.multiply_adds_deleted for found in slices),
+            "machine_instructions_dense": template["machine_instructions"] * len(slices),
+            "machine_instructions_deleted": template["machine_instructions"] * len(slices) - machine,
+            "ptx_kib_dense": len(self.template.ptx) * len(slices) / 1024,
+            "ptx_kib": sum(len(found.text) for found in slices) / 1024,
+            "cubin_kib_dense": template["cubin_bytes"] * len(slices) / 1024,
+            "cubin_kib": sum(map(len, cubins)) / 1024,
+            "template_s": self.template.seconds,
+            "template_cached": self.template.cached,
+            "specialise_s": sum(found.seconds for found in slices),
+            "assemble_s": self.assemble_s,
+            "index_bytes": 0,
+        }
+
+
+class PtxTemplateWithoutPrefetch(PtxTemplate):
+    """The next tile is fetched when the present one is done."""
+
+    prefetch = False
+
+
+def _same(artifact: Artifact) -> Artifact:
+    return artifact
+
+
+def assembled(texts: list[str], target: str) -> list[Artifact]:
+    """Assemble several PTX texts side by side."""
+    backend = CudaBackend()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(lambda text: backend.assemble("generated.ptx", text, target), texts))
+
+
+def measured_template(template: Template, target: str) -> dict[str, int]:
+    """Size of the template's own cubin and its machine instructions; assembled once, then kept beside the template."""
+    path = cache_folder() / f"template-{template.key}.json"
+    if not path.exists():
+        code = CudaBackend().assemble("template.ptx", template.ptx, target).code
+        path.write_text(json.dumps({"cubin_bytes": len(code), "machine_instructions": machine_instructions(code)}))
+    return dict(json.loads(path.read_text()))

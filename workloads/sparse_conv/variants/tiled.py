@@ -1,0 +1,101 @@
+"""Code for today's GPUs, written as PTX from the weights: see `..tiled` for what it does, `..choice` for its shape."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, ClassVar
+
+from perfport.backend.cuda import CudaBackend
+from perfport.errors import UnsupportedError
+from perfport.work import Traffic
+from perfport.workload import Tunable
+
+from ..choice import Device, choose, estimate, inputs_read
+from ..cubin import machine_instructions
+from ..tiled import NAME, generate
+from .engine import Convolution
+from .ptx import CODE_LIMIT
+
+
+class Tiled(Convolution):
+    """One kernel; a work-group branches to the code of its slice of filters."""
+
+    NEEDS = ("ptx",)
+    CAPABILITY = (8, 0)  # asynchronous copies
+    TUNABLES: ClassVar[dict[str, Tunable]] = {
+        "columns": Tunable(
+            0, (0, 8, 14, 16, 28, 32, 56, 64, 112), "work-items of a group across; 0: chosen by the model"
+        ),
+        "rows": Tunable(0, (0, 1, 2, 4, 7, 8, 14, 16, 20, 28), "work-items of a group down; 0: chosen"),
+        "height": Tunable(0, (0, 1, 2, 4), "output rows of a work-item; 0: chosen"),
+        "filters": Tunable(0, (0, 4, 8, 10, 16, 20, 25, 32, 50, 64, 128), "filters of a slice; 0: chosen"),
+        "block": Tunable(0, (0, 1, 2, 3, 4, 5, 8), "channels staged at once, or the next smaller divisor; 0: chosen"),
+        "stages": Tunable(0, (0, 2, 3, 4), "blocks in local memory; 0: chosen"),
+        "resident": Tunable(
+            0, (0, 1, 2, 3, 4, 6, 8), "work-groups with registers on a compute unit; 0: as many as fit"
+        ),
+        "slices_last": Tunable(0, (0, 1), "1: neighbouring work-groups share a tile, 0: they share the code"),
+    }
+
+    def prepare(self) -> None:
+        o, info, weights = self.operator, self.device.info, self.layer.weights
+        if 4 * o.outputs >= 2**31:
+            raise UnsupportedError(f"the output of an image has {4 * o.outputs} bytes, the code counts to {2**31}")
+        started = time.perf_counter()
+        self.limits = Device(info.compute_units, info.local_memory_bytes)
+        tiling = choose(o, weights, self.batch, self.limits, dict(self.tunables))
+        if tiling is None:
+            raise UnsupportedError(f"no tiling with {self.tunables} fits the registers and local memory of {info.id}")
+        self.tiling = tiling
+        self.choose_s = time.perf_counter() - started
+        code = self.layer.nonzero * tiling.height
+        if code > CODE_LIMIT:
+            raise UnsupportedError(
+                f"the unrolled code of {self.layer.name} has {code} multiply-adds, the limit is {CODE_LIMIT}"
+            )
+        started = time.perf_counter()
+        self.text = generate(tiling, weights, self.batch, str(self.device.target))
+        self.generate_s = time.perf_counter() - started
+        started = time.perf_counter()
+        self.artifact = CudaBackend().assemble("tiled.ptx", self.text, self.device.target)
+        self.assemble_s = time.perf_counter() - started
+        self.kernel: Any = self.setup.load(NAME, lambda: self.artifact)
+        self.setup.compile_s += self.choose_s + self.generate_s + self.assemble_s
+
+    def launch(self) -> None:
+        t = self.tiling
+        self.device.launch(
+            self.kernel, t.groups(self.batch), t.items, self.source, self.result, local_bytes=t.local_bytes
+        )
+
+    def _reads(self) -> int:
+        t = self.tiling
+        slices = range(0, self.operator.filters, t.filters)
+        return sum(inputs_read(self.layer.weights[first : first + t.filters], t) for first in slices)
+
+    def traffic(self) -> Traffic:
+        t, o = self.tiling, self.operator
+        tiles = float(t.across * t.down * self.batch)
+        staged = 4 * tiles * t.slices * o.channels * t.window_rows * t.copies * t.vector
+        inside = min(1.0, o.height / (t.down * t.rows * t.height * o.stride)) * min(
+            1.0, o.width / (t.across * t.columns * o.stride)
+        )
+        read = staged * inside
+        return Traffic(
+            flops=2 * tiles * t.items * t.height * self.layer.nonzero, local_write=staged,
+            local_read=4 * tiles * t.items * t.load * self._reads(), global_read=read, global_write=self.output_bytes,
+            l2_bytes=read + self.output_bytes, dram_read=self.input_bytes, dram_write=self.output_bytes,
+        )  # fmt: skip
+
+    def notes(self) -> dict[str, Any]:
+        t = self.tiling
+        model = estimate(t, self.layer.weights, self.batch, self.limits)
+        return {
+            "columns": t.columns, "rows": t.rows, "height": t.height, "filters": t.filters, "block": t.block,
+            "stages": t.stages, "resident": t.resident, "slices": t.slices, "groups": t.groups(self.batch),
+            "local_bytes": t.local_bytes, "model_cycles": model.cycles, "model_issue": model.issue,
+            "model_local": model.local, "model_l2": model.l2, "slice_code_bytes": model.code_bytes,
+            "choose_s": self.choose_s, "generate_s": self.generate_s, "assemble_s": self.assemble_s,
+            "ptx_kib": len(self.text) / 1024, "cubin_kib": len(self.artifact.code) / 1024,
+            "machine_instructions": machine_instructions(self.artifact.code), "index_bytes": 0,
+        }  # fmt: skip
