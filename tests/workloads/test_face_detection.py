@@ -130,7 +130,8 @@ def test_techniques_can_be_switched_off(build: Any, switched: dict[str, int]) ->
     "shape",
     [
         {"per_item": 2, "single_item_stages": 0, "work_group": 32, "batch": 256, "scan_group": 64},
-        {"per_item": 4, "single_item_stages": 0, "work_group": 64, "scan_group": 128},
+        {"per_item": 4, "single_item_stages": 0, "work_group": 64, "scan_group": 128, "tile": 32},
+        {"tile": 16, "uberkernel": 0}, {"tile": 16, "batch": 256, "work_group": 32, "shifts": 0},
         {"per_item": 4, "work_group": 16, "offsets": 0}, {"per_item": 2, "cooperative_windows": 2, "work_group": 16},
     ], ids=str,
 )  # fmt: skip
@@ -223,6 +224,7 @@ def test_a_wrong_list_is_described() -> None:
         ("local_queue", {"work_group": 16, "cooperative_windows": 3}, "cooperative_windows: expected work_group"),
         ("local_queue", {"work_group": 16, "cooperative_windows": 32}, "cooperative_windows: expected work_group"),
         ("local_queue", {"work_group": 24, "cooperative_windows": 0}, "work_group: expected a power of two"),
+        ("compacted", {"global_queue": 1, "tile": 16}, "tile: windows of a queue"),
     ],
 )
 def test_tunables_that_do_not_fit_together(build: Any, variant: str, tunables: dict[str, int], expected: str) -> None:

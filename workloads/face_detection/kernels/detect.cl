@@ -6,6 +6,7 @@
    GLOBAL_QUEUE    number and place of each window come from a queue in global memory, else they are computed
    LOCAL_QUEUE     survivors of the first SINGLE_ITEM_STAGES stages form a queue in local memory; COOPERATIVE_WINDOWS at a
                    time are taken from it by all work-items together (0: as many as suit the queue's length)
+   TILE            (not GLOBAL_QUEUE) windows are taken tile by tile of TILE x TILE, else (0) row by row
    OFFSETS         corners of rectangles as offsets, loads grouped ahead of arithmetic, else computed from coordinates
    SHIFTS          divisions by multiply and shift, mad24
    SELECT          choices by selection, else by branches
@@ -19,7 +20,7 @@
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
-#define LEVEL_WORDS 12
+#define LEVEL_WORDS 13
 
 #if CONSTANT
 #define TABLE __constant
@@ -64,6 +65,16 @@ uint place(__global const uint *level, uint n, uint pitch) {
     uint y = quotient(inside, columns, level[6], level[7]), x = inside - y * columns;
     return level[0] + (uint)MAD(y * step, pitch, x * step);
 }
+
+#if TILE
+/* The window of a level, in row order, that comes n-th in the order of tiles: a batch of windows shares more of the cache. */
+uint tiled(__global const uint *level, uint n) {
+    uint columns = level[3], band = n / (columns * TILE), rows = min((uint)TILE, level[12] - band * TILE);
+    uint in_band = n - band * columns * TILE, tile = in_band / (rows * TILE);
+    uint in_tile = in_band - tile * rows * TILE, width = min((uint)TILE, columns - tile * TILE), y = in_tile / width;
+    return (band * TILE + y) * columns + tile * TILE + in_tile - y * width;
+}
+#endif
 
 /* 1 / (area times standard deviation) of the window at p; 0 if the deviation is 10 or less. */
 float normalisation(__global const uint *p, uint pitch, uint plane) {
@@ -316,10 +327,16 @@ __kernel void detect(__global const uint *RESTRICT sums, TABLE int *RESTRICT nod
             uint number = first + i, frame = quotient(number, frame_windows, frame_multiplier, frame_shift);
             uint inside = number - frame * frame_windows;
 #if UBERKERNEL
-            uint at = place(levels + LEVEL_WORDS * level_of(levels, level_count, inside), inside, pitch);
+            __global const uint *level = levels + LEVEL_WORDS * level_of(levels, level_count, inside);
 #else
-            uint at = place(levels + LEVEL_WORDS * known_level, inside, pitch);
+            __global const uint *level = levels + LEVEL_WORDS * known_level;
 #endif
+#if TILE
+            number -= inside;
+            inside = level[5] + tiled(level, inside - level[5]);
+            number += inside;
+#endif
+            uint at = place(level, inside, pitch);
 #endif
             __global const uint *p = sums + frame * frame_words + at;
             float norm = normalisation(p, pitch, plane);

@@ -66,6 +66,9 @@ class Detector:
         self.single = min(int(setup.tunables.get("single_item_stages", 0)), cascade.stages)
         self.together = int(setup.tunables.get("cooperative_windows", 0))
         self.per_item = int(setup.tunables.get("per_item", 1))
+        self.tile = int(setup.tunables.get("tile", 0))
+        if self.tile and techniques.global_queue:
+            raise UsageError(f"tile: windows of a queue in global memory are in row order, got {self.tile}")
         if techniques.local_queue and self.together:
             lanes, rest = divmod(self.group, self.together)
             if rest or lanes & (lanes - 1) or not lanes:
@@ -80,7 +83,7 @@ class Detector:
             "CONSTANT": int(self.in_constants), "NODE_WORDS": self.node_words, "STUMPS": int(cascade.stumps),
             "STAGES": cascade.stages, "WINDOW_WIDTH": cascade.width, "WINDOW_HEIGHT": cascade.height,
             "WORK_GROUP": self.group, "BATCH": self.batch, "SINGLE_ITEM_STAGES": self.single,
-            "COOPERATIVE_WINDOWS": self.together, "PER_ITEM": self.per_item, "INSTRUMENT": 0,
+            "COOPERATIVE_WINDOWS": self.together, "PER_ITEM": self.per_item, "TILE": self.tile, "INSTRUMENT": 0,
         }  # fmt: skip
         self.reset, self.kernel = (setup.kernel("detect.cl", name, **self.macros) for name in ("reset", "detect"))
         self.launches = self._launches()
@@ -193,7 +196,7 @@ class Detector:
         nodes, rectangles = int(counts.nodes.sum()), int(counts.rectangles.sum())
         trees = int((counts.entered[:-1] * np.diff(cascade.stage_first)).sum())
         passing = int(counts.entered[-1])
-        placing = 4 * (5 if not use.shifts else 7) * windows
+        placing = 4 * ((5 if not use.shifts else 7) + (3 if self.tile else 0)) * windows
         if use.uberkernel or use.global_queue:
             placing += self.problem.frames * 4 * probes([level.windows for level in levels])
         in_queue = self._in_local_queue() if use.local_queue else dict.fromkeys(("read", "write", "added", "loads"), 0)
@@ -232,6 +235,19 @@ class Detector:
             global_atomics=float(takings + passing), local_atomics=float(in_queue["added"]),
         )  # fmt: skip
 
+    def _order(self) -> np.ndarray:
+        """Numbers of all windows in the order in which they are taken, as the kernel computes it."""
+        pyramid, side, parts = self.problem.pyramid, self.tile, []
+        for level in pyramid.levels:
+            grid = level.first + np.arange(level.windows).reshape(level.rows, level.columns)
+            tiles = [
+                grid[y : y + side, x : x + side].ravel()
+                for y in range(0, level.rows, side) for x in range(0, level.columns, side)
+            ] if side else [grid.ravel()]  # fmt: skip
+            parts += tiles
+        frames = pyramid.windows * np.arange(self.problem.frames)[:, None]
+        return (frames + np.concatenate(parts)).ravel()
+
     @property
     def _shares_loads(self) -> bool:
         return self.techniques.local_queue and self.per_item > 1 and self.problem.cascade.stumps
@@ -243,8 +259,9 @@ class Detector:
         """
         outcome, first_tree = self.problem.reference.outcome, self.problem.cascade.stage_first
         batch_of, before = np.empty(len(outcome), np.int64), 0
+        order = self._order()
         for first, total, _ in self.launches:
-            batch_of[first : first + total] = before + np.arange(total) // self.batch
+            batch_of[order[first : first + total]] = before + np.arange(total) // self.batch
             before += -(-total // self.batch)
         late = np.flatnonzero(outcome >= self.single)
         outcome, batch_of = outcome[late], batch_of[late]

@@ -54,8 +54,13 @@ typedef float words;
 #else
 #define ALONG NHWC
 #endif
+#if defined(GAMMA) && !NHWC && VECTOR == 1 /* single words: neighbouring items take neighbouring positions */
+#define SLOT_ROW(slot, n) ((slot) / DEPTH)
+#define SLOT_DEPTH(slot, n) ((slot) % DEPTH)
+#else
 #define SLOT_ROW(slot, n) (ALONG ? (slot) % (n) : VECTOR * ((slot) % ((n) / VECTOR)))
 #define SLOT_DEPTH(slot, n) (ALONG ? VECTOR * ((slot) / (n)) : (slot) / ((n) / VECTOR))
+#endif
 
 words fetch(__global const float *x, uint at, int there) { return there ? LOAD(x + at) : FILL(0.0f); }
 

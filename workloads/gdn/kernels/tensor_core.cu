@@ -106,11 +106,21 @@ __kernel void pack(__global const float *RESTRICT gamma, uint channels, uint ste
     if (PARTS == 2) packed[32] = make_uint4(lo[0], lo[1], lo[2], lo[3]);
 }
 #else
+/* Where a quad's values begin in the inner dimension, and how far apart they are. The order of positions does not matter to
+   their sum, as long as both operands have the same: single words are dealt out so that neighbours take neighbours. */
+#if defined(GAMMA) && !NHWC && VECTOR == 1
+#define QUAD_DEPTH(quad) (quad)
+#define NEXT QUADS
+#else
+#define QUAD_DEPTH(quad) (QUAD * (quad))
+#define NEXT 1
+#endif
+
 /* QUAD values from `at` on, `stride` apart; 0 from the `left`-th value of the inner dimension on. */
 void fetch(float *v, const float *RESTRICT x, uint at, uint stride, uint depth, uint left) {
     #pragma unroll
     for (uint e = 0; e < QUAD; e += ALONG ? VECTOR : 1) {
-        bool there = depth != ~0u && depth + e < left;
+        bool there = depth != ~0u && depth + e * NEXT < left;
         if (ALONG && VECTOR == 4) {
             float4 four = there ? vload4(0, x + at + e) : SPLAT_FLOAT4(0.0f);
             v[e] = four.x;
@@ -118,7 +128,7 @@ void fetch(float *v, const float *RESTRICT x, uint at, uint stride, uint depth, 
             v[e + 2] = four.z;
             v[e + 3] = four.w;
         } else {
-            v[e] = there ? x[at + e * stride] : 0.0f;
+            v[e] = there ? x[at + e * NEXT * stride] : 0.0f;
         }
     }
 }
@@ -345,7 +355,7 @@ __kernel void REQD_GROUP_RESIDENT(ITEMS, RESIDENT) gamma_gradient(__global const
     float a[SLOTS(ROWS)][3][QUAD], b[SLOTS(COLUMNS)][QUAD], row_sum[SLOTS(ROWS)]; /* between fetching and putting */
     #pragma unroll
     for (int s = 0; s < SLOTS(ROWS); ++s) {
-        uint slot = item + s * ITEMS, row = first_row + SLOT_ROW(slot, ROWS), depth = QUAD * SLOT_QUAD(slot, ROWS);
+        uint slot = item + s * ITEMS, row = first_row + SLOT_ROW(slot, ROWS), depth = QUAD_DEPTH(SLOT_QUAD(slot, ROWS));
         a_at[s] = row * CHANNEL_STRIDE + depth * stride;
         a_depth[s] = row < channels && FITS(slot, ROWS) ? depth : ~0u;
         row_sum[s] = 0.0f;
@@ -353,7 +363,7 @@ __kernel void REQD_GROUP_RESIDENT(ITEMS, RESIDENT) gamma_gradient(__global const
     #pragma unroll
     for (int s = 0; s < SLOTS(COLUMNS); ++s) {
         uint slot = item + s * ITEMS, row = first_column + SLOT_ROW(slot, COLUMNS);
-        uint depth = QUAD * SLOT_QUAD(slot, COLUMNS);
+        uint depth = QUAD_DEPTH(SLOT_QUAD(slot, COLUMNS));
         b_at[s] = row * CHANNEL_STRIDE + depth * stride;
         b_depth[s] = row < channels && FITS(slot, COLUMNS) ? depth : ~0u;
     }
