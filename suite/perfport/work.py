@@ -88,6 +88,12 @@ class Traffic(BaseModel):
     local_atomics: NonNegativeFloat = 0.0
     provenance: Literal["modelled", "counted"] = "modelled"
 
+    @classmethod
+    def total(cls, *parts: Traffic) -> Traffic:
+        """Return the sum of what several launches cause, as a model; L2 bytes stay unknown."""
+        names = [name for name in cls.model_fields if name not in ("l2_bytes", "provenance")]
+        return cls(**{name: sum(getattr(part, name) for part in parts) for name in names})
+
     @property
     def dram_bytes(self) -> float:
         """Bytes to and from DRAM."""

@@ -30,16 +30,33 @@ def group(boxes: np.ndarray, neighbours: int) -> np.ndarray:
     labels = _clusters(boxes)
     counts = np.bincount(labels)
     sums = np.stack([np.bincount(labels, weights=column) for column in boxes.T], axis=1)
+    strong = counts > neighbours
+    return merge(counts[strong], sums[strong])
+
+
+def merge(counts: np.ndarray, sums: np.ndarray) -> np.ndarray:
+    """Return the mean boxes of clusters, without those that lie in a stronger one.
+
+    Parameters
+    ----------
+    counts : int64, shape (n,)
+        Boxes of each cluster.
+    sums : shape (n, 4)
+        Sums of their x, y, width, height.
+
+    Returns
+    -------
+    int64, shape (faces, 4)
+        Rows in ascending order.
+    """
     share = np.float32(1) / counts.astype(np.float32)
     means = np.rint(sums.astype(np.float32) * share[:, None]).astype(np.int64)
-    strong = counts > neighbours
-    means, counts = means[strong], counts[strong]
-    kept = [
-        mean
-        for i, (mean, count) in enumerate(zip(means, counts, strict=True))
-        if not _inside(mean, count, np.delete(means, i, axis=0), np.delete(counts, i))
-    ]
-    return _ordered(np.array(kept, np.int64).reshape(-1, 4))
+    margin = np.rint(means[:, 2:] * EPSILON)
+    low, high = means[:, :2], means[:, :2] + means[:, 2:]
+    inside = (low[:, None] >= low - margin).all(axis=2) & (high[:, None] <= high + margin).all(axis=2)
+    inside &= (counts > np.maximum(3, counts)[:, None]) | (counts < 3)[:, None]
+    np.fill_diagonal(inside, False)
+    return _ordered(means[~inside.any(axis=1)])
 
 
 def clip(boxes: np.ndarray, width: int, height: int) -> np.ndarray:
@@ -53,8 +70,8 @@ def _ordered(boxes: np.ndarray) -> np.ndarray:
     return boxes[np.lexsort(boxes.T[::-1])]
 
 
-def _clusters(boxes: np.ndarray) -> np.ndarray:
-    """Number the connected components of the relation "close together", shape (n,).
+def close_pairs(boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pairs of boxes that are close together, some of them in both orders, each box with itself too.
 
     Two boxes are close if none of their edges is farther apart than `EPSILON` times the mean of their smaller width and
     their smaller height. Boxes of one pyramid grow in both directions at once, so that for a size and all larger ones
@@ -71,14 +88,11 @@ def _clusters(boxes: np.ndarray) -> np.ndarray:
         )
         starts.append(order[first + near["i"]])
         ends.append(order[first + near["j"]])
-    start, end = np.concatenate(starts), np.concatenate(ends)
+    return np.concatenate(starts), np.concatenate(ends)
+
+
+def _clusters(boxes: np.ndarray) -> np.ndarray:
+    """Number the connected components of the relation "close together", shape (n,)."""
+    start, end = close_pairs(boxes)
     links = coo_array((np.ones(len(start), bool), (start, end)), shape=(len(boxes), len(boxes)))
     return connected_components(links, directed=False)[1]
-
-
-def _inside(box: np.ndarray, count: int, others: np.ndarray, counts: np.ndarray) -> bool:
-    """Whether a box lies in another, slightly widened one that more windows support."""
-    margin = np.rint(others[:, 2:] * EPSILON)
-    low = (box[:2] >= others[:, :2] - margin).all(axis=1)
-    high = (box[:2] + box[2:] <= others[:, :2] + others[:, 2:] + margin).all(axis=1)
-    return bool((low & high & ((counts > max(3, count)) | (count < 3))).any())

@@ -166,7 +166,7 @@ class Windows(_Frames):
 
 
 class Faces(_Frames):
-    """Grouped rectangles of each frame, on the host at the end: what a user asks a detector for."""
+    """Grouped rectangles of each frame, in host memory at the end: what a user asks a detector for."""
 
     name = "faces"
     title = "Faces in frames"
@@ -196,11 +196,19 @@ class Faces(_Frames):
         """
         levels = levels or self.pyramid
         frame, inside = np.divmod(windows, levels.windows)
-        faces = [np.empty((0, 5), np.int64)]
-        for number in range(self.frames):
-            boxes = grouping.group(levels.boxes(inside[frame == number]), self.parameters.neighbours)
-            faces.append(np.insert(grouping.clip(boxes, self.width, self.height), 0, number, axis=1))
-        return _ordered(np.concatenate(faces))
+        found = [
+            grouping.group(levels.boxes(inside[frame == n]), self.parameters.neighbours) for n in range(self.frames)
+        ]
+        return self._faces(found)
+
+    def merged(self, frames: np.ndarray, counts: np.ndarray, sums: np.ndarray) -> np.ndarray:
+        """As `grouped`, from clusters that a device has found: frame, windows, sums of their boxes."""
+        return self._faces([grouping.merge(counts[frames == n], sums[frames == n]) for n in range(self.frames)])
+
+    def _faces(self, boxes: list[np.ndarray]) -> np.ndarray:
+        clipped = [grouping.clip(of_frame, self.width, self.height) for of_frame in boxes]
+        frames = np.repeat(np.arange(self.frames), [len(of_frame) for of_frame in clipped])
+        return _ordered(np.concatenate([frames[:, None], np.concatenate(clipped)], axis=1))
 
     @cached_property
     def _opencv_pyramid(self) -> pyramid.Pyramid:

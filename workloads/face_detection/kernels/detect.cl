@@ -20,7 +20,7 @@
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
-#define LEVEL_WORDS 13
+#define LEVEL_WORDS 14
 
 #if CONSTANT
 #define TABLE __constant

@@ -1,4 +1,4 @@
-"""Variants of `faces`: detection on the device, reading back and grouping on the host in every execution."""
+"""Variants of `faces`: detection and grouping on the device, the groups' means and overlaps on the host, every time."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from perfport.workload import Setup, Variant
 
 from ..problems import Faces
 from .detector import Detector, Techniques
+from .groups import Groups
 from .windows import SOURCE, Compacted, PerScale, Tuned
 
 
@@ -26,6 +27,7 @@ class _Faces(Variant):
         self.data: Faces = setup.problem
         found = setup.scratch(4 * self.data.parameters.capacity)
         self.detector = Detector(setup, self.chosen(setup), found, setup.scratch(4))
+        self.groups = Groups(setup, found, self.detector.count) if self.data.parameters.neighbours else None
         self.faces = np.empty((0, 5), np.int64)
 
     def chosen(self, setup: Setup) -> Techniques:
@@ -33,18 +35,30 @@ class _Faces(Variant):
         return Tuned.selected(setup)
 
     def launch(self) -> None:
+        self.enqueue()
+        if self.groups:
+            groups = self.groups.read()
+            self.faces = self.data.merged(groups[:, 0], groups[:, 1], groups[:, 2:])
+        else:
+            self.faces = self.data.grouped(self.detector.passing())
+
+    def enqueue(self) -> None:
+        """Enqueue what the device does."""
         self.detector.launch()
-        self.faces = self.data.grouped(self.detector.passing())
+        if self.groups:
+            self.groups.launch()
 
     def results(self) -> dict[str, np.ndarray]:
         return {"faces": self.faces}
 
     def traffic(self) -> Traffic:
+        if self.groups:
+            return Traffic.total(self.detector.traffic(), self.groups.traffic())
         return self.detector.traffic()
 
     def notes(self) -> dict[str, Any]:
         """Device seconds by kernel in one more execution (the time split), and figures of an instrumented build."""
-        times = self.detector.device.timed(self.detector.launch, split=True)
+        times = self.detector.device.timed(self.enqueue, split=True)
         return {
             "faces": len(self.faces), "pasted_faces_found": _found(self.data, self.faces),
             "kernel_seconds": times.kernels, **self.detector.instrumented(),

@@ -56,15 +56,16 @@ def division(divisor: int) -> tuple[int, int]:
 
 
 def level_words(setup: Setup, strip: int) -> np.ndarray:
-    """The table of levels that kernels/pyramid.cl describes, uint32, shape (levels, 13)."""
+    """The table of levels that kernels/pyramid.cl describes, uint32, shape (levels, 14)."""
     pyramid = setup.problem.pyramid
-    words = np.zeros((len(pyramid.levels), 13), np.uint32)
+    words = np.zeros((len(pyramid.levels), 14), np.uint32)
     piece = table = 0
     for row, level in zip(words, pyramid.levels, strict=True):
         row[:] = (
             level.y * pyramid.pitch + level.x, level.width, level.height,
             level.columns, level.step, level.first, *division(level.columns),
             level.row, piece, table, table + level.width, level.rows,
+            level.scale.view(np.uint32),
         )  # fmt: skip
         piece += (level.width + 1) * -(-level.height // strip)
         table += level.width + level.height

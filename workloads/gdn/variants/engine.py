@@ -19,12 +19,6 @@ class Pass:
     traffic: Traffic
 
 
-def total(*parts: Traffic) -> Traffic:
-    """Add traffic field by field; L2 bytes, which nobody counts here, stay unknown."""
-    fields = [name for name in Traffic.model_fields if name not in ("l2_bytes", "provenance")]
-    return Traffic(**{name: sum(getattr(part, name) for part in parts) for name in fields})
-
-
 class Engine(ABC):
     """Makes the passes of one problem on one device. ``d`` is D = z^(-1/2), (channels x positions) words."""
 

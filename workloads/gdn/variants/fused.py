@@ -12,7 +12,7 @@ from perfport.workload import Setup, Tunable, Variant
 
 from ..problems import TF32, Backward, Forward, GammaGradient, Step
 from . import inputs
-from .engine import Engine, Pass, total
+from .engine import Engine, Pass
 from .streams import Streams
 from .tensor_core import OnTensorCores, TensorCores, TensorCoresBf16, TensorCoresPlain
 from .tiled import Tiled
@@ -56,7 +56,7 @@ class _Fused(Variant):
             one.launch()
 
     def traffic(self) -> Traffic:
-        return total(*(one.traffic for one in self.passes))
+        return Traffic.total(*(one.traffic for one in self.passes))
 
     def notes(self) -> dict[str, Any]:
         """Memory beyond inputs, outputs and the saved D: partial sums of dgamma, packed gamma; and all of it."""

@@ -11,7 +11,6 @@ from perfport.workload import Setup, Tunable, Variant
 
 from ..problems import GammaGradient
 from . import inputs
-from .engine import total
 from .reduction import Sums
 
 SOURCE = "Ramble in CUDA optimization"
@@ -66,7 +65,7 @@ class _Raw(Variant):
         raise NotImplementedError
 
     def traffic(self) -> Traffic:
-        return total(self.products_traffic(), self.sums.traffic())
+        return Traffic.total(self.products_traffic(), self.sums.traffic())
 
     @property
     def term_flops(self) -> int:

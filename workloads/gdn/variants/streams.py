@@ -12,7 +12,7 @@ from perfport.work import Traffic
 from perfport.workload import Tunable
 
 from . import inputs
-from .engine import Engine, Pass, total
+from .engine import Engine, Pass
 
 
 def round_up(n: int, multiple: int) -> int:
@@ -95,7 +95,7 @@ class Streams(Engine):
             global_read=4 * panel * calls + 4.0 * n * n + staged * self.data.map_bytes, global_write=4.0 * words,
             local_read=4 * unit * calls, local_write=4 * n * places + 4 * places * words / n,
         )  # fmt: skip
-        return Pass(launch, total(multiplied, ending))
+        return Pass(launch, Traffic.total(multiplied, ending))
 
     def _ending(self, flops: int, special: int, integers: int, arrays: int, outputs: int) -> Traffic:
         """Operations on whole vectors of sums, and words read and written, per output."""

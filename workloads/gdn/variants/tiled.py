@@ -14,7 +14,7 @@ from perfport.work import Traffic
 from perfport.workload import Tunable
 
 from . import inputs
-from .engine import Engine, Pass, total
+from .engine import Engine, Pass
 
 WARP = 32  # work-items that the kernel lays out as one block, of dgamma LANES of them side by side in a row
 LANES = 8
@@ -183,7 +183,7 @@ class Tiled(Engine):
             self.device.launch(kernel, rows * columns, group, *arguments, local_bytes=nbytes)
 
         multiply = self._multiply(shape, rows * columns, inner)
-        return Pass(launch, total(packing.traffic, multiply, staging, ending(shape)))
+        return Pass(launch, Traffic.total(packing.traffic, multiply, staging, ending(shape)))
 
     def forward(self, u: Buffer, save: Buffer | None) -> Pass:
         outputs = [u] if save is None else [save, u]
@@ -238,7 +238,7 @@ class Tiled(Engine):
             global_read=(3 * across + down) * maps + parts, global_write=parts + 4.0 * size,
             dram_read=3 * maps + parts, dram_write=parts + 4.0 * size,
         )  # fmt: skip
-        return Pass(launch, total(self._multiply_gamma(shape, down * across, inner), more))
+        return Pass(launch, Traffic.total(self._multiply_gamma(shape, down * across, inner), more))
 
 
 def even_tile(n: int, largest: int, unit: int) -> int:

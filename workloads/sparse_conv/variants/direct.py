@@ -12,7 +12,7 @@ from perfport.work import Traffic
 from perfport.workload import Tunable
 
 from ..weights import compressed
-from .engine import Convolution, Padded, covered, total
+from .engine import Convolution, Padded, covered
 
 CONSTANT_WORDS = 64 * 1024 // 4  # what devices give a program's constants
 
@@ -158,7 +158,7 @@ class CompressedRows(Convolution):
             global_write=self.output_bytes, dram_write=self.output_bytes,
             dram_read=4.0 * self.batch * o.channels * self.padded.plane + 8 * nonzero + 4 * (o.filters + 1),
         )  # fmt: skip
-        return total(self.padded.traffic(), own)
+        return Traffic.total(self.padded.traffic(), own)
 
 
 def constant_table(values: np.ndarray) -> str:

@@ -94,12 +94,6 @@ class Convolution(ABC):
         return 4.0 * self.batch * self.operator.outputs
 
 
-def total(*parts: Traffic) -> Traffic:
-    """The sum of what several launches cause."""
-    names = [name for name in Traffic.model_fields if name not in ("provenance", "l2_bytes")]
-    return Traffic(**{name: sum(getattr(part, name) for part in parts) for name in names})
-
-
 class Padded:
     """The input with its zero border on the device (``pad.cl``), for kernels that test no bounds when they read.
 

@@ -13,7 +13,7 @@ from perfport.workload import Tunable
 
 from ..source import Program, Shape, programs
 from .direct import CONSTANT_WORDS, constant_table
-from .engine import Convolution, Padded, total
+from .engine import Convolution, Padded
 
 #: Multiply-adds in all of a layer's generated source. Compilers take minutes beyond.
 STATEMENT_LIMIT = 60_000
@@ -81,7 +81,7 @@ class GeneratedSource(Convolution):
             constant_read=read / width / rows, global_write=self.output_bytes, dram_write=self.output_bytes,
             dram_read=4.0 * self.batch * o.channels * self.padded.plane,
         )  # fmt: skip
-        return total(self.padded.traffic(), own)
+        return Traffic.total(self.padded.traffic(), own)
 
     def notes(self) -> dict[str, Any]:
         return {

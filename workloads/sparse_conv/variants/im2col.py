@@ -12,7 +12,7 @@ from perfport.work import Traffic
 from perfport.workload import Tunable
 
 from ..weights import compressed
-from .engine import Convolution, covered, total
+from .engine import Convolution, covered
 
 MATRIX_SHARE = 4  # the matrix takes at most this part of the device's memory
 MATRIX_BYTES = 1 << 33  # ... and no more than this
@@ -71,7 +71,7 @@ class Im2col(Convolution):
         matrix = 4.0 * o.taps * o.pixels * self.batch
         unrolled = Traffic(global_read=read, global_write=matrix, dram_read=self.input_bytes, dram_write=matrix)
         counts = [min(self.images, self.batch - first) for first in range(0, self.batch, self.images)]
-        return total(unrolled, *(self.product_traffic(images * o.pixels) for images in counts))
+        return Traffic.total(unrolled, *(self.product_traffic(images * o.pixels) for images in counts))
 
     @property
     def product_sizes(self) -> dict[str, int]:

@@ -14,7 +14,7 @@ from perfport.workload import Setup, Variant
 from .. import network
 from ..problems import Layer, PrunedNetwork
 from .direct import CompressedRows, Template
-from .engine import Convolution, total
+from .engine import Convolution
 from .generated import GeneratedSource
 from .ptx import PtxTemplate
 from .tiled import Tiled
@@ -76,7 +76,7 @@ class _Network(Variant):
             step.launch()
 
     def traffic(self) -> Traffic:
-        return total(*(step.traffic() for step in self.steps))
+        return Traffic.total(*(step.traffic() for step in self.steps))
 
     def notes(self) -> dict[str, Any]:
         logits = self.setup.outputs["logits"]

@@ -1,0 +1,89 @@
+"""Groups of the passing windows, found on the device by kernels/grouping.cl."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from perfport.backend import Buffer
+from perfport.errors import UsageError
+from perfport.work import Traffic
+from perfport.workload import Setup
+
+from .. import grouping
+from ..problems import Faces
+from . import inputs
+from .integrals import STRIP, probes
+
+GROUP = 64  # work-items, and windows along each side of a tile of pairs
+WORDS = 6  # frame, windows, sums of x, y, width and height
+FIRST_READ = 1024  # groups that the first read takes along
+
+
+class Groups:
+    """Connected components of close windows, and the sums of their boxes.
+
+    Parameters
+    ----------
+    setup : Setup
+    found, count : Buffer
+        Numbers of the passing windows, and how many they are.
+    """
+
+    def __init__(self, setup: Setup, found: Buffer, count: Buffer) -> None:
+        self.device = setup.device
+        self.data: Faces = setup.problem
+        capacity, pyramid = self.data.parameters.capacity, self.data.pyramid
+        width, height = pyramid.window
+        macros = {"WINDOW_WIDTH": width, "WINDOW_HEIGHT": height}
+        names = ("boxes", "link", "add", "list")
+        self.kernels = {name: setup.kernel("grouping.cl", name, **macros) for name in names}
+        boxes, frames, parents = (setup.scratch(nbytes * capacity) for nbytes in (16, 4, 4))
+        sums, self.groups = setup.scratch(20 * capacity), setup.scratch(8 + 4 * WORDS * capacity)
+        self.arguments: dict[str, tuple[Any, ...]] = {
+            "boxes": (
+                found, count, np.uint32(capacity), inputs.levels(setup, setup.tunables[STRIP]),
+                np.uint32(len(pyramid.levels)), np.uint32(pyramid.windows), boxes, frames, parents, sums, self.groups,
+            ),
+            "link": (count, np.uint32(capacity), boxes, frames, parents),
+            "add": (count, np.uint32(capacity), boxes, parents, sums),
+            "list": (count, np.uint32(capacity), frames, sums, np.uint32(self.data.parameters.neighbours), self.groups),
+        }  # fmt: skip
+
+    def launch(self) -> None:
+        """Enqueue the four passes; the device knows how many windows there are."""
+        for name, kernel in self.kernels.items():
+            self.device.launch(kernel, 8 * self.device.info.compute_units, GROUP, *self.arguments[name])
+
+    def read(self) -> np.ndarray:
+        """Read the groups back, int64, shape (groups, `WORDS`), in any order.
+
+        Raises `UsageError` where more windows pass than the list holds.
+        """
+        capacity = self.data.parameters.capacity
+        first = min(FIRST_READ, capacity)
+        words = self.device.read(self.groups, np.uint32, (2 + WORDS * first,))
+        if words[1] > capacity:
+            raise UsageError(f"capacity: {words[1]} windows pass, the list holds {capacity}")
+        if words[0] > first:
+            words = self.device.read(self.groups, np.uint32, (2 + WORDS * int(words[0]),))
+        return words[2 : 2 + WORDS * int(words[0])].astype(np.int64).reshape(-1, WORDS)
+
+    def traffic(self) -> Traffic:
+        """Modelled: a close pair looks two roots up, once each; how often parents change meanwhile is not known."""
+        windows, pyramid = self.data.reference.windows, self.data.pyramid
+        frame, inside = np.divmod(windows, pyramid.windows)
+        n, near = len(windows), 0
+        for number in np.unique(frame):
+            start, end = grouping.close_pairs(pyramid.boxes(inside[frame == number]))
+            near += len(np.unique(np.sort(np.stack([start, end]), axis=0)[:, start != end], axis=1).T)
+        tiles = -(-n // GROUP)
+        loaded = tiles * (tiles + 1) / 2 * GROUP  # windows of tiles, on each side
+        searched = probes([level.windows for level in pyramid.levels]) / pyramid.windows
+        compared = n * (n - 1) / 2
+        return Traffic(
+            integer_ops=n * (8 + 3 * searched) + 15 * compared, global_read=n * (52 + 4 * searched) + 40 * loaded,
+            global_write=44.0 * n, local_read=20 * compared, local_write=20 * loaded,
+            global_atomics=float(2 * near + 6 * n),
+        )  # fmt: skip
