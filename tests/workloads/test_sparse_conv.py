@@ -340,6 +340,6 @@ def test_a_missing_library_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_published_figures_name_variants_that_are_there() -> None:
-    stated = {(entry["problem"], entry["variant"]) for entry in SPARSE_CONV.published}
+    stated = {(figure.problem, figure.variant) for figure in SPARSE_CONV.published}
     assert stated and all(variant in SPARSE_CONV.variants[problem] for problem, variant in stated)
-    assert all(entry["source"] and entry["note"] for entry in SPARSE_CONV.published)
+    assert all(figure.source for figure in SPARSE_CONV.published)

@@ -71,19 +71,43 @@ class Groups:
         return words[2 : 2 + WORDS * int(words[0])].astype(np.int64).reshape(-1, WORDS)
 
     def traffic(self) -> Traffic:
-        """Modelled: a close pair looks two roots up, once each; how often parents change meanwhile is not known."""
+        """Modelled; the atomic operations are those of one order of the pairs, others need a few more or fewer."""
         windows, pyramid = self.data.reference.windows, self.data.pyramid
         frame, inside = np.divmod(windows, pyramid.windows)
-        n, near = len(windows), 0
+        n, groups, atomics = len(windows), 0, 0
         for number in np.unique(frame):
-            start, end = grouping.close_pairs(pyramid.boxes(inside[frame == number]))
-            near += len(np.unique(np.sort(np.stack([start, end]), axis=0)[:, start != end], axis=1).T)
+            found, operations = _united(pyramid.boxes(inside[frame == number]), self.data.parameters.neighbours)
+            groups, atomics = groups + found, atomics + operations
         tiles = -(-n // GROUP)
-        loaded = tiles * (tiles + 1) / 2 * GROUP  # windows of tiles, on each side
+        loaded = tiles * (tiles + 1) / 2  # tiles of pairs
         searched = probes([level.windows for level in pyramid.levels]) / pyramid.windows
         compared = n * (n - 1) / 2
         return Traffic(
-            integer_ops=n * (8 + 3 * searched) + 15 * compared, global_read=n * (52 + 4 * searched) + 40 * loaded,
-            global_write=44.0 * n, local_read=20 * compared, local_write=20 * loaded,
-            global_atomics=float(2 * near + 6 * n),
+            flops=4.0 * n, integer_ops=n * (8 + 3 * searched) + 15 * compared,
+            global_read=n * (52 + 4 * searched) + 40 * loaded * min(n, GROUP), global_write=44.0 * n + 24 * groups,
+            local_read=20 * compared, local_write=20 * loaded * min(n, GROUP),
+            global_atomics=float(atomics + 5 * n + groups),
         )  # fmt: skip
+
+
+def _united(boxes: np.ndarray, neighbours: int) -> tuple[int, int]:
+    """Return how many groups of more than ``neighbours`` there are, and the atomic operations that find them."""
+    start, end = grouping.close_pairs(boxes)
+    pairs = np.unique(np.sort(np.stack([start, end], axis=1)[start != end], axis=1)[:, ::-1], axis=0)
+    parents, operations = list(range(len(boxes))), 0
+
+    def root(i: int) -> int:
+        nonlocal operations
+        operations += 1
+        while parents[i] != i:
+            i = parents[i]
+            operations += 1
+        return i
+
+    for i, j in pairs.tolist():
+        a, b = root(i), root(j)
+        if a != b:
+            parents[max(a, b)] = min(a, b)
+            operations += 1
+    roots = np.array([root(i) for i in range(len(boxes))], np.int64)
+    return int((np.bincount(roots) > neighbours).sum()), operations
