@@ -5,6 +5,9 @@
 
    windows: count, number by number. Per window: box (x, y, width, height), frame, parent in its component, sums of x, y, width,
    height and windows where it is a root. groups: how many, windows in all, then GROUP_WORDS words each: frame, windows, sums. */
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
 #define LEVEL_WORDS 14
 #define GROUP_WORDS 6
 #define SIDE 64 /* of a tile of pairs: the work-group */
@@ -66,7 +69,7 @@ void unite(__global uint *parents, uint a, uint b) {
 
 /* OpenCV's SimilarRects with an epsilon of 0.2: in doubles, as there. */
 int close_together(int4 a, int4 b) {
-    double limit = 0.2 * (min(a.z, b.z) + min(a.w, b.w)) * 0.5;
+    double limit = 0.2 * (double)(min(a.z, b.z) + min(a.w, b.w)) * 0.5;
     return abs(a.x - b.x) <= limit && abs(a.y - b.y) <= limit && abs(a.x + a.z - b.x - b.z) <= limit &&
            abs(a.y + a.w - b.y - b.w) <= limit;
 }
