@@ -32,7 +32,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 CHECK_SIZES: tuple[dict[str, Any], ...] = (
     {"width": 33, "height": 30, "cascade": "frontalface_alt"},
-    {"width": 41, "height": 37, "cascade": "frontalface_alt", "step": "full"},
+    {"width": 35, "height": 32, "cascade": "frontalface_alt", "step": "full"},
     {"width": 24, "height": 24},
     {"width": 27, "height": 29, "frames": 2, "cascade": "frontalface_alt2"},
     {"width": 31, "height": 28, "cascade": "lefteye_2splits"},
