@@ -165,12 +165,15 @@ __kernel REQD_GROUP_RESIDENT(ITEMS, RESIDENT) void input_gradient(__global const
             uint slot = item + s * ITEMS, p = first_column + SLOT_ROW(slot, COLUMNS), k = SLOT_DEPTH(slot, COLUMNS);
             uint at = BASE(p) + (first + k) * CHANNEL_STRIDE;
             int there = p < positions && k < count;
-            words x = fetch(w, at, there);
 #ifdef FORWARD
+            words x = fetch(w, at, there);
             x = x * x;
 #else
-            words from = fetch(delta, at, there), root = fetch(d, at, there);
-            x = SIGN * from * x * POWER(root);
+            Triple made;
+            made.delta = fetch(delta, at, there);
+            made.w = fetch(w, at, there);
+            made.d = fetch(d, at, there);
+            words x = term(made);
 #endif
             if (B_FITS(slot)) put(b_tile, COLUMNS, SLOT_ROW(slot, COLUMNS), k, x);
         }
