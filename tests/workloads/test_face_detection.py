@@ -131,7 +131,8 @@ def test_techniques_can_be_switched_off(build: Any, switched: dict[str, int]) ->
     [
         {"per_item": 2, "single_item_stages": 0, "work_group": 32, "batch": 256, "scan_group": 64},
         {"per_item": 4, "single_item_stages": 0, "work_group": 64, "scan_group": 128, "tile": 32},
-        {"tile": 16, "uberkernel": 0}, {"tile": 16, "batch": 256, "work_group": 32, "shifts": 0},
+        {"tile": 32, "uberkernel": 0, "by_bank": 32},
+        {"tile": 64, "work_group": 32, "shifts": 0, "single_item_stages": 0},
         {"per_item": 4, "work_group": 16, "offsets": 0}, {"per_item": 2, "cooperative_windows": 2, "work_group": 16},
     ], ids=str,
 )  # fmt: skip
@@ -224,7 +225,8 @@ def test_a_wrong_list_is_described() -> None:
         ("local_queue", {"work_group": 16, "cooperative_windows": 3}, "cooperative_windows: expected work_group"),
         ("local_queue", {"work_group": 16, "cooperative_windows": 32}, "cooperative_windows: expected work_group"),
         ("local_queue", {"work_group": 24, "cooperative_windows": 0}, "work_group: expected a power of two"),
-        ("compacted", {"global_queue": 1, "tile": 16}, "tile: windows of a queue"),
+        ("compacted", {"global_queue": 1, "tile": 32}, "tile: with 32, expected global_queue 0"),
+        ("compacted", {"offsets": 0, "tile": 32}, "tile: with 32, expected global_queue 0 and offsets 1, got 0 and 0"),
     ],
 )
 def test_tunables_that_do_not_fit_together(build: Any, variant: str, tunables: dict[str, int], expected: str) -> None:

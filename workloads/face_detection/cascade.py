@@ -86,19 +86,19 @@ class Cascade:
         """Pixels of the rectangle of normalisation."""
         return (self.width - 2) * (self.height - 2)
 
-    def offsets(self, pitch: int, tilted_plane: int) -> np.ndarray:
+    def offsets(self, pitch: int, tilted_plane: int, half: int = 0) -> np.ndarray:
         """Return the corners of every rectangle as offsets in an integral image, int32, shape (nodes, 3, 4).
 
-        Their values are added with the signs + - - +. ``tilted_plane`` is the distance of the tilted integral image.
+        Their values are added with the signs + - - +. ``tilted_plane`` is the distance of the tilted integral image;
+        where ``half`` is not 0, even columns lie side by side, and odd ones so many words behind them.
         """
         x, y, w, h = np.moveaxis(self.rectangles.astype(np.int64), 2, 0)
-        upright = np.stack([y * pitch + x, y * pitch + x + w, (y + h) * pitch + x, (y + h) * pitch + x + w], axis=2)
-        turned = np.stack(
-            [
-                y * pitch + x, (y + h) * pitch + x - h,
-                (y + w) * pitch + x + w, (y + w + h) * pitch + x + w - h,
-            ], axis=2,
-        )  # fmt: skip
+
+        def at(column: np.ndarray, row: np.ndarray) -> np.ndarray:
+            return row * pitch + (column // 2 + column % 2 * half if half else column)
+
+        upright = np.stack([at(x, y), at(x + w, y), at(x, y + h), at(x + w, y + h)], axis=2)
+        turned = np.stack([at(x, y), at(x - h, y + h), at(x + w, y + w), at(x + w - h, y + w + h)], axis=2)
         corners = np.where(self.tilted[:, None, None], tilted_plane + turned, upright)
         return (corners * (self.weights != 0)[:, :, None]).astype(np.int32)
 

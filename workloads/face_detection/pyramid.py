@@ -51,6 +51,10 @@ class Level:
         """Windows on this level."""
         return self.columns * self.rows
 
+    def tiles(self, side: int) -> int:
+        """Tiles of ``side`` x ``side`` windows that cover this level; 0 where ``side`` is."""
+        return -(-self.columns // side) * -(-self.rows // side) if side else 0
+
     @property
     def pixels(self) -> int:
         """Pixels of the reduced image."""

@@ -6,7 +6,12 @@
    GLOBAL_QUEUE    number and place of each window come from a queue in global memory, else they are computed
    LOCAL_QUEUE     survivors of the first SINGLE_ITEM_STAGES stages form a queue in local memory; COOPERATIVE_WINDOWS at a
                    time are taken from it by all work-items together (0: as many as suit the queue's length)
-   TILE            (not GLOBAL_QUEUE) windows are taken tile by tile of TILE x TILE, else (0) row by row
+   TILE            (OFFSETS, not GLOBAL_QUEUE) a batch is a tile of TILE x TILE windows, whose part of the integral images is
+                   brought into local memory (LOCAL_PITCH x LOCAL_LINES; TILTED: both planes; where windows are 2 pixels
+                   apart, even columns first, odd ones HALF words on), else (0) windows are taken row by row.
+                   The local queue of a tile has a column for each bank of local memory, as long as more than BY_BANK
+                   windows wait: neighbouring work-items take windows of different banks, and because all add the same
+                   offset, their corners lie in different banks too
    OFFSETS         corners of rectangles as offsets, loads grouped ahead of arithmetic, else computed from coordinates
    SHIFTS          divisions by multiply and shift, mad24
    SELECT          choices by selection, else by branches
@@ -20,7 +25,20 @@
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
-#define LEVEL_WORDS 14
+#define LEVEL_WORDS 15
+
+/* What work-groups take from the counter: tiles or windows, and the word of a level that says which is its first. */
+#if TILE
+#define TAKEN 1
+#define FIRST_WORD 14
+#define IMAGE __local const
+#define BANKS 32
+#else
+#define TAKEN BATCH
+#define FIRST_WORD 5
+#define IMAGE __global const
+#define BANKS 1
+#endif
 
 #if CONSTANT
 #define TABLE __constant
@@ -54,7 +72,7 @@ uint level_of(__global const uint *levels, uint count, uint n) {
     uint low = 0, high = count;
     while (high - low > 1) {
         uint middle = (low + high) >> 1;
-        if (levels[middle * LEVEL_WORDS + 5] <= n) low = middle; else high = middle;
+        if (levels[middle * LEVEL_WORDS + FIRST_WORD] <= n) low = middle; else high = middle;
     }
     return low;
 }
@@ -65,16 +83,6 @@ uint place(__global const uint *level, uint n, uint pitch) {
     uint y = quotient(inside, columns, level[6], level[7]), x = inside - y * columns;
     return level[0] + (uint)MAD(y * step, pitch, x * step);
 }
-
-#if TILE
-/* The window of a level, in row order, that comes n-th in the order of tiles: a batch of windows shares more of the cache. */
-uint tiled(__global const uint *level, uint n) {
-    uint columns = level[3], band = n / (columns * TILE), rows = min((uint)TILE, level[12] - band * TILE);
-    uint in_band = n - band * columns * TILE, tile = in_band / (rows * TILE);
-    uint in_tile = in_band - tile * rows * TILE, width = min((uint)TILE, columns - tile * TILE), y = in_tile / width;
-    return (band * TILE + y) * columns + tile * TILE + in_tile - y * width;
-}
-#endif
 
 /* 1 / (area times standard deviation) of the window at p; 0 if the deviation is 10 or less. */
 float normalisation(__global const uint *p, uint pitch, uint plane) {
@@ -89,10 +97,10 @@ float normalisation(__global const uint *p, uint pitch, uint plane) {
 }
 
 #if !OFFSETS
-int rectangle(__global const uint *p, TABLE int *r, int turned, uint pitch, uint plane) {
+int rectangle(IMAGE uint *p, TABLE int *r, int turned, uint pitch, uint tilted) {
     int x = r[0], y = r[1], w = r[2], h = r[3], stride = (int)pitch;
     if (turned) {
-        __global const uint *t = p + 2 * (size_t)plane;
+        IMAGE uint *t = p + tilted;
         return (int)(t[MAD(y, stride, x)] - t[MAD(y + h, stride, x - h)] - t[MAD(y + w, stride, x + w)] +
                      t[MAD(y + w + h, stride, x + w - h)]);
     }
@@ -118,7 +126,7 @@ Node load_node(TABLE int *node) {
 }
 
 /* Whether the node's feature is below its threshold in the window at p. */
-int below(__global const uint *p, Node node, float norm, uint pitch, uint plane) {
+int below(IMAGE uint *p, Node node, float norm, uint pitch, uint tilted) {
     int4 a = node.a, b = node.b, c = node.c, last = node.last;
     uint a0 = p[a.x], a1 = p[a.y], a2 = p[a.z], a3 = p[a.w], b0 = p[b.x], b1 = p[b.y], b2 = p[b.z], b3 = p[b.w];
     int value = MAD(last.x, a0 - a1 - a2 + a3, 0);
@@ -132,11 +140,11 @@ int below(__global const uint *p, Node node, float norm, uint pitch, uint plane)
 #else
 #define Node TABLE int *
 #define load_node(node) (node)
-int below(__global const uint *p, TABLE int *node, float norm, uint pitch, uint plane) {
+int below(IMAGE uint *p, TABLE int *node, float norm, uint pitch, uint tilted) {
     int value = 0;
     for (int r = 0; r < 3; ++r) {
         int weight = node[12 + r];
-        if (weight != 0) value = MAD(weight, rectangle(p, node + 4 * r, node[20], pitch, plane), value);
+        if (weight != 0) value = MAD(weight, rectangle(p, node + 4 * r, node[20], pitch, tilted), value);
     }
     return convert_float(value) * norm < as_float(node[15]);
 }
@@ -144,8 +152,8 @@ int below(__global const uint *p, TABLE int *node, float norm, uint pitch, uint 
 
 #if STUMPS
 /* The leaf of a stump. */
-long stump(__global const uint *p, TABLE int *node, Node loaded, float norm, uint pitch, uint plane) {
-    int first = below(p, loaded, norm, pitch, plane);
+long stump(IMAGE uint *p, TABLE int *node, Node loaded, float norm, uint pitch, uint tilted) {
+    int first = below(p, loaded, norm, pitch, tilted);
 #if SELECT
 #if OFFSETS
     int4 both = loaded.leaves;
@@ -162,14 +170,14 @@ long stump(__global const uint *p, TABLE int *node, Node loaded, float norm, uin
 #endif
 
 /* The leaf that the window at p reaches in one tree. */
-long leaf(__global const uint *p, TABLE int *nodes, __global const int *roots, __global const long *leaves, int tree,
-          float norm, uint pitch, uint plane, uint *evaluated) {
+long leaf(IMAGE uint *p, TABLE int *nodes, __global const int *roots, __global const long *leaves, int tree,
+          float norm, uint pitch, uint tilted, uint *evaluated) {
 #if STUMPS
     TABLE int *node = nodes + tree * NODE_WORDS;
 #if INSTRUMENT
     ++*evaluated;
 #endif
-    return stump(p, node, load_node(node), norm, pitch, plane);
+    return stump(p, node, load_node(node), norm, pitch, tilted);
 #else
     int at = 0, root = roots[tree];
     TABLE int *node;
@@ -180,9 +188,9 @@ long leaf(__global const uint *p, TABLE int *nodes, __global const int *roots, _
 #endif
 #if SELECT
         int left = node[16], right = node[17];
-        at = below(p, load_node(node), norm, pitch, plane) ? left : right;
+        at = below(p, load_node(node), norm, pitch, tilted) ? left : right;
 #else
-        if (below(p, load_node(node), norm, pitch, plane)) at = node[16]; else at = node[17];
+        if (below(p, load_node(node), norm, pitch, tilted)) at = node[16]; else at = node[17];
 #endif
     } while (at > 0);
     return leaves[node[18] - at];
@@ -190,28 +198,28 @@ long leaf(__global const uint *p, TABLE int *nodes, __global const int *roots, _
 }
 
 /* Sum over the trees begin, begin + stride, ... of a stage. */
-long votes(__global const uint *p, TABLE int *nodes, __global const int *roots, __global const long *leaves, int begin,
-           int end, int stride, float norm, uint pitch, uint plane, uint *evaluated) {
+long votes(IMAGE uint *p, TABLE int *nodes, __global const int *roots, __global const long *leaves, int begin,
+           int end, int stride, float norm, uint pitch, uint tilted, uint *evaluated) {
     long sum = 0;
     int tree = begin;
 #if UNROLL > 1
     for (; tree + (UNROLL - 1) * stride < end; tree += UNROLL * stride) {
-        sum += leaf(p, nodes, roots, leaves, tree, norm, pitch, plane, evaluated);
-        sum += leaf(p, nodes, roots, leaves, tree + stride, norm, pitch, plane, evaluated);
+        sum += leaf(p, nodes, roots, leaves, tree, norm, pitch, tilted, evaluated);
+        sum += leaf(p, nodes, roots, leaves, tree + stride, norm, pitch, tilted, evaluated);
 #if UNROLL > 2
-        sum += leaf(p, nodes, roots, leaves, tree + 2 * stride, norm, pitch, plane, evaluated);
-        sum += leaf(p, nodes, roots, leaves, tree + 3 * stride, norm, pitch, plane, evaluated);
+        sum += leaf(p, nodes, roots, leaves, tree + 2 * stride, norm, pitch, tilted, evaluated);
+        sum += leaf(p, nodes, roots, leaves, tree + 3 * stride, norm, pitch, tilted, evaluated);
 #endif
     }
 #endif
-    for (; tree < end; tree += stride) sum += leaf(p, nodes, roots, leaves, tree, norm, pitch, plane, evaluated);
+    for (; tree < end; tree += stride) sum += leaf(p, nodes, roots, leaves, tree, norm, pitch, tilted, evaluated);
     return sum;
 }
 
 #if LOCAL_QUEUE
 /* As votes, for the windows of one work-item that are `active`. */
-void all_votes(__global const uint *const *p, TABLE int *nodes, __global const int *roots, __global const long *leaves,
-               int begin, int end, int stride, const float *norm, const int *active, long *sum, uint pitch, uint plane,
+void all_votes(IMAGE uint *const *p, TABLE int *nodes, __global const int *roots, __global const long *leaves,
+               int begin, int end, int stride, const float *norm, const int *active, long *sum, uint pitch, uint tilted,
                uint *evaluated) {
     if (!active[0]) return; /* nor are the others */
 #if PER_ITEM > 1 && STUMPS
@@ -224,14 +232,14 @@ void all_votes(__global const uint *const *p, TABLE int *nodes, __global const i
 #if INSTRUMENT
                 ++*evaluated;
 #endif
-                sum[w] += stump(p[w], node, loaded, norm[w], pitch, plane);
+                sum[w] += stump(p[w], node, loaded, norm[w], pitch, tilted);
             }
         }
     }
 #else
     #pragma unroll
     for (int w = 0; w < PER_ITEM; ++w)
-        if (active[w]) sum[w] = votes(p[w], nodes, roots, leaves, begin, end, stride, norm[w], pitch, plane, evaluated);
+        if (active[w]) sum[w] = votes(p[w], nodes, roots, leaves, begin, end, stride, norm[w], pitch, tilted, evaluated);
 #endif
 }
 #endif
@@ -279,12 +287,40 @@ __kernel void enqueue(__global const uint *RESTRICT levels, uint level_count, ui
 #define ENTERED(stage)
 #endif
 
+#if TILE
+#define QUEUE_NUMBER(slot, number) /* it follows from the place */
+#else
+#define QUEUE_NUMBER(slot, number) queued_number[slot] = (number)
+#endif
+
+/* The local queue for a stage: emptied; one window more; how many wait, and how many in the longest column. */
+#define CLEAR(stage)                                                                                    \
+    for (uint bank = lid; bank < BANKS; bank += WORK_GROUP) filled[(stage) % 2 * BANKS + bank] = 0
+#define QUEUE(stage, by_bank, number, place, norm)                                                      \
+    do {                                                                                                \
+        uint bank = (by_bank) ? (place) % BANKS : 0;                                                    \
+        uint slot = atomic_inc(&filled[(stage) % 2 * BANKS + bank]);                                    \
+        if (by_bank) slot = slot * BANKS + bank;                                                        \
+        QUEUE_NUMBER(slot, number);                                                                     \
+        queued_place[slot] = place;                                                                     \
+        queued_norm[slot] = norm;                                                                       \
+    } while (0)
+#define COUNT(stage)                                                                                    \
+    do {                                                                                                \
+        waiting = longest = 0;                                                                          \
+        for (uint bank = 0; bank < BANKS; ++bank) {                                                     \
+            waiting += filled[(stage) % 2 * BANKS + bank];                                              \
+            longest = max(longest, filled[(stage) % 2 * BANKS + bank]);                                 \
+        }                                                                                               \
+    } while (0)
+
 __kernel void detect(__global const uint *RESTRICT sums, TABLE int *RESTRICT nodes, __global const int *RESTRICT roots,
                      __global const long *RESTRICT leaves, __global const int *RESTRICT stage_first,
                      __global const long *RESTRICT stage_threshold, __global const uint *RESTRICT levels,
                      uint level_count, uint known_level, uint pitch, uint plane, ulong frame_words, uint frame_windows,
-                     uint frame_multiplier, uint frame_shift, uint first, uint total, __global const uint *RESTRICT queue,
-                     __global uint *tickets, uint launch, __global uint *count, __global uint *found, uint capacity
+                     uint frame_units, uint frame_multiplier, uint frame_shift, uint first, uint total,
+                     __global const uint *RESTRICT queue, __global uint *tickets, uint launch, __global uint *count,
+                     __global uint *found, uint capacity
 #if INSTRUMENT
                      , __global uint *groups, uint first_group, __global uint *entered
 #endif
@@ -293,65 +329,109 @@ __kernel void detect(__global const uint *RESTRICT sums, TABLE int *RESTRICT nod
 #if DYNAMIC
     LOCAL_ARRAY(uint, ticket, 1);
 #endif
+#if TILE
+    LOCAL_ARENA(uint, image, LOCAL_PITCH *LOCAL_LINES *(1 + TILTED));
+    const uint row = LOCAL_PITCH, tilted = LOCAL_PITCH * LOCAL_LINES;
+#else
+    const uint row = pitch, tilted = 2 * plane;
+#endif
 #if LOCAL_QUEUE
+#if !TILE
     LOCAL_ARRAY(uint, queued_number, BATCH);
+#endif
     LOCAL_ARRAY(uint, queued_place, BATCH);
     LOCAL_ARRAY(float, queued_norm, BATCH);
     LOCAL_ARRAY(long, partial, WORK_GROUP);
-    LOCAL_ARRAY(uint, length, 1);
+    LOCAL_ARRAY(uint, filled, 2 * BANKS); /* of each column of the queue; for this stage and for the next in turn */
 #endif
 #if INSTRUMENT
     LOCAL_ARRAY(uint, work, WORK_GROUP);
     uint tally[4] = {0, 0, 0, 0};
 #endif
-    uint start = get_group_id(0) * BATCH;
+    uint start = get_group_id(0) * TAKEN;
 #if DYNAMIC
-    if (lid == 0) ticket[0] = atomic_add(&tickets[launch], (uint)BATCH);
+    if (lid == 0) ticket[0] = atomic_add(&tickets[launch], (uint)TAKEN);
     SYNC();
     start = ticket[0];
 #endif
 #if PERSISTENT
     while (start < total) {
 #endif
+#if LOCAL_QUEUE || TILE
+        SYNC(); /* the batch before is done with local memory */
+#endif
 #if LOCAL_QUEUE
-        SYNC();
-        if (lid == 0) length[0] = 0;
-        SYNC();
+        CLEAR(SINGLE_ITEM_STAGES);
 #endif
         uint evaluated = 0;
-        for (uint i = start + lid; i < min(start + (uint)BATCH, total); i += WORK_GROUP) {
+#if TILE
+        uint frame = quotient(first + start, frame_units, frame_multiplier, frame_shift);
+        uint unit = first + start - frame * frame_units;
+#if UBERKERNEL
+        __global const uint *level = levels + LEVEL_WORDS * level_of(levels, level_count, unit);
+#else
+        __global const uint *level = levels + LEVEL_WORDS * known_level;
+#endif
+        uint across = (level[3] + TILE - 1) / TILE, tile = unit - level[14], step = level[4];
+        uint left = tile % across * TILE, top = tile / across * TILE;
+        uint columns = min((uint)TILE, level[3] - left), rows = min((uint)TILE, level[12] - top);
+        uint first_number = frame * frame_windows + level[5] + top * level[3] + left, stride = level[3];
+        __global const uint *corner = sums + frame * frame_words + level[0] + (size_t)top * step * pitch + left * step;
+        uint words = (columns - 1) * step + WINDOW_WIDTH + 1, lines = (rows - 1) * step + WINDOW_HEIGHT + 1;
+        for (uint y = lid / LANES; y < lines; y += WORK_GROUP / LANES) {
+            for (uint x = lid % LANES; x < words; x += LANES) {
+                uint to = y * LOCAL_PITCH + (step == 2 ? (x >> 1) + (x & 1) * HALF : x);
+                image[to] = corner[y * pitch + x];
+#if TILTED
+                image[to + tilted] = corner[y * pitch + x + 2 * (size_t)plane];
+#endif
+            }
+        }
+        uint begin = 0, end = TILE * TILE;
+#else
+        uint begin = start, end = min(start + (uint)BATCH, total);
+#endif
+#if LOCAL_QUEUE || TILE
+        SYNC();
+#endif
+#if TILE
+        TABLE int *table = nodes + (step == 2 ? HALVED : 0);
+#else
+        TABLE int *table = nodes;
+#endif
+        for (uint i = begin + lid; i < end; i += WORK_GROUP) {
+#if TILE
+            uint x = i % TILE, y = i / TILE;
+            if (x >= columns || y >= rows) continue;
+            uint number = first_number + y * stride + x, at = y * step * LOCAL_PITCH + x;
+            float norm = normalisation(corner + (size_t)y * step * pitch + x * step, pitch, plane);
+            IMAGE uint *p = image + at;
+#else
 #if GLOBAL_QUEUE
             uint number = queue[2 * (size_t)(first + i)], at = queue[2 * (size_t)(first + i) + 1];
-            uint frame = quotient(number, frame_windows, frame_multiplier, frame_shift);
+            uint frame = quotient(number, frame_units, frame_multiplier, frame_shift);
 #else
-            uint number = first + i, frame = quotient(number, frame_windows, frame_multiplier, frame_shift);
+            uint number = first + i, frame = quotient(number, frame_units, frame_multiplier, frame_shift);
             uint inside = number - frame * frame_windows;
 #if UBERKERNEL
             __global const uint *level = levels + LEVEL_WORDS * level_of(levels, level_count, inside);
 #else
             __global const uint *level = levels + LEVEL_WORDS * known_level;
 #endif
-#if TILE
-            number -= inside;
-            inside = level[5] + tiled(level, inside - level[5]);
-            number += inside;
-#endif
             uint at = place(level, inside, pitch);
 #endif
-            __global const uint *p = sums + frame * frame_words + at;
+            IMAGE uint *p = sums + frame * frame_words + at;
             float norm = normalisation(p, pitch, plane);
+#endif
             int alive = norm > 0.0f;
             for (int stage = 0; stage < (LOCAL_QUEUE ? SINGLE_ITEM_STAGES : STAGES) && alive; ++stage) {
                 ENTERED(stage);
-                alive = votes(p, nodes, roots, leaves, stage_first[stage], stage_first[stage + 1], 1, norm, pitch, plane,
+                alive = votes(p, table, roots, leaves, stage_first[stage], stage_first[stage + 1], 1, norm, row, tilted,
                               &evaluated) >= stage_threshold[stage];
             }
             if (alive) {
 #if LOCAL_QUEUE
-                uint slot = atomic_inc(&length[0]);
-                queued_number[slot] = number;
-                queued_place[slot] = at;
-                queued_norm[slot] = norm;
+                QUEUE(SINGLE_ITEM_STAGES, TILE, number, at, norm);
 #else
                 found_one(found, count, capacity, number);
 #endif
@@ -360,43 +440,52 @@ __kernel void detect(__global const uint *RESTRICT sums, TABLE int *RESTRICT nod
         TALLY(evaluated);
 #if LOCAL_QUEUE
         SYNC();
-        uint waiting = length[0];
+        int by_bank = TILE;
+        uint longest = 0, waiting = 0;
+        COUNT(SINGLE_ITEM_STAGES);
         for (int stage = SINGLE_ITEM_STAGES; stage < STAGES && waiting > 0; ++stage) {
             SYNC();
-            if (lid == 0) length[0] = 0;
+            CLEAR(stage + 1);
             SYNC();
+            uint slots = by_bank ? BANKS * longest : waiting;
+            int by_bank_next = by_bank && waiting > BY_BANK;
 #if COOPERATIVE_WINDOWS
             uint lanes = WORK_GROUP / COOPERATIVE_WINDOWS, together = COOPERATIVE_WINDOWS;
 #else
             uint lanes = 1;
-            while (2 * lanes * waiting <= WORK_GROUP) lanes *= 2; /* a power of two, at most WORK_GROUP */
+            while (2 * lanes * slots <= WORK_GROUP) lanes *= 2; /* a power of two, at most WORK_GROUP */
             uint together = WORK_GROUP / lanes;
 #endif
-            uint lane = lid % lanes, mine = lid / lanes;
-            int begin = stage_first[stage], end = stage_first[stage + 1];
-            for (uint next = 0; next < waiting; next += PER_ITEM * together) {
+            uint lane = lid / together, mine = lid % together;
+            int first_tree = stage_first[stage], last_tree = stage_first[stage + 1];
+            for (uint next = 0; next < slots; next += PER_ITEM * together) {
                 uint number[PER_ITEM], at[PER_ITEM];
                 int active[PER_ITEM];
                 float norm[PER_ITEM];
                 long sum[PER_ITEM];
-                __global const uint *window[PER_ITEM];
+                IMAGE uint *window[PER_ITEM];
                 evaluated = 0;
                 #pragma unroll
                 for (int w = 0; w < PER_ITEM; ++w) {
                     uint slot = next + w * together + mine;
-                    active[w] = mine < together && slot < waiting;
+                    active[w] = by_bank ? slot / BANKS < filled[stage % 2 * BANKS + slot % BANKS] : slot < waiting;
                     sum[w] = 0;
                     if (active[w]) {
-                        number[w] = queued_number[slot];
                         at[w] = queued_place[slot];
                         norm[w] = queued_norm[slot];
-                        uint frame = quotient(number[w], frame_windows, frame_multiplier, frame_shift);
-                        window[w] = sums + frame * frame_words + at[w];
+#if TILE
+                        number[w] = 0;
+                        window[w] = image + at[w];
+#else
+                        number[w] = queued_number[slot];
+                        window[w] = sums + at[w] +
+                                    quotient(number[w], frame_units, frame_multiplier, frame_shift) * frame_words;
+#endif
                         if (lane == 0) ENTERED(stage);
                     }
                 }
-                all_votes(window, nodes, roots, leaves, begin + (int)lane, end, (int)lanes, norm, active, sum, pitch, plane,
-                          &evaluated);
+                all_votes(window, table, roots, leaves, first_tree + (int)lane, last_tree, (int)lanes, norm, active, sum,
+                          row, tilted, &evaluated);
                 TALLY(evaluated);
                 #pragma unroll
                 for (int w = 0; w < PER_ITEM; ++w) {
@@ -405,7 +494,7 @@ __kernel void detect(__global const uint *RESTRICT sums, TABLE int *RESTRICT nod
                         partial[lid] = sum[w];
                         for (uint reach = lanes / 2; reach > 0; reach /= 2) {
                             SYNC();
-                            if (lane < reach) partial[lid] += partial[lid + reach];
+                            if (lane < reach) partial[lid] += partial[lid + reach * together];
                         }
                         sum[w] = partial[lid];
                     }
@@ -414,29 +503,39 @@ __kernel void detect(__global const uint *RESTRICT sums, TABLE int *RESTRICT nod
                 #pragma unroll
                 for (int w = 0; w < PER_ITEM; ++w) {
                     if (active[w] && lane == 0 && sum[w] >= stage_threshold[stage]) {
-                        uint slot = atomic_inc(&length[0]);
-                        queued_number[slot] = number[w];
-                        queued_place[slot] = at[w];
-                        queued_norm[slot] = norm[w];
+                        QUEUE(stage + 1, by_bank_next, number[w], at[w], norm[w]);
                     }
                 }
             }
             SYNC();
-            waiting = length[0];
+            COUNT(stage + 1);
+            by_bank = by_bank_next;
         }
-        for (uint i = lid; i < waiting; i += WORK_GROUP) found_one(found, count, capacity, queued_number[i]);
+        for (uint i = lid; i < (by_bank ? BANKS * longest : waiting); i += WORK_GROUP) {
+#if TILE
+            if (by_bank && i / BANKS >= filled[STAGES % 2 * BANKS + i % BANKS]) continue;
+            uint y = queued_place[i] / (step * LOCAL_PITCH), x = queued_place[i] - y * step * LOCAL_PITCH;
+            found_one(found, count, capacity, first_number + y * stride + x);
+#else
+            found_one(found, count, capacity, queued_number[i]);
+#endif
+        }
 #endif
 #if INSTRUMENT
+#if TILE
+        tally[2] += columns * rows;
+#else
         tally[2] += start < total ? min((uint)BATCH, total - start) : 0;
+#endif
         tally[3] += 1;
 #endif
 #if DYNAMIC
         SYNC();
-        if (lid == 0) ticket[0] = atomic_add(&tickets[launch], (uint)BATCH);
+        if (lid == 0) ticket[0] = atomic_add(&tickets[launch], (uint)TAKEN);
         SYNC();
         start = ticket[0];
 #elif PERSISTENT
-        start += get_num_groups(0) * BATCH;
+        start += get_num_groups(0) * TAKEN;
 #endif
 #if PERSISTENT
     }

@@ -8,7 +8,7 @@
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
-#define LEVEL_WORDS 14
+#define LEVEL_WORDS 15
 #define GROUP_WORDS 6
 #define SIDE 64 /* of a tile of pairs: the work-group */
 
@@ -56,15 +56,17 @@ uint root(__global uint *parents, uint i) {
     return i;
 }
 
-void unite(__global uint *parents, uint a, uint b) {
+/* Unites the components of a and b; returns a parent of both. */
+uint unite(__global uint *parents, uint a, uint b) {
     a = root(parents, a);
     b = root(parents, b);
     while (a != b) {
         uint high = max(a, b), low = min(a, b);
-        if (atomic_cmpxchg(&parents[high], high, low) == high) return;
+        if (atomic_cmpxchg(&parents[high], high, low) == high) return low;
         a = root(parents, high);
         b = root(parents, low);
     }
+    return a;
 }
 
 /* OpenCV's SimilarRects with an epsilon of 0.2: in doubles, as there. */
@@ -91,9 +93,11 @@ __kernel REQD_GROUP(SIDE) void link(__global const uint *RESTRICT count, uint ca
         barrier(CLK_LOCAL_MEM_FENCE);
         if (i < n) {
             int4 mine = vload4(i, boxes);
-            uint frame = frames[i];
+            uint frame = frames[i], known = i;
             for (uint k = 0; k < min((uint)SIDE, i - min(i, first)); ++k) {
-                if (other_frames[k] == frame && close_together(mine, vload4(k, others))) unite(parents, i, first + k);
+                /* A parent read without care may be an old one, but of the same component it is. */
+                if (other_frames[k] == frame && close_together(mine, vload4(k, others)) && parents[first + k] != known)
+                    known = unite(parents, i, first + k);
             }
         }
     }

@@ -3,8 +3,8 @@
    A level is LEVEL_WORDS words: 0 place of its integral image in the atlas, 1 width, 2 height of its image; windows: 3 in a
    row, 4 step, 5 first number, 6 and 7 multiplier and shift of a division by word 3; 8 first row, 9 first piece of a column
    (STRIP rows high) in the lists of all; 10 and 11 where its columns and rows begin in the table of coefficients;
-   12 rows of windows; 13 scale, FP32. */
-#define LEVEL_WORDS 14
+   12 rows of windows; 13 scale, FP32; 14 first tile of windows. */
+#define LEVEL_WORDS 15
 #define AHEAD 8
 
 /* The last level whose word is not above n. */

@@ -14,9 +14,11 @@ from perfport.work import Traffic
 from perfport.workload import Setup
 
 from ..problems import Windows
+from ..pyramid import Level
 from . import inputs
 from .integrals import Integrals, probes
 
+BANKS = 32  # of local memory
 CONSTANT_BYTES = 65_536  # what every OpenCL device of the full profile has for constants
 
 
@@ -59,16 +61,20 @@ class Detector:
         self.problem: Windows = setup.problem
         self.techniques, self.found, self.count = techniques, found, count
         self.integrals = Integrals(setup, per_level=not techniques.uberkernel)
-        self.group, self.batch = setup.tunables["work_group"], setup.tunables["batch"]
-        cascade = self.problem.cascade
-        self.nodes, self.node_words = inputs.nodes(setup, techniques.offsets)
+        cascade, pyramid = self.problem.cascade, self.problem.pyramid
+        self.group, self.tile = setup.tunables["work_group"], int(setup.tunables.get("tile", 0))
+        self.batch = self.tile**2 or setup.tunables["batch"]
+        self.row, self.lines = pyramid.pitch, pyramid.lines * 2  # of the images that features are taken from
+        self.half = 0
+        if self.tile:
+            self._lay_out_tile(max(level.step for level in pyramid.levels))
+        plane = self.row * self.lines
+        self.nodes, self.node_words = inputs.nodes(setup, techniques.offsets, self.row, plane, self.half)
+        self.local_bytes = 4 * self.row * self.lines * (1 + self.problem.tilted) if self.tile else 0
         self.in_constants = techniques.constant and self.nodes.nbytes <= CONSTANT_BYTES
         self.single = min(int(setup.tunables.get("single_item_stages", 0)), cascade.stages)
         self.together = int(setup.tunables.get("cooperative_windows", 0))
         self.per_item = int(setup.tunables.get("per_item", 1))
-        self.tile = int(setup.tunables.get("tile", 0))
-        if self.tile and techniques.global_queue:
-            raise UsageError(f"tile: windows of a queue in global memory are in row order, got {self.tile}")
         if techniques.local_queue and self.together:
             lanes, rest = divmod(self.group, self.together)
             if rest or lanes & (lanes - 1) or not lanes:
@@ -83,32 +89,59 @@ class Detector:
             "CONSTANT": int(self.in_constants), "NODE_WORDS": self.node_words, "STUMPS": int(cascade.stumps),
             "STAGES": cascade.stages, "WINDOW_WIDTH": cascade.width, "WINDOW_HEIGHT": cascade.height,
             "WORK_GROUP": self.group, "BATCH": self.batch, "SINGLE_ITEM_STAGES": self.single,
-            "COOPERATIVE_WINDOWS": self.together, "PER_ITEM": self.per_item, "TILE": self.tile, "INSTRUMENT": 0,
+            "COOPERATIVE_WINDOWS": self.together, "PER_ITEM": self.per_item, "TILE": self.tile, "LOCAL_PITCH": self.row,
+            "LOCAL_LINES": self.lines, "HALF": self.half, "HALVED": cascade.nodes * self.node_words,
+            "TILTED": int(self.problem.tilted), "LANES": min(BANKS, self.group),
+            "BY_BANK": setup.tunables.get("by_bank", 0), "INSTRUMENT": 0,
         }  # fmt: skip
         self.reset, self.kernel = (setup.kernel("detect.cl", name, **self.macros) for name in ("reset", "detect"))
         self.launches = self._launches()
         self.tickets = setup.scratch(4 * len(self.launches))
         self.queue = setup.scratch(8 * self.problem.windows if techniques.global_queue else 8)
         self.enqueue = setup.kernel("detect.cl", "enqueue", **self.macros) if techniques.global_queue else None
-        pyramid = self.problem.pyramid
-        self._levels = (self.integrals.levels, np.uint32(len(pyramid.levels)))
-        self._frame = (np.uint32(pyramid.windows), *map(np.uint32, inputs.division(pyramid.windows)))
+        levels = inputs.levels(setup, self.integrals.strip, self.tile)
+        self._levels = (levels, np.uint32(len(pyramid.levels)))
+        units = sum(map(self._units, pyramid.levels))
+        self._frame = (np.uint32(units), *map(np.uint32, inputs.division(units)))
         self._cascade = (self.nodes, *inputs.rest_of_cascade(setup))
 
-    def _launches(self) -> list[tuple[int, int, int]]:
-        """First window, number of windows and level of each launch."""
-        pyramid = self.problem.pyramid
-        if self.techniques.uberkernel:
-            return [(0, self.problem.windows, 0)]
-        return [
-            (frame * pyramid.windows + level.first, level.windows, number)
-            for frame in range(self.problem.frames)
-            for number, level in enumerate(pyramid.levels)
-        ]
+    def _lay_out_tile(self, step: int) -> None:
+        """Set the layout of a tile's image in local memory, for windows up to ``step`` pixels apart."""
+        techniques, cascade = self.techniques, self.problem.cascade
+        if techniques.global_queue or not techniques.offsets:
+            raise UsageError(
+                f"tile: with {self.tile}, expected global_queue 0 and offsets 1, "
+                f"got {int(techniques.global_queue)} and {int(techniques.offsets)}"
+            )
+        reach = (self.tile - 1) * step + 1
+        words, self.lines = reach + cascade.width, reach + cascade.height
+        if step == 2:
+            even = -(-words // 2)
+            self.half = (
+                -(-(even - BANKS // 2) // BANKS) * BANKS + BANKS // 2
+            )  # writing both halves hits different banks
+            words = max(self.half + words // 2, self.tile + cascade.width)
+        self.row = words | 1  # tiles narrower than the banks use them all
 
-    def groups(self, windows: int) -> int:
+    def _units(self, level: Level) -> int:
+        """What work-groups take of a level: its tiles or its windows."""
+        return level.tiles(self.tile) if self.tile else level.windows
+
+    def _launches(self) -> list[tuple[int, int, int]]:
+        """First unit (tile or window), number of units and level of each launch."""
+        units = [self._units(level) for level in self.problem.pyramid.levels]
+        if self.techniques.uberkernel:
+            return [(0, self.problem.frames * sum(units), 0)]
+        first = np.cumsum([0, *units * self.problem.frames]).tolist()
+        return [(first[at], of_level, at % len(units)) for at, of_level in enumerate(units * self.problem.frames)]
+
+    def batches(self, units: int) -> int:
+        """Batches of a launch: tiles, or runs of windows."""
+        return units if self.tile else -(-units // self.batch)
+
+    def groups(self, units: int) -> int:
         """Work-groups of a launch."""
-        batches = -(-windows // self.batch)
+        batches = self.batches(units)
         if not self.techniques.persistent:
             return batches
         return min(batches, self.device.info.compute_units * self.setup.tunables["groups_per_cu"])
@@ -135,8 +168,9 @@ class Detector:
             self.device.launch(
                 kernel, self.groups(total), self.group, self.integrals.sums, *self._cascade, *self._levels,
                 np.uint32(level), pitch, np.uint32(self.integrals.plane), np.uint64(self.integrals.frame_words),
-                *self._frame, np.uint32(first), np.uint32(total), self.queue, self.tickets, np.uint32(number),
-                self.count, self.found, np.uint32(self.problem.parameters.capacity), *extra,
+                np.uint32(self.problem.pyramid.windows), *self._frame, np.uint32(first), np.uint32(total), self.queue,
+                self.tickets, np.uint32(number), self.count, self.found, np.uint32(self.problem.parameters.capacity),
+                *extra, local_bytes=self.local_bytes,
             )  # fmt: skip
             first_group += self.groups(total)
 
@@ -220,7 +254,7 @@ class Detector:
         finding = (10 + 7 * use.shifts if use.global_queue else 12 + use.uberkernel) * windows
         if use.uberkernel or use.global_queue:
             finding += 3 * self.problem.frames * probes([level.windows for level in levels])
-        batches = sum(-(-total // self.batch) for _, total, _ in self.launches)
+        batches = sum(self.batches(total) for _, total, _ in self.launches)
         takings = sum(self.groups(total) for _, total, _ in self.launches) + batches if use.dynamic else 0
         finding += batches * self.batch * use.dynamic
         return Traffic(
@@ -235,18 +269,19 @@ class Detector:
             global_atomics=float(takings + passing), local_atomics=float(in_queue["added"]),
         )  # fmt: skip
 
-    def _order(self) -> np.ndarray:
-        """Numbers of all windows in the order in which they are taken, as the kernel computes it."""
-        pyramid, side, parts = self.problem.pyramid, self.tile, []
-        for level in pyramid.levels:
-            grid = level.first + np.arange(level.windows).reshape(level.rows, level.columns)
-            tiles = [
-                grid[y : y + side, x : x + side].ravel()
-                for y in range(0, level.rows, side) for x in range(0, level.columns, side)
-            ] if side else [grid.ravel()]  # fmt: skip
-            parts += tiles
-        frames = pyramid.windows * np.arange(self.problem.frames)[:, None]
-        return (frames + np.concatenate(parts)).ravel()
+    def _batch_of(self) -> np.ndarray:
+        """Number of each window's batch, int64."""
+        parts, before = [], 0
+        if self.tile:
+            for level in self.problem.pyramid.levels:
+                y, x = (np.arange(count) // self.tile for count in (level.rows, level.columns))
+                parts.append((before + y[:, None] * -(-level.columns // self.tile) + x).ravel())
+                before += level.tiles(self.tile)
+            return (np.concatenate(parts) + before * np.arange(self.problem.frames)[:, None]).ravel()
+        for _, total, _ in self.launches:
+            parts.append(before + np.arange(total) // self.batch)
+            before += self.batches(total)
+        return np.concatenate(parts)
 
     @property
     def _shares_loads(self) -> bool:
@@ -258,11 +293,7 @@ class Detector:
         From the windows' outcomes.
         """
         outcome, first_tree = self.problem.reference.outcome, self.problem.cascade.stage_first
-        batch_of, before = np.empty(len(outcome), np.int64), 0
-        order = self._order()
-        for first, total, _ in self.launches:
-            batch_of[order[first : first + total]] = before + np.arange(total) // self.batch
-            before += -(-total // self.batch)
+        batch_of, before = self._batch_of(), sum(self.batches(total) for _, total, _ in self.launches)
         late = np.flatnonzero(outcome >= self.single)
         outcome, batch_of = outcome[late], batch_of[late]
         added, read, write, loads = len(late), 4 * self.group * before, 4 * before + 12 * len(late), 0

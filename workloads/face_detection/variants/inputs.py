@@ -20,18 +20,20 @@ def frames(setup: Setup) -> Buffer:
     return setup.input("frames", lambda: setup.device.upload(problem.scene.pixels))
 
 
-def nodes(setup: Setup, offsets: bool) -> tuple[Buffer, int]:
-    """The cascade's nodes with corners as offsets or as coordinates, and the words of one."""
-    problem: Windows = setup.problem
-    cascade, pyramid = problem.cascade, problem.pyramid
+def nodes(setup: Setup, offsets: bool, pitch: int, tilted_plane: int, half: int = 0) -> tuple[Buffer, int]:
+    """The cascade's nodes, their corners as offsets (for this pitch) or as coordinates, and the words of one.
+
+    With ``half`` a second table follows, for images whose odd columns lie so many words behind the even ones.
+    """
+    cascade = setup.problem.cascade
     words = STUMP_WORDS if offsets and cascade.stumps else NODE_WORDS
 
     def make() -> Buffer:
-        plane = pyramid.pitch * pyramid.lines
-        corners = cascade.offsets(pyramid.pitch, 2 * plane) if offsets else cascade.rectangles
-        return setup.device.upload(np.ascontiguousarray(cascade.table(corners)[:, :words]))
+        layouts = [cascade.offsets(pitch, tilted_plane)] if offsets else [cascade.rectangles]
+        layouts += [cascade.offsets(pitch, tilted_plane, half)] if half else []
+        return setup.device.upload(np.concatenate([cascade.table(corners)[:, :words] for corners in layouts]))
 
-    return setup.input(f"nodes {offsets}", make), words
+    return setup.input(f"nodes {offsets} {pitch}", make), words
 
 
 def rest_of_cascade(setup: Setup) -> tuple[Buffer, Buffer, Buffer, Buffer]:
@@ -55,26 +57,27 @@ def division(divisor: int) -> tuple[int, int]:
     return (1 << (31 + bits)) // divisor + 1, bits - 1
 
 
-def level_words(setup: Setup, strip: int) -> np.ndarray:
-    """The table of levels that kernels/pyramid.cl describes, uint32, shape (levels, 14)."""
+def level_words(setup: Setup, strip: int, tile: int) -> np.ndarray:
+    """The table of levels that kernels/pyramid.cl describes, uint32, shape (levels, 15)."""
     pyramid = setup.problem.pyramid
-    words = np.zeros((len(pyramid.levels), 14), np.uint32)
-    piece = table = 0
+    words = np.zeros((len(pyramid.levels), 15), np.uint32)
+    piece = table = tiles = 0
     for row, level in zip(words, pyramid.levels, strict=True):
         row[:] = (
             level.y * pyramid.pitch + level.x, level.width, level.height,
             level.columns, level.step, level.first, *division(level.columns),
             level.row, piece, table, table + level.width, level.rows,
-            level.scale.view(np.uint32),
+            level.scale.view(np.uint32), tiles,
         )  # fmt: skip
         piece += (level.width + 1) * -(-level.height // strip)
         table += level.width + level.height
+        tiles += level.tiles(tile)
     return words
 
 
-def levels(setup: Setup, strip: int) -> Buffer:
+def levels(setup: Setup, strip: int, tile: int = 0) -> Buffer:
     """The table of levels."""
-    return setup.input(f"levels {strip}", lambda: setup.device.upload(level_words(setup, strip)))
+    return setup.input(f"levels {strip} {tile}", lambda: setup.device.upload(level_words(setup, strip, tile)))
 
 
 def interpolation(setup: Setup) -> Buffer:

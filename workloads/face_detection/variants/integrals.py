@@ -35,7 +35,7 @@ class Integrals:
         self.tilted_group = 1 if setup.device.info.kind == "cpu" else 256
         self.plane = self.pyramid.pitch * self.pyramid.lines
         self.frame_words = (3 if self.problem.tilted else 2) * self.plane
-        self.table = inputs.level_words(setup, self.strip)
+        self.table = inputs.level_words(setup, self.strip, 0)
         self.levels = inputs.levels(setup, self.strip)
         last = self.pyramid.levels[-1]
         self.pieces = int(self.table[-1, 9]) + (last.width + 1) * -(-last.height // self.strip)

@@ -168,9 +168,14 @@ class Compacted(Tuned):
         "global_queue": Tunable(0, SWITCH, "windows from a queue in global memory"),
         "work_group": Tunable({"cpu": 16, "gpu": 256}, (16, 32, 64, 128, 256), "work-items of a work-group"),
         "groups_per_cu": Tunable({"cpu": 4, "gpu": 8}, (4, 6, 8, 12, 16, 32), "work-groups per compute unit"),
-        "batch": Tunable(1024, (256, 512, 1024, 2048), "windows taken at a time"),
+        "batch": Tunable(1024, (256, 512, 1024, 2048), "windows taken at a time, without tiles"),
         "tile": Tunable(
-            {"cpu": 0, "gpu": 32}, (0, 16, 32, 64), "windows are taken by tiles of so many squared; 0: by rows"
+            {"cpu": 0, "gpu": 32},
+            (0, 32, 64),
+            "windows are taken by tiles of so many squared, with the image in local memory; 0: by rows",
+        ),
+        "by_bank": Tunable(
+            128, (32, 64, 128, 256, 512, 4096), "waiting windows above which a tile's queue goes by banks"
         ),
         "per_item": Tunable({"cpu": 1, "gpu": 2}, (1, 2, 4), "windows that a work-item evaluates side by side"),
         "cooperative_windows": Tunable(0, (0, 2, 4, 8, 16), "windows from the local queue at a time; 0: by its length"),
