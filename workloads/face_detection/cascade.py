@@ -115,12 +115,42 @@ class Cascade:
         trees = np.repeat(np.arange(len(self.tree_first) - 1), np.diff(self.tree_first))
         first_leaf = self.tree_first[trees] + trees
         if self.stumps:
-            table[:, 16:20] = self.leaves[first_leaf[:, None] - self.children].view(np.int32)
+            table[:, 16:20] = self._stump_leaves().view(np.int32)
         else:
             table[:, 16:18] = self.children
             table[:, 18] = first_leaf
         table[:, 20] = self.tilted
         return table
+
+    def _stump_leaves(self) -> np.ndarray:
+        """Leaves of each stump below its threshold and otherwise, int64, shape (nodes, 2)."""
+        return self.leaves[2 * np.arange(self.nodes)[:, None] - self.children]
+
+    def packed(self, corners: np.ndarray) -> np.ndarray | None:
+        """Return stumps in 8 words each, int32, shape (nodes, 8); None where offsets or weights are too large for it.
+
+        Words: 6 of the 12 `offsets`, 16 bits each, the lower one first; weights of 8 bits; threshold.
+        """
+        if not self.stumps or corners.min() < 0 or corners.max() > 0xFFFF or np.abs(self.weights).max() > 127:
+            return None
+        table = np.empty((self.nodes, 8), np.int32)
+        table[:, :6] = corners.reshape(self.nodes, 12).astype(np.uint16).view(np.int32)
+        weights = np.zeros((self.nodes, 4), np.int8)
+        weights[:, :3] = self.weights
+        table[:, 6], table[:, 7] = weights.view(np.int32)[:, 0], self.threshold.view(np.int32)
+        return table
+
+    def gains(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return what a stump below its threshold adds to the sum over a stage if the other leaf counts as 0.
+
+        Returns
+        -------
+        gains : int64, shape (nodes,)
+        thresholds : int64, shape (stages,)
+            Of the stages, for such sums.
+        """
+        below, otherwise = self._stump_leaves().T
+        return below - otherwise, self.stage_threshold - np.add.reduceat(otherwise, self.stage_first[:-1])
 
 
 def folders() -> list[Path]:

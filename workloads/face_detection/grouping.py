@@ -59,11 +59,11 @@ def merge(counts: np.ndarray, sums: np.ndarray) -> np.ndarray:
     return _ordered(means[~inside.any(axis=1)])
 
 
-def clip(boxes: np.ndarray, width: int, height: int) -> np.ndarray:
-    """Cut boxes off at the edges of an image; shape (n, 4) of x, y, width, height."""
+def clip(boxes: np.ndarray, width: int, height: int) -> tuple[np.ndarray, np.ndarray]:
+    """Cut boxes (n, 4) of x, y, width, height off at the edges of an image; say which have something inside."""
     low = np.maximum(boxes[:, :2], 0)
     high = np.minimum(boxes[:, :2] + boxes[:, 2:], (width, height))
-    return np.concatenate([low, high - low], axis=1)[(high > low).all(axis=1)]
+    return np.concatenate([low, high - low], axis=1), (high > low).all(axis=1)
 
 
 def _ordered(boxes: np.ndarray) -> np.ndarray:

@@ -199,16 +199,13 @@ class Faces(_Frames):
         found = [
             grouping.group(levels.boxes(inside[frame == n]), self.parameters.neighbours) for n in range(self.frames)
         ]
-        return self._faces(found)
+        frames = np.repeat(np.arange(self.frames), [len(of_frame) for of_frame in found])
+        return self.clipped(np.concatenate([frames[:, None], np.concatenate(found)], axis=1))
 
-    def merged(self, frames: np.ndarray, counts: np.ndarray, sums: np.ndarray) -> np.ndarray:
-        """As `grouped`, from clusters that a device has found: frame, windows, sums of their boxes."""
-        return self._faces([grouping.merge(counts[frames == n], sums[frames == n]) for n in range(self.frames)])
-
-    def _faces(self, boxes: list[np.ndarray]) -> np.ndarray:
-        clipped = [grouping.clip(of_frame, self.width, self.height) for of_frame in boxes]
-        frames = np.repeat(np.arange(self.frames), [len(of_frame) for of_frame in clipped])
-        return _ordered(np.concatenate([frames[:, None], np.concatenate(clipped)], axis=1))
+    def clipped(self, faces: np.ndarray) -> np.ndarray:
+        """Cut faces (frame, x, y, width, height) off at the edges of the frames, and sort them."""
+        boxes, inside = grouping.clip(faces[:, 1:], self.width, self.height)
+        return _ordered(np.concatenate([faces[:, :1], boxes], axis=1)[inside])
 
     @cached_property
     def _opencv_pyramid(self) -> pyramid.Pyramid:

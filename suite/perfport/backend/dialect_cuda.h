@@ -187,6 +187,9 @@ __device__ __forceinline__ uint mul_hi(uint a, uint b) { return __umulhi(a, b); 
 #define atomic_or(p, v) atomicOr((p), (v))
 #define atomic_xchg(p, v) atomicExch((p), (v))
 #define atomic_cmpxchg(p, c, v) atomicCAS((p), (c), (v))
+/* Words that other work-items change meanwhile: a plain access that the compiler must make. */
+__device__ __forceinline__ uint ATOMIC_LOAD(const volatile uint *p) { return *p; }
+__device__ __forceinline__ void ATOMIC_STORE(volatile uint *p, uint v) { *p = v; }
 
 __device__ __forceinline__ uint DOT4_U8(uint a, uint b, uint c) {
 #if __CUDA_ARCH__ >= 610

@@ -19,6 +19,10 @@
 #define CONSTANT_TABLE(type, name, count) __constant type name[count]
 #define CONSTANT_AT(name, i, zero) (name[(i) + (zero)])
 
+/* Words in global memory that other work-items change meanwhile. */
+#define ATOMIC_LOAD(p) atomic_or((p), 0u)
+#define ATOMIC_STORE(p, v) atomic_xchg((p), (v))
+
 /* The kernel is written in vectors of this type: work-items need not be merged into vectors, which Intel's compiler tries
    for minutes on long straight code. */
 #define EXPLICIT_VECTORS(type) __attribute__((vec_type_hint(type)))

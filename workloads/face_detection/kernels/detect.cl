@@ -20,6 +20,9 @@
                    loaded once for all of them
    INSTRUMENT      counts for the figures of load balance and of the stages; never in a timed build
 
+   PACKED          (TILE, STUMPS) a stump's words are packed, and the leaf of a feature that is not below counts as 0: what a
+                   load that is the same for a whole hardware thread costs is the bytes that every work-item receives
+
    STUMPS: every tree is one node. NODE_WORDS: see cascade.py; stumps with offsets need no more than 20.
    Decisions rest on integers and on one FP32 product each, so that no contraction or order of sums can change them. */
 #ifdef cl_khr_fp64
@@ -109,7 +112,23 @@ int rectangle(IMAGE uint *p, TABLE int *r, int turned, uint pitch, uint tilted) 
 }
 #endif
 
-#if OFFSETS
+#if PACKED
+typedef struct { int4 corners, rest; long gain; } Node;
+
+/* Feature of the window at p from packed corners: two to a word. */
+uint four(IMAGE uint *p, uint first, uint second) {
+    return p[first & 0xffffu] - p[first >> 16] - p[second & 0xffffu] + p[second >> 16];
+}
+
+int below(IMAGE uint *p, Node node, float norm) {
+    int4 corners = node.corners, rest = node.rest;
+    uint a = four(p, corners.x, corners.y), b = four(p, corners.z, corners.w);
+    int value = MAD(rest.z << 24 >> 24, a, 0), third = rest.z << 8 >> 24;
+    if (third != 0) value = MAD(third, four(p, rest.x, rest.y), value);
+    value = MAD(rest.z << 16 >> 24, b, value);
+    return convert_float(value) * norm < as_float(rest.w);
+}
+#elif OFFSETS
 /* A node as it is stored; of trees the last word is not used. */
 typedef struct { int4 a, b, c, last, leaves; } Node;
 
@@ -150,7 +169,21 @@ int below(IMAGE uint *p, TABLE int *node, float norm, uint pitch, uint tilted) {
 }
 #endif
 
-#if STUMPS
+#if PACKED
+Node node_of(TABLE int *nodes, __global const long *gains, int tree) {
+    Node found;
+    found.corners = vload4(2 * tree, nodes);
+    found.rest = vload4(2 * tree + 1, nodes);
+    found.gain = gains[tree];
+    return found;
+}
+
+long stump(IMAGE uint *p, TABLE int *node, Node loaded, float norm, uint pitch, uint tilted) {
+    return below(p, loaded, norm) ? loaded.gain : 0;
+}
+#elif STUMPS
+#define node_of(nodes, leaves, tree) load_node((nodes) + (tree) * NODE_WORDS)
+
 /* The leaf of a stump. */
 long stump(IMAGE uint *p, TABLE int *node, Node loaded, float norm, uint pitch, uint tilted) {
     int first = below(p, loaded, norm, pitch, tilted);
@@ -177,7 +210,7 @@ long leaf(IMAGE uint *p, TABLE int *nodes, __global const int *roots, __global c
 #if INSTRUMENT
     ++*evaluated;
 #endif
-    return stump(p, node, load_node(node), norm, pitch, tilted);
+    return stump(p, node, node_of(nodes, leaves, tree), norm, pitch, tilted);
 #else
     int at = 0, root = roots[tree];
     TABLE int *node;
@@ -221,11 +254,14 @@ long votes(IMAGE uint *p, TABLE int *nodes, __global const int *roots, __global 
 void all_votes(IMAGE uint *const *p, TABLE int *nodes, __global const int *roots, __global const long *leaves,
                int begin, int end, int stride, const float *norm, const int *active, long *sum, uint pitch, uint tilted,
                uint *evaluated) {
-    if (!active[0]) return; /* nor are the others */
+    int any = 0;
+    #pragma unroll
+    for (int w = 0; w < PER_ITEM; ++w) any |= active[w];
+    if (!any) return;
 #if PER_ITEM > 1 && STUMPS
     for (int tree = begin; tree < end; tree += stride) {
         TABLE int *node = nodes + tree * NODE_WORDS;
-        Node loaded = load_node(node);
+        Node loaded = node_of(nodes, leaves, tree);
         #pragma unroll
         for (int w = 0; w < PER_ITEM; ++w) {
             if (active[w]) {
@@ -309,8 +345,9 @@ __kernel void enqueue(__global const uint *RESTRICT levels, uint level_count, ui
     do {                                                                                                \
         waiting = longest = 0;                                                                          \
         for (uint bank = 0; bank < BANKS; ++bank) {                                                     \
-            waiting += filled[(stage) % 2 * BANKS + bank];                                              \
-            longest = max(longest, filled[(stage) % 2 * BANKS + bank]);                                 \
+            uint in_bank = filled[(stage) % 2 * BANKS + bank];                                          \
+            waiting += in_bank;                                                                         \
+            longest = max(longest, in_bank);                                                            \
         }                                                                                               \
     } while (0)
 

@@ -65,11 +65,14 @@ class Detector:
         self.group, self.tile = setup.tunables["work_group"], int(setup.tunables.get("tile", 0))
         self.batch = self.tile**2 or setup.tunables["batch"]
         self.row, self.lines = pyramid.pitch, pyramid.lines * 2  # of the images that features are taken from
-        self.half = 0
+        self.half, self.packed = 0, False
         if self.tile:
             self._lay_out_tile(max(level.step for level in pyramid.levels))
-        plane = self.row * self.lines
-        self.nodes, self.node_words = inputs.nodes(setup, techniques.offsets, self.row, plane, self.half)
+            self.nodes, self.node_words, self.packed = inputs.tile_nodes(
+                setup, self.row, self.row * self.lines, self.half
+            )
+        else:
+            self.nodes, self.node_words = inputs.nodes(setup, techniques.offsets, self.row, self.row * self.lines)
         self.local_bytes = 4 * self.row * self.lines * (1 + self.problem.tilted) if self.tile else 0
         self.in_constants = techniques.constant and self.nodes.nbytes <= CONSTANT_BYTES
         self.single = min(int(setup.tunables.get("single_item_stages", 0)), cascade.stages)
@@ -91,7 +94,7 @@ class Detector:
             "WORK_GROUP": self.group, "BATCH": self.batch, "SINGLE_ITEM_STAGES": self.single,
             "COOPERATIVE_WINDOWS": self.together, "PER_ITEM": self.per_item, "TILE": self.tile, "LOCAL_PITCH": self.row,
             "LOCAL_LINES": self.lines, "HALF": self.half, "HALVED": cascade.nodes * self.node_words,
-            "TILTED": int(self.problem.tilted), "LANES": min(BANKS, self.group),
+            "TILTED": int(self.problem.tilted), "LANES": min(BANKS, self.group), "PACKED": int(self.packed),
             "BY_BANK": setup.tunables.get("by_bank", 0), "INSTRUMENT": 0,
         }  # fmt: skip
         self.reset, self.kernel = (setup.kernel("detect.cl", name, **self.macros) for name in ("reset", "detect"))
@@ -103,7 +106,7 @@ class Detector:
         self._levels = (levels, np.uint32(len(pyramid.levels)))
         units = sum(map(self._units, pyramid.levels))
         self._frame = (np.uint32(units), *map(np.uint32, inputs.division(units)))
-        self._cascade = (self.nodes, *inputs.rest_of_cascade(setup))
+        self._cascade = (self.nodes, *inputs.rest_of_cascade(setup, self.packed))
 
     def _lay_out_tile(self, step: int) -> None:
         """Set the layout of a tile's image in local memory, for windows up to ``step`` pixels apart."""

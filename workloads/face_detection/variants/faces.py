@@ -1,4 +1,4 @@
-"""Variants of `faces`: detection and grouping on the device, the groups' means and overlaps on the host, every time."""
+"""Variants of `faces`: detection and grouping on the device; the host clips and sorts the faces."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ class _Faces(Variant):
     def launch(self) -> None:
         self.enqueue()
         if self.groups:
-            groups = self.groups.read()
-            self.faces = self.data.merged(groups[:, 0], groups[:, 1], groups[:, 2:])
+            self.faces = self.data.clipped(self.groups.read())
         else:
             self.faces = self.data.grouped(self.detector.passing())
 

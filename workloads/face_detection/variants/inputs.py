@@ -12,6 +12,7 @@ from ..problems import Windows
 from ..pyramid import coefficients
 
 STUMP_WORDS = 20  # words of a node that stumps with precomputed offsets need
+PACKED_WORDS = 8
 
 
 def frames(setup: Setup) -> Buffer:
@@ -20,33 +21,51 @@ def frames(setup: Setup) -> Buffer:
     return setup.input("frames", lambda: setup.device.upload(problem.scene.pixels))
 
 
-def nodes(setup: Setup, offsets: bool, pitch: int, tilted_plane: int, half: int = 0) -> tuple[Buffer, int]:
-    """The cascade's nodes, their corners as offsets (for this pitch) or as coordinates, and the words of one.
-
-    With ``half`` a second table follows, for images whose odd columns lie so many words behind the even ones.
-    """
+def nodes(setup: Setup, offsets: bool, pitch: int, tilted_plane: int) -> tuple[Buffer, int]:
+    """The cascade's nodes, their corners as offsets (for this pitch) or as coordinates, and the words of one."""
     cascade = setup.problem.cascade
     words = STUMP_WORDS if offsets and cascade.stumps else NODE_WORDS
 
     def make() -> Buffer:
-        layouts = [cascade.offsets(pitch, tilted_plane)] if offsets else [cascade.rectangles]
-        layouts += [cascade.offsets(pitch, tilted_plane, half)] if half else []
-        return setup.device.upload(np.concatenate([cascade.table(corners)[:, :words] for corners in layouts]))
+        corners = cascade.offsets(pitch, tilted_plane) if offsets else cascade.rectangles
+        return setup.device.upload(np.ascontiguousarray(cascade.table(corners)[:, :words]))
 
     return setup.input(f"nodes {offsets} {pitch}", make), words
 
 
-def rest_of_cascade(setup: Setup) -> tuple[Buffer, Buffer, Buffer, Buffer]:
-    """Roots of trees, leaves, first tree of each stage, thresholds of stages."""
+def tile_nodes(setup: Setup, pitch: int, tilted_plane: int, half: int) -> tuple[Buffer, int, bool]:
+    """The cascade's nodes for a tile's image, the words of one, and whether they are packed.
+
+    With ``half`` a second table follows, for images whose odd columns lie so many words behind the even ones.
+    """
     cascade = setup.problem.cascade
+    layouts = [cascade.offsets(pitch, tilted_plane, columns) for columns in ((0, half) if half else (0,))]
+    packed = [table for table in map(cascade.packed, layouts) if table is not None]
+    fits = len(packed) == len(layouts)
+    words = PACKED_WORDS if fits else STUMP_WORDS if cascade.stumps else NODE_WORDS
+
+    def make() -> Buffer:
+        tables = packed if fits else [cascade.table(corners)[:, :words] for corners in layouts]
+        return setup.device.upload(np.concatenate(tables))
+
+    return setup.input(f"tile nodes {pitch} {half}", make), words, fits
+
+
+def rest_of_cascade(setup: Setup, packed: bool) -> tuple[Buffer, Buffer, Buffer, Buffer]:
+    """Roots of trees, leaves, first tree of each stage, thresholds of stages; gains for leaves where packed."""
+    cascade = setup.problem.cascade
+    if packed:
+        gains, thresholds = cascade.gains()
 
     def part(name: str, array: np.ndarray) -> Buffer:
         return setup.input(name, lambda: setup.device.upload(array))
 
     return (
-        part("roots", cascade.tree_first), part("leaves", cascade.leaves),
-        part("stage_first", cascade.stage_first), part("stage_threshold", cascade.stage_threshold),
-    )  # fmt: skip
+        part("roots", cascade.tree_first),
+        part("gains", gains) if packed else part("leaves", cascade.leaves),
+        part("stage_first", cascade.stage_first),
+        part("thresholds of gains", thresholds) if packed else part("stage_threshold", cascade.stage_threshold),
+    )
 
 
 def division(divisor: int) -> tuple[int, int]:
