@@ -14,6 +14,7 @@ from perfport.backend import Artifact, Module, OpenDevice
 from perfport.errors import UnavailableError, UnsupportedError, UsageError
 from perfport.workload import Session, Setup
 from perfport.workloads.vocab_tree import fixed_point, passes, problems, reference
+from perfport.workloads.vocab_tree.variants import peers
 
 TREE = workload.discover()["vocab_tree"]
 LADDER = ("naive", "local_centres", "packed", "relayout")
@@ -155,6 +156,21 @@ def test_wrong_results_are_noticed() -> None:
     right(one, near)
     far = fixed_point.scores(one.points, one.centres[0]).argmin(axis=1).astype(np.uint8)
     assert not one.check({**near, "labels.float": far})["labels.float"].passed
+
+
+@pytest.mark.parametrize("clusters", [10, 256])
+def test_half_precision_holds_points_over_their_norm(clusters: int) -> None:
+    """What FP16 peers get is finite and exact but for centres, whose rounding keeps labels far within the tolerance."""
+    one = problem_of("kmeans_iteration", points=4000, clusters=clusters)
+    assert np.isinf(np.square(one.points.astype(np.float32)).sum(axis=1).astype(np.float16)).any()
+    x = one.points.astype(np.float16) / np.float16(peers.NORM)
+    c = (one.centres[0] / fixed_point.ONE).astype(np.float16) / np.float16(peers.NORM)
+    assert np.array_equal(x.astype(np.float32) * peers.NORM, one.points)
+    assert np.isfinite(np.square(x).sum(axis=1, dtype=np.float32).astype(np.float16)).all()
+    x, c = x.astype(np.float32), c.astype(np.float32)
+    labels = (np.square(c).sum(axis=1) - 2 * x @ c.T).argmin(axis=1).astype(np.uint8)
+    check = one.check({"labels.half": labels})["labels.half"]
+    assert check.passed and check.max_abs < 64
 
 
 @pytest.mark.parametrize(("problem", "name"), PEERS)

@@ -99,6 +99,11 @@ def _through_dram(points: float, dims: int, nodes: float, clusters: int) -> dict
     }
 
 
+def _require_matrix_dims(dims: int) -> None:
+    if dims % 32:
+        raise UnsupportedError(f"dims: matrix units take 32 dimensions at a time, got {dims}")
+
+
 class FusedPass(Pass):
     """``fused.cl``: rows in local memory, dot products of four bytes, sums by owners of dimensions."""
 
@@ -218,21 +223,23 @@ class StreamPass(Pass):
 
 
 class MatrixPass(Pass):
-    """``tensor_core.cu``: scores, and up to 16 clusters sums too, as products on matrix units."""
+    """``tensor_core.cu``: scores and sums as products on matrix units, for up to 16 clusters."""
 
     TUNABLES: ClassVar[dict[str, Tunable]] = {
-        "warps": Tunable(8, (2, 4, 8, 16), "warps per work-group"),
-        "stages": Tunable(3, (1, 2, 3, 4), "blocks of 32 points that a warp has in flight, at most"),
-        "groups_per_unit": Tunable(4, (1, 2, 4, 8, 16), "work-groups per compute unit"),
+        "warps": Tunable(4, (2, 4, 8, 16), "warps per work-group"),
+        "stages": Tunable(2, (1, 2, 3, 4), "blocks of 32 points that a warp has in flight, at most"),
+        "groups_per_unit": Tunable(8, (1, 2, 4, 8, 16), "work-groups per compute unit"),
     }
     ROW = 128
+    CLUSTERS = 16
 
     def __init__(
         self, device: OpenDevice, loader: Loader, clusters: int, dims: int, tunables: Mapping[str, Any]
     ) -> None:
         super().__init__(device, clusters, dims, tunables)
-        if dims % 32:
-            raise UnsupportedError(f"dims: matrix units take 32 dimensions at a time, got {dims}")
+        _require_matrix_dims(dims)
+        if clusters > self.CLUSTERS:
+            raise UnsupportedError(f"clusters: sums as products take up to {self.CLUSTERS}, got {clusters}")
         self.warps, stages = int(tunables["warps"]), int(tunables["stages"])
         self.group, self.unit = 32 * self.warps, 32 * self.warps
         self.padded = -(-clusters // 8) * 8
@@ -249,36 +256,61 @@ class MatrixPass(Pass):
         k, dims, padded = self.clusters, float(self.dims), float(self.padded)
         tiles_, points = len(lengths), float(lengths.sum())
         rows = 32 * float((-(-lengths // 32)).sum())
-        found = Traffic(
-            integer_ops=rows * padded * (4 * dims + 2), global_write=points,
+        warps = float(np.minimum(-(-lengths // 32), self.warps).sum())
+        return Traffic(
+            integer_ops=rows * (padded * (4 * dims + 2) + 32 * dims), global_write=points,
             global_read=tiles_ * (k * (2 * dims + 4) + 20 * self.group) + rows * dims,
-            global_atomics=float((counts > 0).sum()) * (dims + 1),
-            local_read=rows * (dims + padded * 2 * dims / 32 + padded / 8) + 4 * tiles_ * k * dims,
+            global_atomics=float((counts > 0).sum()) * (dims + 1), local_atomics=warps * k * dims,
+            local_read=rows * (2 * dims + padded * 2 * dims / 32 + padded / 8) + 4 * tiles_ * k * dims,
             local_write=rows * dims + tiles_ * (2 * padded * dims + 4 * k * dims),
             **_through_dram(points, self.dims, tiles_, k),
         )  # fmt: skip
-        if k <= 16:
-            warps = float(np.minimum(-(-lengths // 32), self.warps).sum())
-            found.integer_ops += rows * 32 * dims
-            found.local_read += rows * dims
-            found.local_atomics += warps * k * dims
-        else:
-            found.local_read += points * 2 * dims
-            found.integer_ops += points * dims * 1.5
-            found.local_atomics += points * dims
-        return found
 
 
-PassKind = type[FusedPass] | type[StreamPass] | type[MatrixPass]
+class MatrixAtomicsPass(Pass):
+    """``tensor_core_atomics.cu``: scores as products on matrix units from rows in registers, sums by atomics."""
+
+    TUNABLES: ClassVar[dict[str, Tunable]] = {
+        "warps": Tunable(16, (4, 8, 12, 16, 20, 24), "warps per work-group"),
+        "groups_per_unit": Tunable(1, (1, 2, 4, 8), "work-groups per compute unit"),
+    }
+
+    def __init__(
+        self, device: OpenDevice, loader: Loader, clusters: int, dims: int, tunables: Mapping[str, Any]
+    ) -> None:
+        super().__init__(device, clusters, dims, tunables)
+        _require_matrix_dims(dims)
+        self.group = self.unit = 32 * int(tunables["warps"])
+        self.padded = -(-clusters // 8) * 8
+        self.local_bytes = self._require_local(2 * self.padded * dims + 4 * clusters * (dims + 1) + 4 * self.padded)
+        self.kernel = loader("tensor_core_atomics.cu", "pass", K=clusters, DIMS=dims, WARPS=self.group // 32)
+
+    def traffic(self, lengths: np.ndarray, counts: np.ndarray) -> Traffic:
+        k, dims, padded = self.clusters, float(self.dims), float(self.padded)
+        tiles_, points = len(lengths), float(lengths.sum())
+        rows = 32 * float((-(-lengths // 32)).sum())
+        return Traffic(
+            integer_ops=rows * padded * (4 * dims + 2), global_write=points,
+            global_read=tiles_ * (k * (2 * dims + 4) + 20 * self.group) + rows * dims,
+            global_atomics=float((counts > 0).sum()) * (dims + 1), local_atomics=rows * dims + points,
+            local_read=rows * padded * (2 * dims / 32 + 1) + 4 * tiles_ * k * (dims + 1),
+            local_write=tiles_ * (padded * (2 * dims + 4) + 4 * k * (dims + 1)),
+            **_through_dram(points, self.dims, tiles_, k),
+        )  # fmt: skip
 
 
-def suited(info: DeviceInfo, dims: int) -> PassKind:
+PassKind = type[FusedPass] | type[StreamPass] | type[MatrixPass] | type[MatrixAtomicsPass]
+
+
+def suited(info: DeviceInfo, clusters: int, dims: int) -> PassKind:
     """Return the kernel that a build uses on a device."""
     if info.kind == "cpu" and "opencl" in info.capabilities:
         return StreamPass
-    return MatrixPass if {"cuda", "mma"} <= set(info.capabilities) and dims % 32 == 0 else FusedPass
+    if {"cuda", "mma"} <= set(info.capabilities) and dims % 32 == 0:
+        return MatrixPass if clusters <= MatrixPass.CLUSTERS else MatrixAtomicsPass
+    return FusedPass
 
 
-def defaults(info: DeviceInfo, dims: int) -> dict[str, Any]:
+def defaults(info: DeviceInfo, clusters: int, dims: int) -> dict[str, Any]:
     """Return the tunables of that kernel."""
-    return {name: tunable.default_for(info) for name, tunable in suited(info, dims).TUNABLES.items()}
+    return {name: tunable.default_for(info) for name, tunable in suited(info, clusters, dims).TUNABLES.items()}

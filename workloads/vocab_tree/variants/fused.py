@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -94,6 +95,17 @@ class TensorCore(_OnePass):
     tunables: ClassVar = kind.TUNABLES
 
 
+class TensorCoreAtomics(_OnePass):
+    """Scores as products of bytes on matrix units, sums by atomics: for any number of clusters."""
+
+    problem = KmeansIteration
+    name, title, rung = "tensor_core_atomics", "one pass, scores on matrix units, rows in registers", 8
+    unit = "int8_mma"
+    needs = ("cuda", "mma")
+    kind = passes.MatrixAtomicsPass
+    tunables: ClassVar = kind.TUNABLES
+
+
 class BatchedFragments(_OnePass):
     """All nodes in one launch."""
 
@@ -124,7 +136,13 @@ class BatchedTensorCore(_OnePass):
     unit = "int8_mma"
     needs = ("cuda", "mma")
     kind = passes.MatrixPass
-    tunables: ClassVar = kind.TUNABLES
+    # A tile is one small node: few warps, which are emptied soon, and many groups at a time.
+    tunables: ClassVar = {
+        **kind.TUNABLES,
+        "warps": replace(kind.TUNABLES["warps"], default=2),
+        "stages": replace(kind.TUNABLES["stages"], default=3),
+        "groups_per_unit": replace(kind.TUNABLES["groups_per_unit"], default=16),
+    }
 
 
 class NodeByNode(_OnePass):
