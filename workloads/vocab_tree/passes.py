@@ -17,7 +17,10 @@ from perfport.errors import UnsupportedError
 from perfport.work import Traffic
 from perfport.workload import Tunable
 
+from . import fixed_point
+
 Loader = Callable[..., Kernel]  # (file, name, **macros)
+BLOCK = 8192  # points whose keys are computed at a time
 
 
 def tiles(first: np.ndarray, sizes: np.ndarray, length: int) -> np.ndarray:
@@ -179,6 +182,86 @@ class FusedPass(Pass):
         return float((np.minimum(counts, self.lanes) * np.maximum(flushes, 1)[:, None]).sum()) * self.words
 
 
+class PrunedPass(Pass):
+    """``pruned.cl``: rows in registers, all centres by their upper bytes, exactly those that may be the nearest."""
+
+    TUNABLES: ClassVar[dict[str, Tunable]] = {
+        "group": Tunable({"cpu": 32, "gpu": 512}, (32, 64, 128, 256, 512, 1024), "work-items per work-group"),
+        "points_each": Tunable({"cpu": 1, "gpu": 2}, (1, 2, 4), "points whose rows a work-item holds"),
+        "groups_per_unit": Tunable({"cpu": 4, "gpu": 1}, (1, 2, 4, 8), "work-groups per compute unit"),
+    }
+    KEPT = 8
+
+    def __init__(
+        self, device: OpenDevice, loader: Loader, clusters: int, dims: int, tunables: Mapping[str, Any]
+    ) -> None:
+        super().__init__(device, clusters, dims, tunables)
+        self.group, self.points_each = int(tunables["group"]), int(tunables["points_each"])
+        self.unit, self.kept = self.group * self.points_each, min(clusters, self.KEPT)
+        words = dims // 4
+        self.local_bytes = self._require_local(4 * (clusters * (2 * words + 4 + dims + 1 + 3) + 1))
+        self.kernel = loader(
+            "pruned.cl", "pass", K=clusters, DIMS=dims, GROUP=self.group, POINTS=self.points_each, KEPT=self.kept
+        )  # fmt: skip
+
+    def traffic(self, lengths: np.ndarray, counts: np.ndarray) -> Traffic:
+        """What a launch causes, but for the exact comparisons: `comparing`."""
+        k, dims, words = self.clusters, float(self.dims), self.dims / 4
+        tiles_, points = len(lengths), float(lengths.sum())
+        whole, left = np.divmod(lengths, self.unit)
+        items = float((whole * self.group + np.minimum(left, self.group)).sum())
+        classified = items * self.points_each  # a work-item without another point classifies the last one again
+        classes = float((counts > 0).sum())
+        return Traffic(
+            integer_ops=classified * k * (8 * words + 2) + points * (14 * words + 6) + 40 * tiles_ * k * words,
+            flops=2 * points, special_ops=points + tiles_ * self.group,
+            global_read=tiles_ * (k * (2 * dims + 4) + 20 * self.group) + classified * dims, global_write=points,
+            local_read=items * k * (dims + 4) + tiles_ * 4 * (k * (dims + 1 + words) + self.group) + 4 * classes,
+            local_write=4 * tiles_ * (k * (2 * words + dims + 4) + 1),
+            global_atomics=classes * (dims + 1), local_atomics=points * (dims + 1) + tiles_ * k,
+            **_through_dram(points, self.dims, tiles_, k),
+        )  # fmt: skip
+
+    def compared(self, points: np.ndarray, centres: np.ndarray) -> tuple[float, float]:
+        """Return how often points are compared exactly.
+
+        Parameters
+        ----------
+        points : uint8, (count, dims)
+        centres : uint16, (clusters, dims)
+            Fixed point.
+
+        Returns
+        -------
+        float
+            Kept centres that are compared, per point.
+        float
+            Share of points that are compared with all centres.
+        """
+        shifted, squares = centres.astype(np.int64) + 128, np.square(points.astype(np.float32)).sum(axis=1)
+        minus = -fixed_point.halves(centres).astype(np.int64)
+        bases = (minus & ~255) | (255 - np.arange(self.clusters))
+        farthest = np.sqrt(np.square((shifted & 255) - 128).sum(axis=1).max().astype(np.float32))
+        found = np.empty(len(points), np.int64)
+        for first in range(0, len(points), BLOCK):
+            block = slice(first, first + BLOCK)
+            keys = (
+                256 * (points[block].astype(np.float32) @ (shifted >> 8).T.astype(np.float32)).astype(np.int64) + bases
+            )
+            bound = (np.sqrt(squares[block]) * farthest * np.float32(1.00001)).astype(np.int64) + 1
+            found[block] = (keys >= (keys.max(axis=1) - 2 * bound - 510)[:, None]).sum(axis=1)
+        all_ = (found >= self.kept) & (self.kept < self.clusters)
+        return float(np.where(all_ | (found == 1), 0, found).mean()), float(all_.mean())
+
+    def comparing(self, points: float, kept: float, all_: float) -> Traffic:
+        """Return what exact comparisons cause, by what `compared` returns."""
+        dims, every = float(self.dims), all_ * self.clusters
+        return Traffic(
+            integer_ops=points * (kept * (2 * dims + 2) + every * (4 * dims + 4)),
+            local_read=points * (kept * (dims + 4) + every * (2 * dims + 8)),
+        )
+
+
 class StreamPass(Pass):
     """``streams.cl``: one work-item to a group, vectors of 16 points."""
 
@@ -299,7 +382,7 @@ class MatrixAtomicsPass(Pass):
         )  # fmt: skip
 
 
-PassKind = type[FusedPass] | type[StreamPass] | type[MatrixPass] | type[MatrixAtomicsPass]
+PassKind = type[FusedPass] | type[PrunedPass] | type[StreamPass] | type[MatrixPass] | type[MatrixAtomicsPass]
 
 
 def suited(info: DeviceInfo, clusters: int, dims: int) -> PassKind:
