@@ -132,11 +132,11 @@ def slot(d: int, dims: int) -> int:
     return d // 64 * 64 + d % 16 // 8 * 32 + d % 64 // 16 * 8 + d % 8 if d < 64 * (dims // 64) else d
 
 
-def own_bytes(points: np.ndarray, length: int) -> np.ndarray:
-    """What the lanes load of 32 rows: (lane, row / 8, step, byte)."""
+def own_bytes(points: np.ndarray, length: int, rows: int) -> np.ndarray:
+    """What the lanes load of a block, rows to a lane: (lane, row / 8, step, byte)."""
     dims = points.shape[1]
-    found = np.zeros((32, 4, dims // 32, 8), np.uint8)
-    for r in range(4):
+    found = np.zeros((32, rows, dims // 32, 8), np.uint8)
+    for r in range(rows):
         row = np.minimum(8 * r + G, length - 1)
         inside = (8 * r + G < length)[:, None]
         for p in range(dims // 64):
@@ -148,15 +148,15 @@ def own_bytes(points: np.ndarray, length: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("clusters", "dims", "length"),
-    [(17, 128, 32), (256, 128, 32), (21, 32, 1), (100, 64, 31), (33, 96, 9), (2, 128, 7)],
+    ("clusters", "dims", "length", "sharing"),
+    [(17, 128, 32, 2), (256, 128, 64, 4), (21, 32, 1, 2), (100, 64, 31, 2), (33, 96, 41, 4), (2, 128, 7, 2)],
 )
-def test_many_clusters_from_rows_in_registers(clusters: int, dims: int, length: int) -> None:
-    """Scores, labels, banks and sums of 32 rows, played through with the kernel's places."""
-    points = data.generate(max(32, clusters), dims, 5)
+def test_many_clusters_from_rows_in_registers(clusters: int, dims: int, length: int, sharing: int) -> None:
+    """Scores, labels, banks and sums of a block, played through with the kernel's places."""
+    points, rows = data.generate(max(64, clusters), dims, 5), 2 * sharing
     centres = fixed_point.from_points(points[:clusters]) + np.random.default_rng(6).integers(0, 256, (clusters, dims))
     centres = np.minimum(centres, 65280).astype(np.uint16)
-    points = points[:32]
+    points = points[: 16 * sharing]
     padded, steps, pairs, size = -(-clusters // 8) * 8, dims // 32, dims // 64, 8 * dims
     memory = np.zeros(2 * padded * dims, np.uint8)
     for k in range(clusters):
@@ -166,10 +166,10 @@ def test_many_clusters_from_rows_in_registers(clusters: int, dims: int, length: 
     minus = np.full(padded, -(2**31 - 1))
     minus[:clusters] = -fixed_point.halves(centres).astype(np.int64)
 
-    x = own_bytes(points, length)
-    best, nearest = np.full((32, 4), -(2**31)), np.zeros((32, 4), int)
+    x = own_bytes(points, length, rows)
+    best, nearest = np.full((32, rows), -(2**31)), np.zeros((32, rows), int)
     for n in range(padded // 8):
-        score = np.zeros((2, 2, 32, 4), np.int64)
+        score = np.zeros((2, sharing, 32, 4), np.int64)
         score[1] = minus[8 * n + 2 * T[:, None] + np.arange(4) % 2]
         for half in range(2):
             for s in range(steps):
@@ -180,14 +180,14 @@ def test_many_clusters_from_rows_in_registers(clusters: int, dims: int, length: 
                     + (s // 2 * 512 + 16 * LANES + s % 2 * 8 if wide else pairs * 512 + 8 * LANES)
                 )
                 b = memory[at[:, None] + np.arange(8)].reshape(32, 2, 4)
-                for m in range(2):
+                for m in range(sharing):
                     a = np.stack(
                         [x[:, 2 * m + h, s, 4 * part : 4 * part + 4] for part in range(2) for h in range(2)], 1
                     )
                     score[half, m] += multiply(a, b)
         assert np.abs(score).max() < 2**31
         value = 256 * score[0] + score[1]
-        for r in range(4):
+        for r in range(rows):
             for j in range(2):
                 own = value[r // 2, :, r % 2 * 2 + j]
                 better = own > best[:, r]
@@ -196,13 +196,13 @@ def test_many_clusters_from_rows_in_registers(clusters: int, dims: int, length: 
         value, k = best[LANES ^ across], nearest[LANES ^ across]
         better = (value > best) | ((value == best) & (k < nearest))
         best, nearest = np.where(better, value, best), np.where(better, k, nearest)
-    labels = nearest[LANES, T]  # of row 8 t + g
     expected = reference.classify(points[:length], centres)
-    order = 8 * T + G
-    assert np.array_equal(labels[order < length], expected[order[order < length]])
+    for r in range(0, rows, 4):
+        own, labels = 8 * (r + T) + G, nearest[LANES, r + T]
+        assert np.array_equal(labels[own < length], expected[own[own < length]])
 
     sums = np.zeros((clusters, dims), np.int64)
-    for r in range(4):
+    for r in range(rows):
         for s in range(steps):
             for i in range(8):
                 word = 32 * s + 8 * T + (G + i) % 8
@@ -239,11 +239,13 @@ def test_the_kernel_compiles_for_every_shape(compiled: Callable[..., str], clust
         assert ".local" not in ptx  # nothing spills to memory
 
 
-@pytest.mark.parametrize(("clusters", "dims"), [(2, 32), (17, 64), (100, 96), (256, 128)])
-def test_the_kernel_of_many_clusters_compiles(compiled: Callable[..., str], clusters: int, dims: int) -> None:
+@pytest.mark.parametrize(("clusters", "dims", "sharing"), [(2, 32, 2), (17, 64, 4), (100, 96, 2), (256, 128, 4)])
+def test_the_kernel_of_many_clusters_compiles(
+    compiled: Callable[..., str], clusters: int, dims: int, sharing: int
+) -> None:
     for target in ("sm_80", "sm_90"):
-        ptx = compiled(target, "tensor_core_atomics.cu", K=clusters, DIMS=dims, WARPS=16)
-        assert ptx.count(PRODUCT) == 2 * 2 * dims // 32  # tiles of rows, halves, steps; eight centres at a time
+        ptx = compiled(target, "tensor_core_atomics.cu", K=clusters, DIMS=dims, WARPS=16, SHARING=sharing)
+        assert ptx.count(PRODUCT) == sharing * 2 * dims // 32  # tiles, halves, steps; eight centres at a time
         assert "ld.shared.v4" in ptx or dims == 32
         assert ".local" not in ptx
 

@@ -355,6 +355,7 @@ class MatrixAtomicsPass(Pass):
 
     TUNABLES: ClassVar[dict[str, Tunable]] = {
         "warps": Tunable(16, (4, 8, 12, 16, 20, 24), "warps per work-group"),
+        "sharing": Tunable(2, (2, 4), "tiles of 16 points of a warp that share a load of centres"),
         "groups_per_unit": Tunable(1, (1, 2, 4, 8), "work-groups per compute unit"),
     }
 
@@ -363,20 +364,24 @@ class MatrixAtomicsPass(Pass):
     ) -> None:
         super().__init__(device, clusters, dims, tunables)
         _require_matrix_dims(dims)
-        self.group = self.unit = 32 * int(tunables["warps"])
+        warps, sharing = int(tunables["warps"]), int(tunables["sharing"])
+        self.group, self.block = 32 * warps, 16 * sharing
+        self.unit = warps * self.block
         self.padded = -(-clusters // 8) * 8
         self.local_bytes = self._require_local(2 * self.padded * dims + 4 * clusters * (dims + 1) + 4 * self.padded)
-        self.kernel = loader("tensor_core_atomics.cu", "pass", K=clusters, DIMS=dims, WARPS=self.group // 32)
+        self.kernel = loader(
+            "tensor_core_atomics.cu", "pass", K=clusters, DIMS=dims, WARPS=warps, SHARING=sharing
+        )  # fmt: skip
 
     def traffic(self, lengths: np.ndarray, counts: np.ndarray) -> Traffic:
         k, dims, padded = self.clusters, float(self.dims), float(self.padded)
         tiles_, points = len(lengths), float(lengths.sum())
-        rows = 32 * float((-(-lengths // 32)).sum())
+        rows = self.block * float((-(-lengths // self.block)).sum())
         return Traffic(
             integer_ops=rows * padded * (4 * dims + 2), global_write=points,
             global_read=tiles_ * (k * (2 * dims + 4) + 20 * self.group) + rows * dims,
             global_atomics=float((counts > 0).sum()) * (dims + 1), local_atomics=rows * dims + points,
-            local_read=rows * padded * (2 * dims / 32 + 1) + 4 * tiles_ * k * (dims + 1),
+            local_read=rows * padded * (2 * dims + 32) / self.block + 4 * tiles_ * k * (dims + 1),
             local_write=tiles_ * (padded * (2 * dims + 4) + 4 * k * (dims + 1)),
             **_through_dram(points, self.dims, tiles_, k),
         )  # fmt: skip

@@ -1,9 +1,9 @@
 /* One pass of k-means on matrix units for many clusters; arguments and meaning as in fused.cl. CUDA alone, from compute
    capability 8.0: scores by `mma.sync` m16n8k32 of bytes with 32-bit sums, sums by atomics in local memory.
 
-   Each warp works for itself, 32 points at a time. Nothing is staged: with lane = 4 g + t, a lane loads its part of rows
-   g, g + 8, g + 16 and g + 24, 16 bytes at a time, and has them in the registers in which the product wants them, because
-   a permutation of the inner dimension is free as long as both operands have it. What the eight bytes of step s stand for:
+   Each warp works for itself, POINTS at a time. Nothing is staged: with lane = 4 g + t, a lane loads its part of rows g,
+   g + 8, g + 16 and so on, 16 bytes at a time, and has them in the registers in which the product wants them, because a
+   permutation of the inner dimension is free as long as both operands have it. What the eight bytes of step s stand for:
      s in a pair   dimensions 64 (s / 2) + 16 t + 8 (s % 2) and 7 more
      s left over   dimensions 32 s + 8 t and 7 more
    Centres lie in local memory as lanes load them, 16 bytes for a pair of steps: 8 centres are 512 bytes side by side.
@@ -11,7 +11,9 @@
    Sums come from the same registers. Byte e of step s goes to word 32 s + 8 t + e of its cluster, and a lane begins with
    e = g: the 32 lanes of an atomic hit 32 banks, whatever the labels are.
 
-   Macros: K, DIMS (a multiple of 32), WARPS. */
+   Macros: K, DIMS (a multiple of 32), WARPS, SHARING (tiles of 16 points that share a load of centres: 2 or 4). */
+#define POINTS (16 * SHARING)
+#define ROWS (2 * SHARING) /* of a lane */
 #define STEPS (DIMS / 32)
 #define PAIRS (STEPS / 2)
 #define TILES ((K + 7) / 8)
@@ -66,12 +68,12 @@ __kernel void REQD_GROUP(32 * WARPS) pass(__global const uint *RESTRICT points, 
     barrier(CLK_LOCAL_MEM_FENCE);
 
     const uchar *from = (const uchar *)(points + (size_t)first * WORDS);
-    uint blocks = (length + 31) / 32, turn = (0x3210 + 0x1111 * g) & 0x7777;
+    uint blocks = (length + POINTS - 1) / POINTS, turn = (0x3210 + 0x1111 * g) & 0x7777;
     for (uint block = warp; block < blocks; block += WARPS) {
-        uint x[2][STEPS][4]; /* row 16 m + g + 8 h: registers h and h + 2; rows past the end are zeros and add nothing */
+        uint x[SHARING][STEPS][4]; /* row 16 m + g + 8 h: registers h and h + 2; rows past the end are zeros and add nothing */
         #pragma unroll
-        for (int r = 0; r < 4; ++r) {
-            uint point = block * 32 + 8 * r + g, all = point < length ? ~0u : 0;
+        for (int r = 0; r < ROWS; ++r) {
+            uint point = block * POINTS + 8 * r + g, all = point < length ? ~0u : 0;
             const uchar *row = from + (size_t)min(point, length - 1) * DIMS;
             int m = r / 2, h = r % 2;
             #pragma unroll
@@ -88,13 +90,16 @@ __kernel void REQD_GROUP(32 * WARPS) pass(__global const uint *RESTRICT points, 
                 x[m][STEPS - 1][h + 2] = v.y & all;
             }
         }
-        uint next = min((block + WARPS) * 32 + lane, length - 1); /* its line, while the scores are computed */
-        asm volatile("prefetch.global.L2 [%0];" ::"l"(from + (size_t)next * DIMS));
-
-        int best[4];
-        uint nearest[4];
         #pragma unroll
-        for (int r = 0; r < 4; ++r) {
+        for (int i = 0; i < POINTS; i += 32) { /* the lines of the next block, while the scores are computed */
+            uint next = min((block + WARPS) * POINTS + i + lane, length - 1);
+            asm volatile("prefetch.global.L2 [%0];" ::"l"(from + (size_t)next * DIMS));
+        }
+
+        int best[ROWS];
+        uint nearest[ROWS];
+        #pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
             best[r] = -INT_MAX - 1;
             nearest[r] = 0;
         }
@@ -102,28 +107,31 @@ __kernel void REQD_GROUP(32 * WARPS) pass(__global const uint *RESTRICT points, 
         for (int n = 0; n < TILES; ++n) {
             const uchar *part = arena + CENTRES_AT + n * 2 * FRAGMENT;
             int2 minus = *(const int2 *)(minus_half + 8 * n + 2 * t);
-            int score[2][2][4]; /* upper and lower bytes; each of the four is a chain of its own */
+            int score[2][SHARING][4]; /* upper and lower bytes; each tile and half is a chain of its own */
             #pragma unroll
-            for (int i = 0; i < 16; ++i) score[i / 8][i / 4 % 2][i % 4] = i < 8 ? 0 : i % 2 ? minus.y : minus.x;
+            for (int i = 0; i < 4 * SHARING; ++i) {
+                score[0][i / 4][i % 4] = 0;
+                score[1][i / 4][i % 4] = i % 2 ? minus.y : minus.x;
+            }
             #pragma unroll
             for (int p = 0; p < PAIRS; ++p) {
                 #pragma unroll
                 for (int half = 0; half < 2; ++half) {
                     uint4 y = *(const uint4 *)(part + half * FRAGMENT + 512 * p + 16 * lane);
                     #pragma unroll
-                    for (int m = 0; m < 2; ++m) multiply(score[half][m], x[m][2 * p], y.x, y.y, score[half][m]);
+                    for (int m = 0; m < SHARING; ++m) multiply(score[half][m], x[m][2 * p], y.x, y.y, score[half][m]);
                     #pragma unroll
-                    for (int m = 0; m < 2; ++m) multiply(score[half][m], x[m][2 * p + 1], y.z, y.w, score[half][m]);
+                    for (int m = 0; m < SHARING; ++m) multiply(score[half][m], x[m][2 * p + 1], y.z, y.w, score[half][m]);
                 }
             }
             #pragma unroll
             for (int half = 0; STEPS % 2 && half < 2; ++half) {
                 uint2 y = *(const uint2 *)(part + half * FRAGMENT + 512 * PAIRS + 8 * lane);
                 #pragma unroll
-                for (int m = 0; m < 2; ++m) multiply(score[half][m], x[m][STEPS - 1], y.x, y.y, score[half][m]);
+                for (int m = 0; m < SHARING; ++m) multiply(score[half][m], x[m][STEPS - 1], y.x, y.y, score[half][m]);
             }
             #pragma unroll
-            for (int i = 0; i < 8; ++i) { /* row 16 m + g + 8 h, centre 8 n + 2 t + i % 2 */
+            for (int i = 0; i < 4 * SHARING; ++i) { /* row 16 m + g + 8 h, centre 8 n + 2 t + i % 2 */
                 int r = i / 2, value = 256 * score[0][i / 4][i % 4] + score[1][i / 4][i % 4];
                 if (value > best[r]) {
                     best[r] = value;
@@ -132,7 +140,7 @@ __kernel void REQD_GROUP(32 * WARPS) pass(__global const uint *RESTRICT points, 
             }
         }
         #pragma unroll
-        for (int r = 0; r < 4; ++r) {
+        for (int r = 0; r < ROWS; ++r) {
             #pragma unroll
             for (int across = 1; across < 4; across *= 2) {
                 int value = __shfl_xor_sync(~0u, best[r], across);
@@ -143,13 +151,17 @@ __kernel void REQD_GROUP(32 * WARPS) pass(__global const uint *RESTRICT points, 
                 }
             }
         }
-        uint own = block * 32 + 8 * t + g, k = t < 2 ? (t == 0 ? nearest[0] : nearest[1]) : t == 2 ? nearest[2] : nearest[3];
-        if (own < length) {
-            labels[first + own] = (uchar)k;
-            atomic_inc(count + k);
+        #pragma unroll
+        for (int r = 0; r < ROWS; r += 4) {
+            uint own = block * POINTS + 8 * (r + t) + g;
+            uint k = t < 2 ? (t == 0 ? nearest[r] : nearest[r + 1]) : t == 2 ? nearest[r + 2] : nearest[r + 3];
+            if (own < length) {
+                labels[first + own] = (uchar)k;
+                atomic_inc(count + k);
+            }
         }
         #pragma unroll
-        for (int r = 0; r < 4; ++r) {
+        for (int r = 0; r < ROWS; ++r) {
             uint *to = sum + nearest[r] * DIMS + 8 * t;
             #pragma unroll
             for (int s = 0; s < STEPS; ++s) {
