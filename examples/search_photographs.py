@@ -50,7 +50,7 @@ def build(arguments: argparse.Namespace) -> None:
         arguments.clusters, arguments.levels, arguments.iterations, arguments.seed, points.shape[1], memory_limit=limit
     )
     device = backend.get(info.backend).open(info)
-    worker = LocalWorker(device, loader_of(device), settings, passes.defaults(info, settings.dims))
+    worker = LocalWorker(device, loader_of(device), settings, passes.defaults(info, settings.clusters, settings.dims))
     try:
         run = Build(PrivatePoints(points), settings, [worker])
         found = run.run()

@@ -14,6 +14,7 @@ from perfport.backend import Artifact, Module, OpenDevice
 from perfport.errors import UnavailableError, UnsupportedError, UsageError
 from perfport.workload import Session, Setup
 from perfport.workloads.vocab_tree import fixed_point, passes, problems, reference
+from perfport.workloads.vocab_tree.variants import peers
 
 TREE = workload.discover()["vocab_tree"]
 LADDER = ("naive", "local_centres", "packed", "relayout")
@@ -90,7 +91,7 @@ def right(problem: Any, outputs: dict[str, np.ndarray]) -> None:
 def test_every_variant_of_the_ladder_is_there() -> None:
     roles = {name: cls.role for name, cls in TREE.variants["kmeans_iteration"].items()}
     assert [roles[name] for name in LADDER] == ["rung"] * 4
-    assert {"fused", "fused_streams", "tensor_core"} <= set(roles)
+    assert {"fused", "fused_pruned", "fused_streams", "tensor_core", "tensor_core_atomics"} <= set(roles)
     assert {"node_by_node", "batched_fragments"} <= set(TREE.variants["kmeans_fragments"])
     assert {"node_by_node", "batched", "streamed", "resident"} <= set(TREE.variants["tree_build"])
     assert all(cls.source and cls.title for found in TREE.variants.values() for cls in found.values())
@@ -106,7 +107,7 @@ def test_variants_are_right_at_every_check_size(solve: Solver, problem: str, nam
             pytest.skip(str(error))
 
 
-@pytest.mark.parametrize("name", ["fused", "fused_streams", "tensor_core"])
+@pytest.mark.parametrize("name", ["fused", "fused_pruned", "fused_streams", "tensor_core", "tensor_core_atomics"])
 def test_one_pass_at_its_real_shape(solve: Solver, name: str) -> None:
     """10 centres of 128 dimensions, and more points than 16-bit halves hold of one class."""
     one = problem_of("kmeans_iteration", points=3001)
@@ -122,7 +123,7 @@ def test_the_ways_to_add_agree(solve: Solver, sums: int) -> None:
     right(one, solve(one, "fused", sums=sums, group=64))
 
 
-@pytest.mark.parametrize("name", ["fused", "fused_streams"])
+@pytest.mark.parametrize("name", ["fused", "fused_pruned", "fused_streams", "tensor_core_atomics"])
 def test_extreme_values_do_not_overflow(solve: Solver, name: str) -> None:
     """The largest and the smallest scores that there are."""
     one = problem_of("kmeans_iteration", points=400, dims=128, clusters=4)
@@ -134,12 +135,34 @@ def test_extreme_values_do_not_overflow(solve: Solver, name: str) -> None:
     assert np.array_equal(outputs["counts"], [[200, 200, 0, 0]])
 
 
-@pytest.mark.parametrize("name", ["naive", "relayout", "fused", "fused_streams"])
+@pytest.mark.parametrize("name", ["naive", "relayout", "fused", "fused_pruned", "fused_streams"])
 def test_ties_go_to_the_lowest_index(solve: Solver, name: str) -> None:
     one = problem_of("kmeans_iteration", points=50, dims=16, clusters=4)
     one.centres = np.repeat(one.centres[:, :1], 4, axis=1)
     outputs = solve(one, name)
     assert (next(value for key, value in outputs.items() if key.startswith("labels")) == 0).all()
+
+
+@pytest.mark.parametrize(("clusters", "spread"), [(60, 40_000), (60, 500), (60, 30), (9, 30), (5, 30)])
+def test_pruning_keeps_the_nearest(solve: Solver, clusters: int, spread: int) -> None:
+    """Centres so close that the upper bytes tell some of them apart, few, or none; equal ones among them."""
+    one = problem_of("kmeans_iteration", points=700, dims=32, clusters=clusters)
+    rng = np.random.default_rng(one.seed)
+    near = one.points[0].astype(int) * fixed_point.ONE + rng.integers(-spread, spread, (clusters, 32))
+    one.centres = np.clip(near, 0, 255 * fixed_point.ONE).astype(np.uint16)[None]
+    one.centres[0, -1] = one.centres[0, 1]
+    right(one, solve(one, "fused_pruned"))
+    kept, everything = solve.variant.kernel.compared(one.points, one.centres[0])
+    assert (everything > 0.5) is (spread < 1000 and clusters > solve.variant.kernel.KEPT)
+    assert 0 <= kept <= solve.variant.kernel.KEPT
+
+
+def test_pruning_at_many_clusters(solve: Solver) -> None:
+    """SIFT-like points: few are compared with more than one centre by both bytes."""
+    one = problem_of("kmeans_iteration", points=3000, clusters=200)
+    right(one, solve(one, "fused_pruned"))
+    kept, everything = solve.variant.kernel.compared(one.points, one.centres[0])
+    assert 0 < kept < 2 and everything < 0.01
 
 
 def test_wrong_results_are_noticed() -> None:
@@ -157,6 +180,21 @@ def test_wrong_results_are_noticed() -> None:
     assert not one.check({**near, "labels.float": far})["labels.float"].passed
 
 
+@pytest.mark.parametrize("clusters", [10, 256])
+def test_half_precision_holds_points_over_their_norm(clusters: int) -> None:
+    """What FP16 peers get is finite and exact but for centres, whose rounding keeps labels far within the tolerance."""
+    one = problem_of("kmeans_iteration", points=4000, clusters=clusters)
+    assert np.isinf(np.square(one.points.astype(np.float32)).sum(axis=1).astype(np.float16)).any()
+    x = one.points.astype(np.float16) / np.float16(peers.NORM)
+    c = (one.centres[0] / fixed_point.ONE).astype(np.float16) / np.float16(peers.NORM)
+    assert np.array_equal(x.astype(np.float32) * peers.NORM, one.points)
+    assert np.isfinite(np.square(x).sum(axis=1, dtype=np.float32).astype(np.float16)).all()
+    x, c = x.astype(np.float32), c.astype(np.float32)
+    labels = (np.square(c).sum(axis=1) - 2 * x @ c.T).argmin(axis=1).astype(np.uint8)
+    check = one.check({"labels.half": labels})["labels.half"]
+    assert check.passed and check.max_abs < 64
+
+
 @pytest.mark.parametrize(("problem", "name"), PEERS)
 def test_peers_agree(solve: Solver, problem: str, name: str) -> None:
     one = problem_of(problem, **TREE.problems[problem].presets["tiny"] | ({"equal": True} if "frag" in problem else {}))
@@ -168,7 +206,7 @@ def test_peers_agree(solve: Solver, problem: str, name: str) -> None:
     [
         ("kmeans_iteration", {"points": 3, "clusters": 5}, "at least as many as clusters"),
         ("kmeans_iteration", {"points": 100, "source": "nowhere.txt"}, "neither 'generated' nor 'sift'"),
-        ("kmeans_fragments", {"nodes": 3, "node_points": 6, "clusters": 6}, "nodes of at least as many points"),
+        ("kmeans_fragments", {"nodes": 3, "node_points": 6, "clusters": 8}, "nodes of at least as many points"),
         ("tree_build", {"points": 3, "clusters": 5, "levels": 1}, "at least as many as clusters"),
         ("tree_build", {"points": 300, "clusters": 256, "levels": 8}, "exceed 63 bits"),
     ],
@@ -205,3 +243,5 @@ def test_passes_refuse_what_does_not_fit(solve: Solver) -> None:
     many = problem_of("kmeans_iteration", points=300, dims=32, clusters=40)
     with pytest.raises(UnsupportedError, match="lists of up to 32 classes"):
         solve(many, "fused", sums=2, group=64)
+    with pytest.raises(UnsupportedError, match="sums as products take up to 16, got 40"):
+        passes.MatrixPass(solve.device, solve.device.load, 40, 32, {"warps": 4, "stages": 2, "groups_per_unit": 8})

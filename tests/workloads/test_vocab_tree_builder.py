@@ -62,7 +62,7 @@ def local(device: OpenDevice) -> Iterator[Callable[[Settings], LocalWorker]]:
     made: list[LocalWorker] = []
 
     def make(chosen: Settings) -> LocalWorker:
-        made.append(LocalWorker(device, loader, chosen, passes.defaults(device.info, chosen.dims)))
+        made.append(LocalWorker(device, loader, chosen, passes.defaults(device.info, chosen.clusters, chosen.dims)))
         return made[-1]
 
     yield make
@@ -208,7 +208,7 @@ def crew(opencl_infos: list[DeviceInfo], points: np.ndarray) -> Iterator[Callabl
     made: list[ProcessWorker] = []
 
     def make(chosen: Settings) -> tuple[SharedPoints, list[ProcessWorker]]:
-        made.extend(ProcessWorker(info, chosen, passes.defaults(info, DIMS)) for info in infos)
+        made.extend(ProcessWorker(info, chosen, passes.defaults(info, chosen.clusters, DIMS)) for info in infos)
         return shared, made[-2:]
 
     yield make
@@ -266,7 +266,7 @@ def test_a_build_without_workers_left_fails_clean(
 def test_errors_of_a_process_reach_the_build(opencl_infos: list[DeviceInfo]) -> None:
     info = opencl_infos[0]
     with pytest.raises(UsageError, match="memory_limit: expected at least"):
-        ProcessWorker(info, settings(memory_limit=100), passes.defaults(info, DIMS))
+        ProcessWorker(info, settings(memory_limit=100), passes.defaults(info, CLUSTERS, DIMS))
 
 
 # --- parts --------------------------------------------------------------------------------------------------------

@@ -17,7 +17,10 @@ from perfport.errors import UnsupportedError
 from perfport.work import Traffic
 from perfport.workload import Tunable
 
+from . import fixed_point
+
 Loader = Callable[..., Kernel]  # (file, name, **macros)
+BLOCK = 8192  # points whose keys are computed at a time
 
 
 def tiles(first: np.ndarray, sizes: np.ndarray, length: int) -> np.ndarray:
@@ -99,6 +102,11 @@ def _through_dram(points: float, dims: int, nodes: float, clusters: int) -> dict
     }
 
 
+def _require_matrix_dims(dims: int) -> None:
+    if dims % 32:
+        raise UnsupportedError(f"dims: matrix units take 32 dimensions at a time, got {dims}")
+
+
 class FusedPass(Pass):
     """``fused.cl``: rows in local memory, dot products of four bytes, sums by owners of dimensions."""
 
@@ -174,6 +182,86 @@ class FusedPass(Pass):
         return float((np.minimum(counts, self.lanes) * np.maximum(flushes, 1)[:, None]).sum()) * self.words
 
 
+class PrunedPass(Pass):
+    """``pruned.cl``: rows in registers, all centres by their upper bytes, exactly those that may be the nearest."""
+
+    TUNABLES: ClassVar[dict[str, Tunable]] = {
+        "group": Tunable({"cpu": 32, "gpu": 512}, (32, 64, 128, 256, 512, 1024), "work-items per work-group"),
+        "points_each": Tunable({"cpu": 1, "gpu": 2}, (1, 2, 4), "points whose rows a work-item holds"),
+        "groups_per_unit": Tunable({"cpu": 4, "gpu": 1}, (1, 2, 4, 8), "work-groups per compute unit"),
+    }
+    KEPT = 8
+
+    def __init__(
+        self, device: OpenDevice, loader: Loader, clusters: int, dims: int, tunables: Mapping[str, Any]
+    ) -> None:
+        super().__init__(device, clusters, dims, tunables)
+        self.group, self.points_each = int(tunables["group"]), int(tunables["points_each"])
+        self.unit, self.kept = self.group * self.points_each, min(clusters, self.KEPT)
+        words = dims // 4
+        self.local_bytes = self._require_local(4 * (clusters * (2 * words + 4 + dims + 1 + 3) + 1))
+        self.kernel = loader(
+            "pruned.cl", "pass", K=clusters, DIMS=dims, GROUP=self.group, POINTS=self.points_each, KEPT=self.kept
+        )  # fmt: skip
+
+    def traffic(self, lengths: np.ndarray, counts: np.ndarray) -> Traffic:
+        """What a launch causes, but for the exact comparisons: `comparing`."""
+        k, dims, words = self.clusters, float(self.dims), self.dims / 4
+        tiles_, points = len(lengths), float(lengths.sum())
+        whole, left = np.divmod(lengths, self.unit)
+        items = float((whole * self.group + np.minimum(left, self.group)).sum())
+        classified = items * self.points_each  # a work-item without another point classifies the last one again
+        classes = float((counts > 0).sum())
+        return Traffic(
+            integer_ops=classified * k * (8 * words + 2) + points * (14 * words + 6) + 40 * tiles_ * k * words,
+            flops=2 * points, special_ops=points + tiles_ * self.group,
+            global_read=tiles_ * (k * (2 * dims + 4) + 20 * self.group) + classified * dims, global_write=points,
+            local_read=items * k * (dims + 4) + tiles_ * 4 * (k * (dims + 1 + words) + self.group) + 4 * classes,
+            local_write=4 * tiles_ * (k * (2 * words + dims + 4) + 1),
+            global_atomics=classes * (dims + 1), local_atomics=points * (dims + 1) + tiles_ * k,
+            **_through_dram(points, self.dims, tiles_, k),
+        )  # fmt: skip
+
+    def compared(self, points: np.ndarray, centres: np.ndarray) -> tuple[float, float]:
+        """Return how often points are compared exactly.
+
+        Parameters
+        ----------
+        points : uint8, (count, dims)
+        centres : uint16, (clusters, dims)
+            Fixed point.
+
+        Returns
+        -------
+        float
+            Kept centres that are compared, per point.
+        float
+            Share of points that are compared with all centres.
+        """
+        shifted, squares = centres.astype(np.int64) + 128, np.square(points.astype(np.float32)).sum(axis=1)
+        minus = -fixed_point.halves(centres).astype(np.int64)
+        bases = (minus & ~255) | (255 - np.arange(self.clusters))
+        farthest = np.sqrt(np.square((shifted & 255) - 128).sum(axis=1).max().astype(np.float32))
+        found = np.empty(len(points), np.int64)
+        for first in range(0, len(points), BLOCK):
+            block = slice(first, first + BLOCK)
+            keys = (
+                256 * (points[block].astype(np.float32) @ (shifted >> 8).T.astype(np.float32)).astype(np.int64) + bases
+            )
+            bound = (np.sqrt(squares[block]) * farthest * np.float32(1.00001)).astype(np.int64) + 1
+            found[block] = (keys >= (keys.max(axis=1) - 2 * bound - 510)[:, None]).sum(axis=1)
+        all_ = (found >= self.kept) & (self.kept < self.clusters)
+        return float(np.where(all_ | (found == 1), 0, found).mean()), float(all_.mean())
+
+    def comparing(self, points: float, kept: float, all_: float) -> Traffic:
+        """Return what exact comparisons cause, by what `compared` returns."""
+        dims, every = float(self.dims), all_ * self.clusters
+        return Traffic(
+            integer_ops=points * (kept * (2 * dims + 2) + every * (4 * dims + 4)),
+            local_read=points * (kept * (dims + 4) + every * (2 * dims + 8)),
+        )
+
+
 class StreamPass(Pass):
     """``streams.cl``: one work-item to a group, vectors of 16 points."""
 
@@ -218,21 +306,23 @@ class StreamPass(Pass):
 
 
 class MatrixPass(Pass):
-    """``tensor_core.cu``: scores, and up to 16 clusters sums too, as products on matrix units."""
+    """``tensor_core.cu``: scores and sums as products on matrix units, for up to 16 clusters."""
 
     TUNABLES: ClassVar[dict[str, Tunable]] = {
-        "warps": Tunable(8, (2, 4, 8, 16), "warps per work-group"),
-        "stages": Tunable(3, (1, 2, 3, 4), "blocks of 32 points that a warp has in flight, at most"),
-        "groups_per_unit": Tunable(4, (1, 2, 4, 8, 16), "work-groups per compute unit"),
+        "warps": Tunable(4, (2, 4, 8, 16), "warps per work-group"),
+        "stages": Tunable(2, (1, 2, 3, 4), "blocks of 32 points that a warp has in flight, at most"),
+        "groups_per_unit": Tunable(8, (1, 2, 4, 8, 16), "work-groups per compute unit"),
     }
     ROW = 128
+    CLUSTERS = 16
 
     def __init__(
         self, device: OpenDevice, loader: Loader, clusters: int, dims: int, tunables: Mapping[str, Any]
     ) -> None:
         super().__init__(device, clusters, dims, tunables)
-        if dims % 32:
-            raise UnsupportedError(f"dims: matrix units take 32 dimensions at a time, got {dims}")
+        _require_matrix_dims(dims)
+        if clusters > self.CLUSTERS:
+            raise UnsupportedError(f"clusters: sums as products take up to {self.CLUSTERS}, got {clusters}")
         self.warps, stages = int(tunables["warps"]), int(tunables["stages"])
         self.group, self.unit = 32 * self.warps, 32 * self.warps
         self.padded = -(-clusters // 8) * 8
@@ -249,36 +339,66 @@ class MatrixPass(Pass):
         k, dims, padded = self.clusters, float(self.dims), float(self.padded)
         tiles_, points = len(lengths), float(lengths.sum())
         rows = 32 * float((-(-lengths // 32)).sum())
-        found = Traffic(
-            integer_ops=rows * padded * (4 * dims + 2), global_write=points,
+        warps = float(np.minimum(-(-lengths // 32), self.warps).sum())
+        return Traffic(
+            integer_ops=rows * (padded * (4 * dims + 2) + 32 * dims), global_write=points,
             global_read=tiles_ * (k * (2 * dims + 4) + 20 * self.group) + rows * dims,
-            global_atomics=float((counts > 0).sum()) * (dims + 1),
-            local_read=rows * (dims + padded * 2 * dims / 32 + padded / 8) + 4 * tiles_ * k * dims,
+            global_atomics=float((counts > 0).sum()) * (dims + 1), local_atomics=warps * k * dims,
+            local_read=rows * (2 * dims + padded * 2 * dims / 32 + padded / 8) + 4 * tiles_ * k * dims,
             local_write=rows * dims + tiles_ * (2 * padded * dims + 4 * k * dims),
             **_through_dram(points, self.dims, tiles_, k),
         )  # fmt: skip
-        if k <= 16:
-            warps = float(np.minimum(-(-lengths // 32), self.warps).sum())
-            found.integer_ops += rows * 32 * dims
-            found.local_read += rows * dims
-            found.local_atomics += warps * k * dims
-        else:
-            found.local_read += points * 2 * dims
-            found.integer_ops += points * dims * 1.5
-            found.local_atomics += points * dims
-        return found
 
 
-PassKind = type[FusedPass] | type[StreamPass] | type[MatrixPass]
+class MatrixAtomicsPass(Pass):
+    """``tensor_core_atomics.cu``: scores as products on matrix units from rows in registers, sums by atomics."""
+
+    TUNABLES: ClassVar[dict[str, Tunable]] = {
+        "warps": Tunable(16, (4, 8, 12, 16, 20, 24), "warps per work-group"),
+        "sharing": Tunable(2, (2, 4), "tiles of 16 points of a warp that share a load of centres"),
+        "groups_per_unit": Tunable(1, (1, 2, 4, 8), "work-groups per compute unit"),
+    }
+
+    def __init__(
+        self, device: OpenDevice, loader: Loader, clusters: int, dims: int, tunables: Mapping[str, Any]
+    ) -> None:
+        super().__init__(device, clusters, dims, tunables)
+        _require_matrix_dims(dims)
+        warps, sharing = int(tunables["warps"]), int(tunables["sharing"])
+        self.group, self.block = 32 * warps, 16 * sharing
+        self.unit = warps * self.block
+        self.padded = -(-clusters // 8) * 8
+        self.local_bytes = self._require_local(2 * self.padded * dims + 4 * clusters * (dims + 1) + 4 * self.padded)
+        self.kernel = loader(
+            "tensor_core_atomics.cu", "pass", K=clusters, DIMS=dims, WARPS=warps, SHARING=sharing
+        )  # fmt: skip
+
+    def traffic(self, lengths: np.ndarray, counts: np.ndarray) -> Traffic:
+        k, dims, padded = self.clusters, float(self.dims), float(self.padded)
+        tiles_, points = len(lengths), float(lengths.sum())
+        rows = self.block * float((-(-lengths // self.block)).sum())
+        return Traffic(
+            integer_ops=rows * padded * (4 * dims + 2), global_write=points,
+            global_read=tiles_ * (k * (2 * dims + 4) + 20 * self.group) + rows * dims,
+            global_atomics=float((counts > 0).sum()) * (dims + 1), local_atomics=rows * dims + points,
+            local_read=rows * padded * (2 * dims + 32) / self.block + 4 * tiles_ * k * (dims + 1),
+            local_write=tiles_ * (padded * (2 * dims + 4) + 4 * k * (dims + 1)),
+            **_through_dram(points, self.dims, tiles_, k),
+        )  # fmt: skip
 
 
-def suited(info: DeviceInfo, dims: int) -> PassKind:
+PassKind = type[FusedPass] | type[PrunedPass] | type[StreamPass] | type[MatrixPass] | type[MatrixAtomicsPass]
+
+
+def suited(info: DeviceInfo, clusters: int, dims: int) -> PassKind:
     """Return the kernel that a build uses on a device."""
     if info.kind == "cpu" and "opencl" in info.capabilities:
         return StreamPass
-    return MatrixPass if {"cuda", "mma"} <= set(info.capabilities) and dims % 32 == 0 else FusedPass
+    if {"cuda", "mma"} <= set(info.capabilities) and dims % 32 == 0:
+        return MatrixPass if clusters <= MatrixPass.CLUSTERS else MatrixAtomicsPass
+    return FusedPass
 
 
-def defaults(info: DeviceInfo, dims: int) -> dict[str, Any]:
+def defaults(info: DeviceInfo, clusters: int, dims: int) -> dict[str, Any]:
     """Return the tunables of that kernel."""
-    return {name: tunable.default_for(info) for name, tunable in suited(info, dims).TUNABLES.items()}
+    return {name: tunable.default_for(info) for name, tunable in suited(info, clusters, dims).TUNABLES.items()}

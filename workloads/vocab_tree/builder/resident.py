@@ -23,7 +23,7 @@ class Kernels:
     def __init__(
         self, device: OpenDevice, loader: passes.Loader, settings: Settings, tunables: Mapping[str, Any]
     ) -> None:
-        kind = passes.suited(device.info, settings.dims)
+        kind = passes.suited(device.info, settings.clusters, settings.dims)
         self.pass_ = kind(device, loader, settings.clusters, settings.dims, tunables)
         self.group = min(GROUP, device.info.max_work_group)
         macros = {"K": settings.clusters, "DIMS": settings.dims, "GROUP": self.group, "TILE": SCATTER_TILE}

@@ -1,20 +1,19 @@
-/* One pass of k-means on matrix units; arguments and meaning as in fused.cl. CUDA alone, from compute capability 8.0:
-   `mma.sync` m16n8k32 of bytes with 32-bit sums, so that scores and sums stay exact integers.
+/* One pass of k-means on matrix units for up to 16 clusters; arguments and meaning as in fused.cl. CUDA alone, from compute
+   capability 8.0: `mma.sync` m16n8k32 of bytes with 32-bit sums, so that scores and sums stay exact integers.
 
    Each warp works for itself: 32 points at a time, staged by asynchronous copies STAGES deep.
      scores  A = points (rows, 16 at a time), B = upper bytes of the centres, then lower ones into 256 times the first
      sums    A = one-hot labels (16 classes by 32 points), B = points, whose bytes are brought side by side by transposing
-             loads of pairs and PRMT; K up to 16, sums stay in registers. Above, bytes are added by atomics in local memory.
+             loads of pairs and PRMT; sums stay in registers to the end
 
    Rows lie 128 bytes apart in local memory, 16-byte unit u of row r at u ^ (r % 8), which makes `ldmatrix` free of bank
-   conflicts. Sum of dimension 4 w + j lies at row j, word w where bytes are added, as in fused.cl.
+   conflicts.
 
    Macros: K, DIMS (a multiple of 32), WARPS, STAGES. */
 #define UNITS (DIMS / 16)
 #define STEPS (DIMS / 32)
 #define TILES ((K + 7) / 8)
 #define PADDED (TILES * 8)
-#define ONE_HOT (K <= 16)
 #define ROW 128 /* bytes */
 #define WORDS (DIMS / 4)
 
@@ -95,10 +94,8 @@ __kernel void REQD_GROUP(32 * WARPS) pass(__global const uint *RESTRICT points, 
         asm volatile("cp.async.commit_group;" ::: "memory");
     };
 
-#if ONE_HOT
     int added[UNITS][2][4] = {};
     uint number[2] = {};
-#endif
     for (int s = 0; s < STAGES - 1; ++s) stage(warp + s * WARPS, s);
     uint place = 0;
     for (uint block = warp; block < blocks; block += WARPS) {
@@ -120,7 +117,7 @@ __kernel void REQD_GROUP(32 * WARPS) pass(__global const uint *RESTRICT points, 
             best[i / 2][i % 2] = -INT_MAX - 1;
             nearest[i / 2][i % 2] = 0;
         }
-        #pragma unroll(K <= 32 ? TILES : 1)
+        #pragma unroll
         for (int n = 0; n < TILES; ++n) {
             int score[2][4] = {};
             #pragma unroll
@@ -168,7 +165,6 @@ __kernel void REQD_GROUP(32 * WARPS) pass(__global const uint *RESTRICT points, 
         uint point = block * 32 + lane, k = label[lane];
         if (point < length) labels[first + point] = (uchar)k;
         __syncwarp();
-#if ONE_HOT
         if (point >= length) label[lane] = 0x7F;
         __syncwarp();
         const ushort *pairs = (const ushort *)label;
@@ -183,24 +179,10 @@ __kernel void REQD_GROUP(32 * WARPS) pass(__global const uint *RESTRICT points, 
             multiply(added[u][0], hot, __byte_perm(y[0], y[1], 0x6420), __byte_perm(y[2], y[3], 0x6420));
             multiply(added[u][1], hot, __byte_perm(y[0], y[1], 0x7531), __byte_perm(y[2], y[3], 0x7531));
         }
-#else
-        if (point < length) atomic_inc(count + k);
-        for (uint i = lane; i < 32 * WORDS; i += 32) {
-            uint row = i / WORDS, w = i % WORDS;
-            if (block * 32 + row < length) {
-                uint four = *(const uint *)(rows + PLACE(row, w / 4) + w % 4 * 4), *to = sum + label[row] * DIMS + w;
-                atomic_add(to, four & 0xFFu);
-                atomic_add(to + WORDS, four >> 8 & 0xFFu);
-                atomic_add(to + 2 * WORDS, four >> 16 & 0xFFu);
-                atomic_add(to + 3 * WORDS, four >> 24);
-            }
-        }
-#endif
         __syncwarp();
         place = (place + 1) % STAGES;
     }
     asm volatile("cp.async.wait_all;" ::: "memory");
-#if ONE_HOT
     #pragma unroll
     for (int h = 0; h < 2; ++h) {
         number[h] += __shfl_xor_sync(~0u, number[h], 1);
@@ -214,16 +196,14 @@ __kernel void REQD_GROUP(32 * WARPS) pass(__global const uint *RESTRICT points, 
             #pragma unroll
             for (int r = 0; r < 4; ++r) { /* class g + 8 (r / 2), column 2 t + r % 2 of 8: dimension 16 u + 2 column + odd */
                 uint k = g + r / 2 * 8, d = 16 * u + 2 * (2 * t + r % 2) + odd;
-                if (k < K && added[u][odd][r]) atomic_add(sum + k * DIMS + d % 4 * WORDS + d / 4, (uint)added[u][odd][r]);
+                if (k < K && added[u][odd][r]) atomic_add(sum + k * DIMS + d, (uint)added[u][odd][r]);
             }
         }
     }
-#endif
     barrier(CLK_LOCAL_MEM_FENCE);
     if (length) {
         for (uint i = item; i < K * DIMS; i += 32 * WARPS) {
-            uint k = i / DIMS, d = i % DIMS, value = sum[k * DIMS + d % 4 * WORDS + d / 4];
-            if (value) atomic_add(sums + (size_t)node * K * DIMS + i, value);
+            if (sum[i]) atomic_add(sums + (size_t)node * K * DIMS + i, sum[i]);
         }
         for (uint i = item; i < K; i += 32 * WARPS) {
             if (count[i]) atomic_add(counts + node * K + i, count[i]);

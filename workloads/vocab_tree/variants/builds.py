@@ -70,9 +70,8 @@ class _Build(Variant):
 
     def open(self, setup: Setup) -> None:
         """Open the workers, and bring the points to where they reach them."""
-        local = LocalWorker(
-            setup.device, setup.kernel, self.chosen, passes.defaults(setup.device.info, self.data.dims)
-        )  # fmt: skip
+        tunables = passes.defaults(setup.device.info, self.data.clusters, self.data.dims)
+        local = LocalWorker(setup.device, setup.kernel, self.chosen, tunables)
         self.workers: list[Worker] = [local]
         self.local = local
         self.points: PrivatePoints | SharedPoints = PrivatePoints(setup.input("pinned points", self._pinned(setup)))
@@ -171,7 +170,12 @@ class SeveralDevices(_Build):
     settings: ClassVar = {"kept": 2}
 
     def open(self, setup: Setup) -> None:
-        Kernels(setup.device, setup.kernel, self.chosen, passes.defaults(setup.device.info, self.data.dims))
+        Kernels(
+            setup.device,
+            setup.kernel,
+            self.chosen,
+            passes.defaults(setup.device.info, self.data.clusters, self.data.dims),
+        )
         self.workers, self.own, self.wanted = [], setup.device.info, setup.tunables["devices"]
 
     def launch(self) -> None:
@@ -186,7 +190,10 @@ class SeveralDevices(_Build):
         infos = sorted(alike, key=lambda info: info.id != own.id)[:wanted]
         if len(infos) < wanted or infos[0].id != own.id:
             raise UnsupportedError(f"devices: {wanted} like {own.id} wanted, there are {len(alike)}")
-        self.workers = [ProcessWorker(info, self.chosen, passes.defaults(info, self.data.dims)) for info in infos]
+        self.workers = [
+            ProcessWorker(info, self.chosen, passes.defaults(info, self.data.clusters, self.data.dims))
+            for info in infos
+        ]
         shared = SharedPoints(self.data.points.shape)
         weakref.finalize(self, _close, self.workers, shared)
         shared.array[:] = self.data.points

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -72,11 +73,26 @@ class Fused(_OnePass):
     tunables: ClassVar = kind.TUNABLES
 
 
+class FusedPruned(_OnePass):
+    """Every centre by its upper bytes alone; by both bytes those that the rest could make the nearest: exact too."""
+
+    problem = KmeansIteration
+    name, title, rung = "fused_pruned", "one pass, 8-bit dot products, lower bytes where they matter", 6
+    unit = "dp4a"
+    kind = passes.PrunedPass
+    tunables: ClassVar = kind.TUNABLES
+    kernel: passes.PrunedPass
+
+    def traffic(self) -> Traffic:
+        found = self.kernel.compared(self.data.points[self.data.compared], self.data.centres[0])
+        return Traffic.total(super().traffic(), self.kernel.comparing(self.data.count, *found))
+
+
 class Streams(_OnePass):
     """The same for CPUs: vectors of 16 points."""
 
     problem = KmeansIteration
-    name, title, rung = "fused_streams", "one pass, vectors of 16 points", 6
+    name, title, rung = "fused_streams", "one pass, vectors of 16 points", 7
     unit = "int8_mma"  # stands for the processor's own 8-bit dot products: no ceiling of a CPU measures them
     needs = ("opencl", "cpu")
     kind = passes.StreamPass
@@ -87,10 +103,21 @@ class TensorCore(_OnePass):
     """Scores and sums as products of bytes on matrix units."""
 
     problem = KmeansIteration
-    name, title, rung = "tensor_core", "one pass on matrix units", 7
+    name, title, rung = "tensor_core", "one pass on matrix units", 8
     unit = "int8_mma"
     needs = ("cuda", "mma")
     kind = passes.MatrixPass
+    tunables: ClassVar = kind.TUNABLES
+
+
+class TensorCoreAtomics(_OnePass):
+    """Scores as products of bytes on matrix units, sums by atomics: for any number of clusters."""
+
+    problem = KmeansIteration
+    name, title, rung = "tensor_core_atomics", "one pass, scores on matrix units, rows in registers", 9
+    unit = "int8_mma"
+    needs = ("cuda", "mma")
+    kind = passes.MatrixAtomicsPass
     tunables: ClassVar = kind.TUNABLES
 
 
@@ -124,7 +151,13 @@ class BatchedTensorCore(_OnePass):
     unit = "int8_mma"
     needs = ("cuda", "mma")
     kind = passes.MatrixPass
-    tunables: ClassVar = kind.TUNABLES
+    # A tile is one small node: few warps, which are emptied soon, and many groups at a time.
+    tunables: ClassVar = {
+        **kind.TUNABLES,
+        "warps": replace(kind.TUNABLES["warps"], default=2),
+        "stages": replace(kind.TUNABLES["stages"], default=3),
+        "groups_per_unit": replace(kind.TUNABLES["groups_per_unit"], default=16),
+    }
 
 
 class NodeByNode(_OnePass):
