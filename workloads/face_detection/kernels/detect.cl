@@ -36,11 +36,13 @@
 #define FIRST_WORD 14
 #define IMAGE __local const
 #define BANKS 32
+#define IMAGES image
 #else
 #define TAKEN BATCH
 #define FIRST_WORD 5
 #define IMAGE __global const
 #define BANKS 1
+#define IMAGES sums
 #endif
 
 #if CONSTANT
@@ -120,14 +122,11 @@ uint four(IMAGE uint *p, uint first, uint second) {
     return p[first & 0xffffu] - p[first >> 16] - p[second & 0xffffu] + p[second >> 16];
 }
 
-int below(IMAGE uint *p, Node node, float norm) {
-    int4 corners = node.corners, rest = node.rest;
-    uint a = four(p, corners.x, corners.y), b = four(p, corners.z, corners.w);
-    int value = MAD(rest.z << 24 >> 24, a, 0), third = rest.z << 8 >> 24;
-    if (third != 0) value = MAD(third, four(p, rest.x, rest.y), value);
-    value = MAD(rest.z << 16 >> 24, b, value);
-    return convert_float(value) * norm < as_float(rest.w);
-}
+#define FIRST(p, node) MAD((node).rest.z << 24 >> 24, four(p, (node).corners.x, (node).corners.y), 0)
+#define SECOND(p, node, value) MAD((node).rest.z << 16 >> 24, four(p, (node).corners.z, (node).corners.w), value)
+#define THIRD(p, node, value) MAD((node).rest.z << 8 >> 24, four(p, (node).rest.x, (node).rest.y), value)
+#define HAS_THIRD(node) ((node).rest.z >> 16 != 0)
+#define GAIN(node, value, norm) (convert_float(value) * (norm) < as_float((node).rest.w) ? (node).gain : 0)
 #elif OFFSETS
 /* A node as it is stored; of trees the last word is not used. */
 typedef struct { int4 a, b, c, last, leaves; } Node;
@@ -179,7 +178,9 @@ Node node_of(TABLE int *nodes, __global const long *gains, int tree) {
 }
 
 long stump(IMAGE uint *p, TABLE int *node, Node loaded, float norm, uint pitch, uint tilted) {
-    return below(p, loaded, norm) ? loaded.gain : 0;
+    int value = SECOND(p, loaded, FIRST(p, loaded));
+    if (HAS_THIRD(loaded)) value = THIRD(p, loaded, value);
+    return GAIN(loaded, value, norm);
 }
 #elif STUMPS
 #define node_of(nodes, leaves, tree) load_node((nodes) + (tree) * NODE_WORDS)
@@ -250,15 +251,38 @@ long votes(IMAGE uint *p, TABLE int *nodes, __global const int *roots, __global 
 }
 
 #if LOCAL_QUEUE
-/* As votes, for the windows of one work-item that are `active`. */
+/* As votes, for the windows of one work-item that are `active`; `all`: for most work-items they all are. */
 void all_votes(IMAGE uint *const *p, TABLE int *nodes, __global const int *roots, __global const long *leaves,
-               int begin, int end, int stride, const float *norm, const int *active, long *sum, uint pitch, uint tilted,
-               uint *evaluated) {
+               int begin, int end, int stride, const float *norm, const int *active, int all, long *sum, uint pitch,
+               uint tilted, uint *evaluated) {
     int any = 0;
     #pragma unroll
     for (int w = 0; w < PER_ITEM; ++w) any |= active[w];
     if (!any) return;
-#if PER_ITEM > 1 && STUMPS
+#if PER_ITEM > 1 && PACKED
+    if (all) { /* the others are evaluated too, for nothing */
+        for (int tree = begin; tree < end; tree += stride) {
+            Node node = node_of(nodes, leaves, tree);
+            int value[PER_ITEM];
+            #pragma unroll
+            for (int w = 0; w < PER_ITEM; ++w) value[w] = FIRST(p[w], node);
+            #pragma unroll
+            for (int w = 0; w < PER_ITEM; ++w) value[w] = SECOND(p[w], node, value[w]);
+            if (HAS_THIRD(node)) {
+                #pragma unroll
+                for (int w = 0; w < PER_ITEM; ++w) value[w] = THIRD(p[w], node, value[w]);
+            }
+            #pragma unroll
+            for (int w = 0; w < PER_ITEM; ++w) {
+                sum[w] += GAIN(node, value[w], norm[w]);
+#if INSTRUMENT
+                *evaluated += active[w];
+#endif
+            }
+        }
+        return;
+    }
+#elif PER_ITEM > 1 && STUMPS
     for (int tree = begin; tree < end; tree += stride) {
         TABLE int *node = nodes + tree * NODE_WORDS;
         Node loaded = node_of(nodes, leaves, tree);
@@ -272,11 +296,11 @@ void all_votes(IMAGE uint *const *p, TABLE int *nodes, __global const int *roots
             }
         }
     }
-#else
+    return;
+#endif
     #pragma unroll
     for (int w = 0; w < PER_ITEM; ++w)
         if (active[w]) sum[w] = votes(p[w], nodes, roots, leaves, begin, end, stride, norm[w], pitch, tilted, evaluated);
-#endif
 }
 #endif
 
@@ -507,6 +531,8 @@ __kernel void detect(__global const uint *RESTRICT sums, TABLE int *RESTRICT nod
                     uint slot = next + w * together + mine;
                     active[w] = by_bank ? slot / BANKS < filled[stage % 2 * BANKS + slot % BANKS] : slot < waiting;
                     sum[w] = 0;
+                    norm[w] = 0.0f;
+                    window[w] = IMAGES;
                     if (active[w]) {
                         at[w] = queued_place[slot];
                         norm[w] = queued_norm[slot];
@@ -521,8 +547,8 @@ __kernel void detect(__global const uint *RESTRICT sums, TABLE int *RESTRICT nod
                         if (lane == 0) ENTERED(stage);
                     }
                 }
-                all_votes(window, table, roots, leaves, first_tree + (int)lane, last_tree, (int)lanes, norm, active, sum,
-                          row, tilted, &evaluated);
+                all_votes(window, table, roots, leaves, first_tree + (int)lane, last_tree, (int)lanes, norm, active,
+                          next + (PER_ITEM - 1) * together < slots, sum, row, tilted, &evaluated);
                 TALLY(evaluated);
                 #pragma unroll
                 for (int w = 0; w < PER_ITEM; ++w) {
