@@ -234,9 +234,9 @@ class PrunedPass(Pass):
         Returns
         -------
         float
-            Kept centres that are compared, per point.
+            Centres that are compared exactly, per point.
         float
-            Share of points that are compared with all centres.
+            Share of points whose keys are all computed again.
         """
         shifted, squares = centres.astype(np.int64) + 128, np.square(points.astype(np.float32)).sum(axis=1)
         minus = -fixed_point.halves(centres).astype(np.int64)
@@ -250,16 +250,13 @@ class PrunedPass(Pass):
             )
             bound = (np.sqrt(squares[block]) * farthest * np.float32(1.00001)).astype(np.int64) + 1
             found[block] = (keys >= (keys.max(axis=1) - 2 * bound - 510)[:, None]).sum(axis=1)
-        all_ = (found >= self.kept) & (self.kept < self.clusters)
-        return float(np.where(all_ | (found == 1), 0, found).mean()), float(all_.mean())
+        again = (found >= self.kept) & (self.kept < self.clusters)
+        return float(np.where(found == 1, 0, found).mean()), float(again.mean())
 
-    def comparing(self, points: float, kept: float, all_: float) -> Traffic:
-        """Return what exact comparisons cause, by what `compared` returns."""
-        dims, every = float(self.dims), all_ * self.clusters
-        return Traffic(
-            integer_ops=points * (kept * (2 * dims + 2) + every * (4 * dims + 4)),
-            local_read=points * (kept * (dims + 4) + every * (2 * dims + 8)),
-        )
+    def comparing(self, points: float, exactly: float, again: float) -> Traffic:
+        """Return what comparisons cause, by what `compared` returns."""
+        products = points * (exactly + again * self.clusters)
+        return Traffic(integer_ops=products * (2 * self.dims + 2), local_read=products * (self.dims + 4))
 
 
 class StreamPass(Pass):

@@ -5,7 +5,7 @@
      256 (x . h) - half + x . l    and    |x . (l - 128)| <= |x| |l - 128|.
    The upper bytes give each centre a key: 256 (x . h) - half, its last 8 bits replaced by 255 - k. The KEPT largest keys
    are held in order. Centres whose key is within twice the bound (and what the replaced bits can hide) of the largest are
-   compared exactly; if the last key held is among them, all centres are.
+   compared exactly; if the last key held is among them, there may be more, and all keys are computed again.
 
    Macros: K, DIMS, GROUP, POINTS, KEPT (at most K). */
 #define WORDS (DIMS / 4)
@@ -126,11 +126,13 @@ __kernel void REQD_GROUP(GROUP) pass(__global const uint *RESTRICT points, __glo
                 uint nearest = 255 - (kept[p][0] & 255);
                 if (KEPT < K && kept[p][KEPT - 1] >= edge) {
                     for (uint k = 0; k < K; ++k) {
-                        int score = (int)(256 * product(x[p], upper + k * WORDS) + product(x[p], lower + k * LOWER_PITCH));
-                        score += base[k] + rest[k];
-                        if (score > best) {
-                            best = score;
-                            nearest = k;
+                        int key = (int)(256 * product(x[p], upper + k * WORDS)) + base[k];
+                        if (key >= edge) {
+                            int score = key + rest[k] + (int)product(x[p], lower + k * LOWER_PITCH);
+                            if (score > best) {
+                                best = score;
+                                nearest = k;
+                            }
                         }
                     }
                 } else if (kept[p][1] >= edge) {

@@ -103,7 +103,7 @@ class _Build(Variant):
         return self.tree.arrays()
 
     def traffic(self) -> Traffic | None:
-        """None: what a build causes depends on the data in too many ways to be declared; its kernels' problems are."""
+        """None: when a node stops, and which classes a tile meets in a pass, only the device knows; passes declare."""
         return None
 
     def notes(self) -> dict[str, Any]:
