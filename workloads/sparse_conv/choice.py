@@ -1,7 +1,8 @@
 """Which tiling to generate code for: a model of what limits a work-group on an NVIDIA GPU, and a search over shapes.
 
 Per compute unit and cycle: four schedulers issue one instruction of a warp each, local memory serves 32 words. The
-rates are those of compute capability 8.0 and later; what else is below is a guess that tunables can override.
+rates are those of compute capability 8.0 and later. How fast code comes, and what barriers cost, is fitted to 63
+measured times on an H200 (README); tunables override all of it.
 """
 
 from __future__ import annotations
@@ -24,11 +25,15 @@ MOST_WARPS = 64
 MOST_GROUPS = 32
 INPUTS_AHEAD = 24  # words of the window that the assembler reads early
 SUMS = 128  # more spill
-CODE_BYTES = 128 << 10  # of one work-group: what an instruction cache holds
+CODE_BYTES = 112 << 10  # of one work-group: what an instruction cache holds
 INSTRUCTION_BYTES = 16
+LAUNCH_CYCLES = 6000
 START_CYCLES = 1500  # addresses, the first copies, the last stores
-BARRIER_SHARE = 0.2  # of the time, where no other work-group fills the wait at barriers
-FETCH_BYTES = 8.0  # of code per cycle: every work-group runs through all of its slice's once
+BARRIER_CYCLES = 150  # of each block, shared by the work-groups that fill each other's waits
+ISSUED = 0.8  # of the issue slots, at best
+FETCH_BYTES = 2.0  # of code per cycle and compute unit that is not in the cache, if all fetch the same
+WARPS_TOGETHER = 8  # that use a fetched instruction before it is gone
+FETCH_POWER = 0.45  # by which that falls with the number of different slices that are fetched at once
 L2_BYTES = 40.0  # per cycle and compute unit, from the measured 8.9 TB/s of 132
 
 
@@ -42,12 +47,13 @@ class Device:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Modelled cycles of one launch and what they are made of."""
+    """Modelled cycles of one launch, what each resource alone would need of them, and the code of a slice."""
 
     cycles: float
     issue: float
     local: float
     l2: float
+    fetch: float
     code_bytes: int
 
 
@@ -87,19 +93,33 @@ def _estimate(tiling: Tiling, nonzero: int, reads: int, batch: int, device: Devi
     blocks = tiling.operator.channels // tiling.block
     staging = blocks * (3 * tiling.turns + 8)
     warps = tiling.items // WARP
-    issue = warps / SCHEDULERS * (products + reads + staging)
-    local = warps * (reads * tiling.load * tiling.conflicts + blocks * tiling.turns * tiling.vector)
     groups = tiling.groups(batch)
-    at_once = min(tiling.resident, -(-groups // device.compute_units))
+    of_unit = -(-groups // device.compute_units)
+    at_once = min(tiling.resident, of_unit)
     busy = min(1.0, 0.25 + 0.2 * at_once * warps / SCHEDULERS)  # few warps do not hide latencies
-    code = int(products + reads) * INSTRUCTION_BYTES
-    slow = 1.0 if code <= CODE_BYTES else 1.5
+    issue = of_unit * (warps / SCHEDULERS * (products + reads + staging) / (ISSUED * busy))
+    issue += of_unit / at_once * (blocks * BARRIER_CYCLES + START_CYCLES)
+    local = of_unit * warps * (reads * tiling.load * tiling.conflicts + blocks * tiling.turns * tiling.vector)
     staged = 4.0 * blocks * tiling.block_copies * tiling.vector + 4.0 * tiling.items * tiling.height * tiling.filters
-    l2 = staged / L2_BYTES
-    alone = 1 + BARRIER_SHARE / at_once
-    cycles = max(issue * slow * alone / busy, local, l2, code / FETCH_BYTES) + START_CYCLES / at_once
-    rounds = -(-groups // (device.compute_units * at_once)) * at_once
-    return Estimate(rounds * cycles, issue, local, l2, code)
+    l2 = of_unit * staged / L2_BYTES
+    code = int(products + reads) * INSTRUCTION_BYTES
+    fetch = _fetches(tiling, groups, at_once, device, code) * code / FETCH_BYTES
+    return Estimate(LAUNCH_CYCLES + max(issue, local, l2, fetch), issue, local, l2, fetch, code)
+
+
+def _fetches(tiling: Tiling, groups: int, at_once: int, device: Device, code: int) -> float:
+    """How often a compute unit fetches the code of a slice, in units of a fetch that all share."""
+    places = device.compute_units * at_once
+    rounds = -(-groups // places)
+    of_slice = groups / tiling.slices
+    different = min(float(tiling.slices), max(1.0, places / of_slice))
+    if code > CODE_BYTES:
+        passes = rounds * at_once * tiling.items / WARP / WARPS_TOGETHER
+    elif of_slice >= places:
+        passes = float(tiling.slices)
+    else:  # neighbours on a compute unit may have different slices
+        passes = rounds * min(at_once, max(1.0, round(different)))
+    return float(passes * different**FETCH_POWER)
 
 
 def candidates(operator: Operator, device: Device, fixed: dict[str, int]) -> Iterator[Tiling]:

@@ -18,6 +18,7 @@
    UNROLL          trees of a stage per step of its loop
    PER_ITEM        (LOCAL_QUEUE) windows from the queue that a work-item evaluates side by side: with OFFSETS a stump is
                    loaded once for all of them
+   SUMMED          (LOCAL_QUEUE) partial sums of a window that one work-item adds up, at most
    INSTRUMENT      counts for the figures of load balance and of the stages; never in a timed build
 
    PACKED          (TILE, STUMPS) a stump's words are packed, and the leaf of a feature that is not below counts as 0: what a
@@ -355,21 +356,21 @@ __kernel void enqueue(__global const uint *RESTRICT levels, uint level_count, ui
 
 /* The local queue for a stage: emptied; one window more; how many wait, and how many in the longest column. */
 #define CLEAR(stage)                                                                                    \
-    for (uint bank = lid; bank < BANKS; bank += WORK_GROUP) filled[(stage) % 2 * BANKS + bank] = 0
+    for (uint bank = lid; bank < BANKS; bank += WORK_GROUP) filled[(stage) % 3 * BANKS + bank] = 0
 #define QUEUE(stage, by_bank, number, place, norm)                                                      \
     do {                                                                                                \
         uint bank = (by_bank) ? (place) % BANKS : 0;                                                    \
-        uint slot = atomic_inc(&filled[(stage) % 2 * BANKS + bank]);                                    \
+        uint slot = atomic_inc(&filled[(stage) % 3 * BANKS + bank]);                                    \
         if (by_bank) slot = slot * BANKS + bank;                                                        \
         QUEUE_NUMBER(slot, number);                                                                     \
         queued_place[slot] = place;                                                                     \
         queued_norm[slot] = norm;                                                                       \
     } while (0)
-#define COUNT(stage)                                                                                    \
+#define COUNT(stage, by_bank)                                                                           \
     do {                                                                                                \
         waiting = longest = 0;                                                                          \
-        for (uint bank = 0; bank < BANKS; ++bank) {                                                     \
-            uint in_bank = filled[(stage) % 2 * BANKS + bank];                                          \
+        for (uint bank = 0; bank < ((by_bank) ? BANKS : 1); ++bank) {                                   \
+            uint in_bank = filled[(stage) % 3 * BANKS + bank];                                          \
             waiting += in_bank;                                                                         \
             longest = max(longest, in_bank);                                                            \
         }                                                                                               \
@@ -403,7 +404,7 @@ __kernel void detect(__global const uint *RESTRICT sums, TABLE int *RESTRICT nod
     LOCAL_ARRAY(uint, queued_place, BATCH);
     LOCAL_ARRAY(float, queued_norm, BATCH);
     LOCAL_ARRAY(long, partial, WORK_GROUP);
-    LOCAL_ARRAY(uint, filled, 2 * BANKS); /* of each column of the queue; for this stage and for the next in turn */
+    LOCAL_ARRAY(uint, filled, 3 * BANKS); /* of each column of the queue; for this stage, the next, the one after it in turn */
 #endif
 #if INSTRUMENT
     LOCAL_ARRAY(uint, work, WORK_GROUP);
@@ -423,6 +424,7 @@ __kernel void detect(__global const uint *RESTRICT sums, TABLE int *RESTRICT nod
 #endif
 #if LOCAL_QUEUE
         CLEAR(SINGLE_ITEM_STAGES);
+        CLEAR(SINGLE_ITEM_STAGES + 1);
 #endif
         uint evaluated = 0;
 #if TILE
@@ -503,21 +505,23 @@ __kernel void detect(__global const uint *RESTRICT sums, TABLE int *RESTRICT nod
         SYNC();
         int by_bank = TILE;
         uint longest = 0, waiting = 0;
-        COUNT(SINGLE_ITEM_STAGES);
+        COUNT(SINGLE_ITEM_STAGES, by_bank);
         for (int stage = SINGLE_ITEM_STAGES; stage < STAGES && waiting > 0; ++stage) {
-            SYNC();
-            CLEAR(stage + 1);
-            SYNC();
+            CLEAR(stage + 2); /* what waited for the stage before */
             uint slots = by_bank ? BANKS * longest : waiting;
             int by_bank_next = by_bank && waiting > BY_BANK;
 #if COOPERATIVE_WINDOWS
             uint lanes = WORK_GROUP / COOPERATIVE_WINDOWS, together = COOPERATIVE_WINDOWS;
+            uint lane = lid / COOPERATIVE_WINDOWS, mine = lid % COOPERATIVE_WINDOWS;
 #else
-            uint lanes = 1;
-            while (2 * lanes * slots <= WORK_GROUP) lanes *= 2; /* a power of two, at most WORK_GROUP */
-            uint together = WORK_GROUP / lanes;
+            uint lanes = 1, together = WORK_GROUP, lane = 0, mine = lid; /* powers of two */
+            while (together >= 2 * slots) {
+                lanes *= 2;
+                together /= 2;
+                lane = 2 * lane + (mine >= together);
+                mine &= together - 1;
+            }
 #endif
-            uint lane = lid / together, mine = lid % together;
             int first_tree = stage_first[stage], last_tree = stage_first[stage + 1];
             for (uint next = 0; next < slots; next += PER_ITEM * together) {
                 uint number[PER_ITEM], at[PER_ITEM];
@@ -529,7 +533,7 @@ __kernel void detect(__global const uint *RESTRICT sums, TABLE int *RESTRICT nod
                 #pragma unroll
                 for (int w = 0; w < PER_ITEM; ++w) {
                     uint slot = next + w * together + mine;
-                    active[w] = by_bank ? slot / BANKS < filled[stage % 2 * BANKS + slot % BANKS] : slot < waiting;
+                    active[w] = by_bank ? slot / BANKS < filled[stage % 3 * BANKS + slot % BANKS] : slot < waiting;
                     sum[w] = 0;
                     norm[w] = 0.0f;
                     window[w] = IMAGES;
@@ -552,14 +556,22 @@ __kernel void detect(__global const uint *RESTRICT sums, TABLE int *RESTRICT nod
                 TALLY(evaluated);
                 #pragma unroll
                 for (int w = 0; w < PER_ITEM; ++w) {
-                    if (lanes > 1) { /* the same for all work-items */
+                    if (lanes > 1 && next + w * together < slots) { /* the same for all work-items */
                         if (w) SYNC();
                         partial[lid] = sum[w];
-                        for (uint reach = lanes / 2; reach > 0; reach /= 2) {
+                        SYNC();
+                        if (lanes > SUMMED) {
+                            if (lane < SUMMED) {
+                                for (uint other = lane + SUMMED; other < lanes; other += SUMMED)
+                                    sum[w] += partial[other * together + mine];
+                                partial[lid] = sum[w];
+                            }
                             SYNC();
-                            if (lane < reach) partial[lid] += partial[lid + reach * together];
                         }
-                        sum[w] = partial[lid];
+                        if (lane == 0) {
+                            for (uint other = 1; other < min(lanes, (uint)SUMMED); ++other)
+                                sum[w] += partial[other * together + mine];
+                        }
                     }
                 }
                 SYNC(); /* every work-item has read its windows: their places may be taken by survivors */
@@ -571,12 +583,12 @@ __kernel void detect(__global const uint *RESTRICT sums, TABLE int *RESTRICT nod
                 }
             }
             SYNC();
-            COUNT(stage + 1);
+            COUNT(stage + 1, by_bank_next);
             by_bank = by_bank_next;
         }
         for (uint i = lid; i < (by_bank ? BANKS * longest : waiting); i += WORK_GROUP) {
 #if TILE
-            if (by_bank && i / BANKS >= filled[STAGES % 2 * BANKS + i % BANKS]) continue;
+            if (by_bank && i / BANKS >= filled[STAGES % 3 * BANKS + i % BANKS]) continue;
             uint y = queued_place[i] / (step * LOCAL_PITCH), x = queued_place[i] - y * step * LOCAL_PITCH;
             found_one(found, count, capacity, first_number + y * stride + x);
 #else

@@ -19,6 +19,7 @@ from . import inputs
 from .integrals import Integrals, probes
 
 BANKS = 32  # of local memory
+SUMMED = 16  # partial sums that one work-item adds up, at most
 CONSTANT_BYTES = 65_536  # what every OpenCL device of the full profile has for constants
 
 
@@ -95,7 +96,7 @@ class Detector:
             "COOPERATIVE_WINDOWS": self.together, "PER_ITEM": self.per_item, "TILE": self.tile, "LOCAL_PITCH": self.row,
             "LOCAL_LINES": self.lines, "HALF": self.half, "HALVED": cascade.nodes * self.node_words,
             "TILTED": int(self.problem.tilted), "LANES": min(BANKS, self.group), "PACKED": int(self.packed),
-            "BY_BANK": setup.tunables.get("by_bank", 0), "INSTRUMENT": 0,
+            "BY_BANK": setup.tunables.get("by_bank", 0), "SUMMED": SUMMED, "INSTRUMENT": 0,
         }  # fmt: skip
         self.reset, self.kernel = (setup.kernel("detect.cl", name, **self.macros) for name in ("reset", "detect"))
         self.launches = self._launches()
@@ -240,7 +241,8 @@ class Detector:
         if use.offsets:
             # Windows that a work-item evaluates side by side share a load of each stump.
             shared = int(counts.nodes[self.single :].sum()) - in_queue["loads"] if self._shares_loads else 0
-            table = 16 * (5 if cascade.stumps and use.select else 4) * (nodes - shared)
+            of_node = 40 if self.packed else 16 * (5 if cascade.stumps and use.select else 4)
+            table = of_node * (nodes - shared)
         else:
             table = 4 * (4 * nodes + 5 * rectangles)
         if not cascade.stumps:
@@ -248,7 +250,8 @@ class Detector:
         elif not (use.offsets and use.select):
             table += (16 if use.select else 8) * nodes
         stage_bytes = (4 + 4 + 8) * int(counts.entered[:-1].sum())
-        gathers = 4 * (8 * windows + 4 * rectangles)
+        corners, staged = 4 * 4 * rectangles, self._staged()
+        gathers = 4 * 8 * windows + (staged if self.tile else corners)
         queue = 8 * windows if use.global_queue else 0
         in_constants = table if self.in_constants else 0
         atlas = 4.0 * self.problem.frames * self.integrals.frame_words
@@ -267,10 +270,27 @@ class Detector:
             global_read=images.global_read + placing + table - in_constants + stage_bytes + gathers + queue,
             global_write=images.global_write + 4.0 * passing + queue,
             constant_read=float(in_constants),
-            local_read=images.local_read + in_queue["read"] + 4.0 * self.group * takings,
-            local_write=images.local_write + in_queue["write"] + 4.0 * takings,
+            local_read=images.local_read + in_queue["read"] + 4.0 * self.group * takings + corners * bool(self.tile),
+            local_write=images.local_write + in_queue["write"] + 4.0 * takings + staged,
             global_atomics=float(takings + passing), local_atomics=float(in_queue["added"]),
         )  # fmt: skip
+
+    def _staged(self) -> int:
+        """Bytes of the integral images that come into local memory, tile by tile."""
+        if not self.tile:
+            return 0
+        words = 0
+        for level in self.problem.pyramid.levels:
+            sides = []
+            for count, window in (
+                (level.columns, self.problem.cascade.width),
+                (level.rows, self.problem.cascade.height),
+            ):
+                tiles, rest = divmod(count, self.tile)
+                whole = tiles * ((self.tile - 1) * level.step + window + 1)
+                sides.append(whole + ((rest - 1) * level.step + window + 1 if rest else 0))
+            words += sides[0] * sides[1]
+        return 4 * words * (1 + self.problem.tilted) * self.problem.frames
 
     def _batch_of(self) -> np.ndarray:
         """Number of each window's batch, int64."""
@@ -290,30 +310,70 @@ class Detector:
     def _shares_loads(self) -> bool:
         return self.techniques.local_queue and self.per_item > 1 and self.problem.cascade.stumps
 
+    def _bank_of(self) -> np.ndarray:
+        """Column of a tile's queue that each window would wait in, int64."""
+        parts = []
+        for level in self.problem.pyramid.levels:
+            y, x = (np.arange(count) % self.tile for count in (level.rows, level.columns))
+            parts.append(((y[:, None] * level.step * self.row + x) % BANKS).ravel())
+        return np.tile(np.concatenate(parts), self.problem.frames)
+
     def _in_local_queue(self) -> dict[str, int]:
         """Bytes read and written by the work on local queues, windows put into them, and loads of nodes.
 
         From the windows' outcomes.
         """
         outcome, first_tree = self.problem.reference.outcome, self.problem.cascade.stage_first
-        batch_of, before = self._batch_of(), sum(self.batches(total) for _, total, _ in self.launches)
         late = np.flatnonzero(outcome >= self.single)
-        outcome, batch_of = outcome[late], batch_of[late]
-        added, read, write, loads = len(late), 4 * self.group * before, 4 * before + 12 * len(late), 0
+        columns, place = BANKS if self.tile else 1, self._batch_of()
+        if self.tile:
+            place = place * columns + self._bank_of()
+        outcome, place = outcome[late], place[late]
+        batches = sum(self.batches(total) for _, total, _ in self.launches)
+        entry = 8 if self.tile else 12
+        by_bank = np.full(batches, bool(self.tile))
+        counted = 4 * self.group * np.where(by_bank, columns, 1)  # reading how many wait
+        added, read, write, loads = len(late), int(counted.sum()), 8 * columns * batches + entry * len(late), 0
         for stage in range(self.single, self.problem.cascade.stages):
-            waiting = np.unique(batch_of[outcome >= stage], return_counts=True)[1]
+            filled = np.bincount(place[outcome >= stage], minlength=batches * columns).reshape(batches, columns)
+            waiting = filled.sum(axis=1)
+            slots = np.where(by_bank, columns * filled.max(axis=1), waiting)
             if self.together:
-                lanes = np.full(len(waiting), self.group // self.together)
+                lanes = np.full(batches, self.group // self.together)
             else:
-                lanes = 2 ** np.floor(np.log2(np.maximum(self.group / waiting, 1))).astype(np.int64)
-            at_a_time = self.group // lanes * self.per_item
-            rounds, survivors = -(-waiting // at_a_time), int((outcome > stage).sum())
-            last = np.minimum(waiting - (rounds - 1) * at_a_time, at_a_time // self.per_item)
-            loads += int(((rounds - 1) * (at_a_time // self.per_item) + last).sum()) * int(np.diff(first_tree)[stage])
-            sums = rounds * self.per_item * (lanes > 1)
-            summed = int((sums * (self.group - self.group // lanes)).sum())  # additions of partial sums
+                lanes = 2 ** np.floor(np.log2(self.group / np.clip(slots, 1, self.group))).astype(np.int64)
+            together = self.group // lanes
+            rounds, survivors = -(-slots // (together * self.per_item)), int((outcome > stage).sum())
+            items = waiting if not self._shares_loads else self._loading(filled, by_bank, slots, together)
+            loads += int(items.sum()) * int(np.diff(first_tree)[stage])
+            sums = np.where(lanes > 1, -(-slots // together), 0)  # rows of windows whose parts are added up
+            first, last = np.maximum(lanes - SUMMED, 0), np.minimum(lanes, SUMMED) - 1
+            next_by_bank = by_bank & (waiting > self.setup.tunables.get("by_bank", 0))
+            counted = 4 * self.group * np.where(next_by_bank, columns, 1)
             added += survivors
-            read += int((12 * lanes * waiting).sum()) + 16 * summed + 4 * self.group * len(waiting)
-            read += 8 * self.group * int(sums.sum())
-            write += 12 * survivors + 8 * self.group * int(sums.sum()) + 8 * summed + 4 * len(waiting)
+            read += int(
+                ((entry * lanes * waiting) + 8 * sums * together * (first + last) + counted * (waiting > 0)).sum()
+            )
+            read += int((4 * self.group * self.per_item * rounds * by_bank).sum())
+            parts = self.group + np.where(lanes > SUMMED, together * SUMMED, 0)
+            write += int((8 * sums * parts + 4 * columns * (waiting > 0)).sum()) + entry * survivors
+            by_bank = next_by_bank
         return {"read": read + 4 * len(self.problem.reference.windows), "write": write, "added": added, "loads": loads}
+
+    def _loading(self, filled: np.ndarray, by_bank: np.ndarray, slots: np.ndarray, together: np.ndarray) -> np.ndarray:
+        """Loads of a stump by the work-items of each batch, where one serves up to ``per_item`` windows side by side.
+
+        ``filled``: windows waiting, shape (batches, columns of the queue); the others have shape (batches,).
+        """
+        wide = np.where(by_bank, filled.shape[1], 1)
+        rows, step = together // wide, together * self.per_item // wide  # of windows: at a time, and in a round
+        columns = np.where(by_bank[:, None], filled, 0)
+        columns[:, 0] = np.where(by_bank, filled[:, 0], filled.sum(axis=1))
+        last = np.maximum(-(-slots // (together * self.per_item)) - 1, 0)  # round, the rounds before it are full
+        rest = np.clip(columns - (last * step)[:, None], 0, None)
+        apart = self.packed & ((last + 1) * together * self.per_item - together >= slots)
+        shared = np.minimum(rest, rows[:, None])
+        full = np.minimum(columns, (last * step)[:, None])
+        before = full // step[:, None] * rows[:, None] + np.minimum(full % step[:, None], rows[:, None])
+        found: np.ndarray = before.sum(axis=1) + np.where(apart, rest.sum(axis=1), shared.sum(axis=1))
+        return found
