@@ -703,6 +703,7 @@ def check_command(
     """
     from . import regression
     from .changepoints import change_points as detector
+    from .discovery import discover
     from .history import History
     from .regression import AgainstNights, AgainstRun, Outcome
     from .remeasure import measure_again, stored
@@ -725,7 +726,8 @@ def check_command(
         base = AgainstNights(held, run, last, detector if change_points else None)
     judgement = regression.judge(run, base, stored(run))
     if remeasure and (wanted := regression.suspects(judgement)):
-        again = measure_again(run, wanted, [str(path) for path in workloads or []], ["perfport", *sys.argv[1:]])
+        folders = [str(path) for path in workloads or []]
+        again = measure_again(run, wanted, discover(), folders, ["perfport", *sys.argv[1:]])
         judgement = regression.judge(run, base, again)
     if junit:
         write_page(junit, pages.junit(judgement).removesuffix("\n"), ())

@@ -9,7 +9,7 @@ counts.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -191,7 +191,7 @@ class AgainstNights:
             if held.experiment == name and held.name != run.name and held.started <= started
         ]
         self._recent = earlier[-last:]
-        self.what = f"the last {len(self._recent)} nights" if self._recent else "an empty history"
+        self.what = f"the last {_nights(len(self._recent))}" if self._recent else "an empty history"
 
     def expected(self) -> dict[str, str]:
         """Preset of every case that one of the nights measured, by series."""
@@ -220,7 +220,7 @@ class AgainstNights:
             return Before(self.what, measured=False)
         logs = self._segment(now, row)[-self.last :]
         kept = in_line(logs)
-        what = f"{len(kept)} nights" + (f" ({len(logs) - len(kept)} out of line)" if len(kept) < len(logs) else "")
+        what = _nights(len(kept)) + (f" ({len(logs) - len(kept)} out of line)" if len(kept) < len(logs) else "")
         events = [] if logs else now.changed(row, self.history.nights[numbers[-1]], there)
         return Before(what, kept, nights=True, events=events)
 
@@ -234,11 +234,15 @@ class AgainstNights:
             return None
         level = logs[found[-2] : found[-1]]
         return Before(
-            f"{len(level)} nights before a change point {len(logs) - found[-1]} nights ago", level, nights=True
+            f"{_nights(len(level))} before a change point, {_nights(len(logs) - found[-1])} ago", level, nights=True
         )
 
 
 Base = AgainstRun | AgainstNights
+
+
+def _nights(number: int) -> str:
+    return f"{number} night{'' if number == 1 else 's'}"
 
 
 def in_line(logs: Sequence[float]) -> list[float]:
@@ -451,9 +455,3 @@ def _reason(record: Record) -> str:
 def suspects(judgement: Judgement) -> list[Record]:
     """Return the records that are worth measuring again: what looks slower and was not measured again yet."""
     return [found.record for found in judgement.findings if found.record and found.suspected and not found.again]
-
-
-def middle_change(findings: Iterable[Finding]) -> float | None:
-    """Return the median over the cases of how many times faster they are: what the machine did, rather than a case."""
-    ratios = [found.ratio.value for found in findings if found.ratio]
-    return float(np.median(ratios)) if ratios else None

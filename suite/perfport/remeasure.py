@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from . import launch, plan, workload
-from .discovery import discover
+from .device import DeviceInfo
 from .errors import InfrastructureError
 from .experiment import ReportOptions, load
 from .record import Record
@@ -23,9 +23,21 @@ def stored(run: Run) -> dict[str, Record]:
 
 
 def measure_again(
-    run: Run, wanted: Sequence[Record], workload_paths: list[str], command: list[str]
+    run: Run, wanted: Sequence[Record], found: list[DeviceInfo], workload_paths: list[str], command: list[str]
 ) -> dict[str, Record]:
     """Measure cases of a run again, into the folder ``again`` of the run; returns all records there, by key.
+
+    Parameters
+    ----------
+    run : Run
+    wanted : sequence of Record
+        Its suspected cases.
+    found : list of DeviceInfo
+        What `perfport.discovery.discover` found here.
+    workload_paths : list of str
+        Further workload folders.
+    command : list of str
+        The command line, for the environment file.
 
     Raises
     ------
@@ -34,7 +46,6 @@ def measure_again(
     """
     path = run.folder / EXPERIMENT
     definition = load(path).model_copy(update={"workers": WORKERS, "report": ReportOptions()})
-    found = discover()
     ids = {id_ for record in wanted for id_ in record.identity.devices}
     devices = [device for device in found if device.id in ids and device.healthy]
     workloads = workload.discover(workload_paths)

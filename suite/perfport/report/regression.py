@@ -6,9 +6,11 @@ import math
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Sequence
+from statistics import median
 from typing import Any
 
-from ..regression import ALARMS, Finding, Judgement, Outcome, middle_change
+from ..regression import ALARMS, Finding, Judgement, Outcome
+from ..significance import LEAST_CASES
 from .markdown import NONE, code, details, join, line, middle, table, text
 from .quantities import interval, seconds
 from .view import View
@@ -73,17 +75,22 @@ def headline(judgement: Judgement) -> str:
     if parts:
         return f"Red: {', '.join(parts)}, of {total} cases"
     judged = len(judgement.of(Outcome.SAME, Outcome.FASTER))
-    return f"Green: no regression found in {total} cases ({judged} same or faster, the rest without a verdict)"
+    return f"Green: no regression found; {judged} of {total} cases are the same or faster"
 
 
 def _machine(judgement: Judgement) -> str:
-    middle_ratio = middle_change(judgement.findings)
-    if middle_ratio is None:
-        return ""
-    found = f"The median case takes {100 * (1 / middle_ratio - 1):+.1f} % time."
-    if abs(math.log(middle_ratio)) > math.log(1.02):
-        found += " **So large a change of all cases together is more likely the machine than the code.**"
-    return found
+    told = []
+    for site in dict.fromkeys(found.place.site for found in judgement.findings):
+        ratios = [found.ratio.value for found in judgement.findings if found.ratio and found.place.site == site]
+        if len(ratios) < LEAST_CASES:
+            continue
+        middle_ratio = median(ratios)
+        told.append(
+            f"On {code(site)} the median of {len(ratios)} cases takes {100 * (1 / middle_ratio - 1):+.1f} % time."
+        )
+        if abs(math.log(middle_ratio)) > math.log(1.02):
+            told.append("**So large a change of all cases together is more likely the machine than the code.**")
+    return " ".join(told)
 
 
 def _left_out(files: Sequence[str]) -> str:
