@@ -18,6 +18,7 @@ from ..collection import Filter
 from ..history import Event, History, Series
 from ..record import Status
 from . import web
+from .ladder import natural
 from .markdown import NONE, code, join, middle, table, text
 from .quantities import seconds, significant, time_scale
 from .view import View
@@ -50,9 +51,9 @@ svg text { font: 11px system-ui, sans-serif; fill: #444; }
 .line { fill: none; stroke: #0072b2; stroke-width: 1.6; }
 .dot { fill: #0072b2; }
 .bound { stroke: #009e73; stroke-dasharray: 5 3; stroke-width: 1.4; fill: none; }
-.event { stroke: #d55e00; stroke-width: 1; }
+.event { stroke: #d55e00; stroke-width: 1; fill: none; }
 .fail { stroke: #b04300; stroke-width: 1.8; fill: none; }
-.axis { stroke: #bbb; stroke-width: 1; }
+.axis { stroke: #bbb; stroke-width: 1; fill: none; }
 """
 _SCRIPT = """
 <script>
@@ -112,7 +113,7 @@ def select(history: History, chosen: Filter) -> list[Series]:
     for series in history.series.values():
         place = series.place
         if chosen.names(place.workload, place.problem, place.variant, place.site, place.precision):
-            found.append((place.title, place.site, place.experiment, series))
+            found.append((natural(place.title), place.site, place.experiment, series))
     return [series for *_, series in sorted(found, key=lambda named: named[:3])]
 
 
@@ -164,7 +165,7 @@ def _state(found: Track) -> str:
 def _span(history: History) -> str:
     if not history.nights:
         return "No night yet."
-    return f"From {text(history.nights[0].started)} to {text(history.nights[-1].started)}."
+    return f"From {text(history.nights[0].started[:10])} to {text(history.nights[-1].started[:10])}."
 
 
 def page(history: History, chosen: Sequence[Series]) -> str:
@@ -189,6 +190,7 @@ def _card(history: History, found: Track) -> str:
     name = html.escape(f"{place.title} {place.site} {place.experiment}".lower(), quote=True)
     news = ' data-news="1"' if found.events or found.failures else ""
     facts = [f"{seconds(found.last)}", f"{_percent(found.change)} against the nights before"]
+    share = float(found.bound[-1] / found.time[-1])
     if math.isfinite(found.bound[-1]) and math.isfinite(found.time[-1]):
         facts.append(
             f"bound {seconds(float(found.bound[-1]))}, share {significant(100 * found.bound[-1] / found.time[-1])} %"
