@@ -42,7 +42,7 @@ def night(
         settings=["cache: cold; max_noise: 0.02; min_samples: 7; max_samples: 30; workers: 3"] * times.size,
         time=np.array([float(f"{t:.6g}") for t in times]), low=np.array([float(f"{0.99 * t:.6g}") for t in times]),
         high=np.array([float(f"{1.01 * t:.6g}") for t in times]),
-        bound=np.array([float(f"{(0.7 if case % 2 else 0.1) * t:.6g}") for case, t in enumerate(times)]),
+        bound=np.array([float(f"{(0.9 if case % 2 else 0.1) * t:.6g}") for case, t in enumerate(times)]),
         workers=[3 if one else 0 for one in good], reason=["" if one else "crashed: a reason" for one in good],
     )  # fmt: skip
 

@@ -28,7 +28,7 @@ MOST_POINTS = 400
 WIDTH, HEIGHT = 640, 190
 LEFT, RIGHT, TOP, BOTTOM = 58, 8, 12, 22
 #: A bound below so much of the least time is told in words: drawn, it would flatten the curve.
-SHOWN_BOUND = 0.5
+SHOWN_BOUND = 0.8
 #: Events that are told below a chart; the others are drawn alone.
 MOST_EVENTS = 4
 
@@ -190,7 +190,6 @@ def _card(history: History, found: Track) -> str:
     name = html.escape(f"{place.title} {place.site} {place.experiment}".lower(), quote=True)
     news = ' data-news="1"' if found.events or found.failures else ""
     facts = [f"{seconds(found.last)}", f"{_percent(found.change)} against the nights before"]
-    share = float(found.bound[-1] / found.time[-1])
     if math.isfinite(found.bound[-1]) and math.isfinite(found.time[-1]):
         facts.append(
             f"bound {seconds(float(found.bound[-1]))}, share {significant(100 * found.bound[-1] / found.time[-1])} %"
