@@ -29,6 +29,8 @@ from .statistics import CONFIDENCE
 FALSE_RATE = 0.05
 LEAST_WORKERS = 3
 LEAST_NIGHTS = 3
+#: So many tell which of them is out of line.
+ENOUGH_NIGHTS = 5
 
 
 class Outcome(StrEnum):
@@ -148,7 +150,7 @@ class AgainstRun:
         held = {key: record for key, record in self._records.items() if is_measured(record)}
         return {key: record.identity.preset or "" for key, record in held.items()}
 
-    def before(self, now: Night, row: int) -> Before | None:
+    def before(self, now: Night, row: int, threshold: float) -> Before | None:
         """What a case of the run is compared with; ``None`` where the base does not have it."""
         record = self._records.get(now.series[row])
         if record is None or now.series[row] not in self._rows:
@@ -209,7 +211,7 @@ class AgainstNights:
         series = self.history.series.get(now.series[row])
         return [math.log(time) for _, time in self.history.segment(series, now, row)] if series else []
 
-    def before(self, now: Night, row: int) -> Before | None:
+    def before(self, now: Night, row: int, threshold: float) -> Before | None:
         """What a case of the run is compared with; ``None`` where the history does not have it."""
         series = self.history.series.get(now.series[row])
         numbers = [n for n in series.nights if n in self._recent] if series else []
@@ -219,7 +221,7 @@ class AgainstNights:
         if all(self.history.nights[n].workers[series.rows[series.nights.index(n)]] == 0 for n in numbers):
             return Before(self.what, measured=False)
         logs = self._segment(now, row)[-self.last :]
-        kept = in_line(logs)
+        kept = in_line(logs, threshold)
         what = _nights(len(kept)) + (f" ({len(logs) - len(kept)} out of line)" if len(kept) < len(logs) else "")
         events = [] if logs else now.changed(row, self.history.nights[numbers[-1]], there)
         return Before(what, kept, nights=True, events=events)
@@ -245,16 +247,17 @@ def _nights(number: int) -> str:
     return f"{number} night{'' if number == 1 else 's'}"
 
 
-def in_line(logs: Sequence[float]) -> list[float]:
+def in_line(logs: Sequence[float], threshold: float) -> list[float]:
     """Return the nights that the others bear out: one bad night must neither move the base nor widen its spread.
 
-    A night is out of line beyond four times the scaled median absolute deviation, and 2 %, from the median.
+    A night is out of line if its distance to the median is above the threshold and above four times the scaled median
+    absolute deviation. Of fewer than `ENOUGH_NIGHTS` all are kept.
     """
-    if len(logs) < LEAST_NIGHTS:
+    if len(logs) < ENOUGH_NIGHTS:
         return list(logs)
     values = np.asarray(logs)
     distance = np.abs(values - np.median(values))
-    reach = max(4 * 1.4826 * float(np.median(distance)), 0.02)
+    reach = max(4 * 1.4826 * float(np.median(distance)), math.log1p(threshold))
     return [float(value) for value in values[distance <= reach]]
 
 
@@ -333,7 +336,7 @@ def judge(run: Run, base: Base, again: Mapping[str, Record] | None = None) -> Ju
 
 def _compare(finding: Finding, record: Record, second: Record | None, base: Base, now: Night, row: int) -> list[Trial]:
     """Settle what needs no statistics; return the trials of the rest."""
-    before = base.before(now, row)
+    before = base.before(now, row, finding.threshold)
     last = second or record
     if bad := next((one for one in (record, last) if one.status in (Status.WRONG, Status.IMPOSSIBLE)), None):
         finding.outcome, finding.why = Outcome.WRONG, _reason(bad)

@@ -220,10 +220,11 @@ def test_the_first_night_is_green(tmp_path: Path) -> None:
 
 
 def test_nights_out_of_line() -> None:
-    assert in_line([0.0, 0.01, 0.5]) == [0.0, 0.01]
-    assert in_line([0.0, 0.5]) == [0.0, 0.5]
+    assert in_line([0.0, 0.01, 0.5, 0.0, 0.01], 0.02) == [0.0, 0.01, 0.0, 0.01]
+    assert in_line([0.0, 0.01, 0.03, 0.0, 0.01], 0.05) == [0.0, 0.01, 0.03, 0.0, 0.01]
+    assert in_line([0.0, 0.0, 0.0, 0.5], 0.02) == [0.0, 0.0, 0.0, 0.5], "too few to tell"
     shifted = [0.0] * 3 + [0.1] * 4
-    assert in_line(shifted) == [0.1] * 4, "what most nights are is the base"
+    assert in_line(shifted, 0.02) == [0.1] * 4, "what most nights are is the base"
 
 
 def test_a_creeping_change_is_seen_by_its_change_point(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def night(rng: np.random.Generator, spread: float, slowed: int, nights: int) -> 
         bases = [
             Before(
                 "nights",
-                in_line([noise(rng, s, 3).mean() + 0.003 * rng.standard_normal() for _ in range(nights)]),
+                in_line([noise(rng, s, 3).mean() + 0.003 * rng.standard_normal() for _ in range(nights)], 0.02),
                 True,
             )
             for s in spreads
