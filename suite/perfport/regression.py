@@ -55,7 +55,7 @@ ALARMS = (Outcome.WRONG, Outcome.VANISHED, Outcome.FAILED, Outcome.SLOWER)
 class Before:
     """What a case is compared with: logarithms of seconds, one per worker, or one per night.
 
-    ``what`` names it for readers; ``events`` tells what changed since.
+    ``what`` names it for readers; ``events`` tells what changed since; ``doubt`` why it is no base.
     """
 
     what: str
@@ -63,6 +63,7 @@ class Before:
     nights: bool = False
     events: Sequence[str] = ()
     measured: bool = True
+    doubt: str = ""
 
 
 @dataclass
@@ -158,7 +159,8 @@ class AgainstRun:
         if not is_measured(record):
             return Before(self.what, measured=False)
         events = now.changed(row, self._night, self._rows[now.series[row]])
-        return Before(self.what, [math.log(t) for t in worker_medians(record)], events=events)
+        doubt = f"contended in {self.what}" if record.status is Status.CONTENDED else ""
+        return Before(self.what, [math.log(t) for t in worker_medians(record)], events=events, doubt=doubt)
 
     def steps(self, now: Night, row: int, value: float, threshold: float) -> Before | None:
         """One run has no change points."""
@@ -361,15 +363,14 @@ def _compare(finding: Finding, record: Record, second: Record | None, base: Base
     if before.events and before.nights:
         finding.outcome, finding.why = Outcome.CHANGED, "; ".join(before.events)
         return []
-    if record.status is Status.CONTENDED:
-        finding.why = f"contended: {record.failure.reason if record.failure else ''}"
+    if disturbed := next((one for one in (record, last) if one.status is Status.CONTENDED), None):
+        finding.why = f"contended: {disturbed.failure.reason if disturbed.failure else ''}"
         return []
-    finding.why = _too_little(before, logs)
+    finding.why = before.doubt or _too_little(before, logs)
     trials = [] if finding.why else [Trial.of(finding, before, logs)]
     level = base.steps(now, row, float(np.mean(logs)), finding.threshold)
     if level and len(level.logs) >= LEAST_NIGHTS:
         trials.append(Trial.of(replace(finding) if trials else finding, level, logs))
-        trials[-1].finding.why = f"compared with {level.what}"
         finding.why = ""
     return trials
 
