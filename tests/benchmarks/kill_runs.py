@@ -32,14 +32,15 @@ from perfport.results import RECORDS, Run
 
 WORKLOAD = Path(__file__).parents[1] / "data" / "nightly"
 CASES, WORKERS = 6, 2
+ERRORS = "stderr.txt"
 #: The command line on a device that was found before: discovery takes seconds and is not what is killed here.
 COMMAND = """
 import sys
 from pathlib import Path
-from perfport import cli, launch
-from perfport.device import DeviceInfo
-device = DeviceInfo.model_validate_json(Path(sys.argv.pop(1)).read_text())
-if __name__ == "__main__":
+if __name__ == "__main__":  # workers import this file, too
+    from perfport import cli, launch
+    from perfport.device import DeviceInfo
+    device = DeviceInfo.model_validate_json(Path(sys.argv.pop(1)).read_text())
     launch.discover = lambda: [device]
     cli.main()
 """
@@ -83,7 +84,7 @@ def survive(starts: int, folder: Path, device: DeviceInfo, seed: int) -> Survive
         if code is None:
             found.killed += 1
         else:
-            assert code == 0, f"exit code {code}"
+            assert code == 0, f"exit code {code}: " + (folder / ERRORS).read_text()
             whole = max(whole, time.perf_counter() - started)
         records = Run(out).records if (out / "environment.json").exists() else []
         assert len(records) == len({record.key for record in records}) <= CASES
@@ -118,9 +119,12 @@ def _lines(out: Path) -> list[bytes]:
 def _call(folder: Path, arguments: list[object], patience: float | None) -> int | None:
     """Run a command and kill it and its children after some seconds; returns its exit code, ``None`` if killed."""
     command = [sys.executable, str(folder / "command.py"), str(folder / "device.json"), *map(str, arguments)]
-    with subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder, start_new_session=True
-    ) as child:
+    with (
+        (folder / ERRORS).open("w") as errors,
+        subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=errors, cwd=folder, start_new_session=True
+        ) as child,
+    ):
         try:
             return child.wait(patience)
         except subprocess.TimeoutExpired:
