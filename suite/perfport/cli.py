@@ -706,7 +706,7 @@ def check_command(
     from .discovery import discover
     from .history import History
     from .regression import AgainstNights, AgainstRun, Outcome
-    from .remeasure import measure_again, stored
+    from .remeasure import WORKERS, measure_again, stored
     from .report import regression as pages
     from .report.plots import write_page
     from .results import Run
@@ -725,7 +725,7 @@ def check_command(
         held = History(history_folder, missing_ok=True)
         base = AgainstNights(held, run, last, detector if change_points else None)
     judgement = regression.judge(run, base, stored(run))
-    if remeasure and (wanted := regression.suspects(judgement)):
+    if remeasure and (wanted := regression.suspects(judgement, WORKERS)):
         folders = [str(path) for path in workloads or []]
         again = measure_again(run, wanted, discover(), folders, ["perfport", *sys.argv[1:]])
         judgement = regression.judge(run, base, again)

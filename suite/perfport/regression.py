@@ -456,6 +456,6 @@ def _reason(record: Record) -> str:
     return f"{record.status.value}: {reason}"
 
 
-def suspects(judgement: Judgement) -> list[Record]:
-    """Return the records that are worth measuring again: what looks slower and was not measured again yet."""
-    return [found.record for found in judgement.findings if found.record and found.suspected and not found.again]
+def suspects(judgement: Judgement, workers: int) -> list[Record]:
+    """Return the records that are worth measuring again: what looks slower, unless so many workers did so already."""
+    return [found.record for found in judgement.findings if found.record and found.suspected and found.again < workers]

@@ -83,7 +83,7 @@ def night(file: Path, folder: Path, device: DeviceInfo, slowdown: float) -> tupl
     run = measure(file, folder / "b", device, 1.0 + slowdown)
     against = regression.AgainstRun(base, run)
     judgement = regression.judge(run, against)
-    if wanted := regression.suspects(judgement):
+    if wanted := regression.suspects(judgement, remeasure.WORKERS):
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             again = remeasure.measure_again(run, wanted, [device], [WORKLOAD], ["false_alarms.py"])
         judgement = regression.judge(run, against, again)

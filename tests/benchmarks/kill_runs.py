@@ -152,7 +152,7 @@ def main() -> None:
     given = parser.parse_args()
     device = next(info for info in discover() if info.healthy)
     with tempfile.TemporaryDirectory() as name:
-        os.environ["XDG_CACHE_HOME"] = os.environ["TMPDIR"] = name
+        os.environ["XDG_CACHE_HOME"], os.environ["TMPDIR"] = f"{name}/cache", name
         store(device, Ceilings(device=device.id, driver=device.driver, date="", entries={}))
         print(survive(given.runs, Path(name), device, given.seed))
 

@@ -154,11 +154,11 @@ def test_contended_is_no_verdict(tmp_path: Path) -> None:
 def test_what_is_measured_again_counts_together(tmp_path: Path) -> None:
     base, run = runs(tmp_path, {"v1": case("v1", 0.0515, noise=0.01, seed=5)})
     against = AgainstRun(base, run)
-    wanted = suspects(judge(run, against))
+    wanted = suspects(judge(run, against), 5)
     assert [record.identity.variant for record in wanted] == ["v1"]
     (key,) = [record.key for record in wanted]
     calm = judge(run, against, {key: case("v1", 0.05, seed=6, workers=5)})
-    assert not calm.of(Outcome.SLOWER) and finding(calm, "v1").again == 5 and not suspects(calm)
+    assert not calm.of(Outcome.SLOWER) and finding(calm, "v1").again == 5 and not suspects(calm, 5)
     real = judge(run, against, {key: case("v1", 0.0525, seed=7, workers=5)})
     assert outcomes(real)["v1"] is Outcome.SLOWER and "5 workers measured it again" in finding(real, "v1").why
     wrong = judge(run, against, {key: data.record("v1", status=Status.WRONG)})

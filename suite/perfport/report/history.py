@@ -26,7 +26,7 @@ from .view import View
 #: Nights that a chart draws one by one; of more, as many together as it takes.
 MOST_POINTS = 400
 WIDTH, HEIGHT = 640, 190
-LEFT, RIGHT, TOP, BOTTOM = 58, 8, 12, 22
+LEFT, RIGHT, TOP, BOTTOM = 68, 8, 12, 24
 #: A bound below so much of the least time is told in words: drawn, it would flatten the curve.
 SHOWN_BOUND = 0.8
 #: Events that are told below a chart; the others are drawn alone.
@@ -47,6 +47,7 @@ _STYLE = """
 .card ul { margin: .1rem 0; padding-left: 1.1rem; font-size: .8rem; color: #7a3b00; }
 .bad { color: #b04300; font-weight: 600; }
 svg text { font: 11px system-ui, sans-serif; fill: #444; }
+@media (max-width: 40rem) { svg text { font-size: 15px; } }
 .band { fill: #0072b2; fill-opacity: .22; }
 .line { fill: none; stroke: #0072b2; stroke-width: 1.6; }
 .dot { fill: #0072b2; }
