@@ -168,6 +168,8 @@ def main() -> None:
         store(info, Ceilings(device=info.id, driver=driver, date="", entries={}))
     fork = multiprocessing.get_context("fork")
     runs.multiprocessing.get_context = lambda _: fork  # type: ignore[attr-defined]
+    # A forked worker holds a copy of this process's end of its pipe, so it would not see that it is closed.
+    runs.WorkerHandle.close = runs.WorkerHandle.kill  # type: ignore[method-assign]
     remeasure.WORKERS = 3
     for answer in (*weeks(folder, device), *resumed(folder, device)):
         if given:
