@@ -624,5 +624,121 @@ def schema(
     print(json.dumps(models[which].model_json_schema(), indent=1))
 
 
+history_app = typer.Typer(invoke_without_command=True, rich_markup_mode=None, add_completion=False)
+app.add_typer(history_app, name="history")
+
+
+@history_app.callback()
+def history(
+    context: typer.Context,
+    folder: Annotated[Path, typer.Option("--in", help="The history's folder.")] = Path("history"),
+    page: Annotated[
+        Path | None, typer.Option("--html", help="Write one self-contained page with a chart per case.")
+    ] = None,
+    workload: WorkloadFilter = "",
+    problem: ProblemFilter = "",
+    variant: VariantFilter = "",
+    device: DeviceFilter = "",
+    form: FormatOption = "markdown",
+    output: OutputOption = None,
+) -> None:
+    """List every case over the nights of a history, or write the history's page; ``history add`` adds runs."""
+    if context.invoked_subcommand:
+        return
+    from .collection import Filter
+    from .history import History
+    from .report import history as pages
+    from .report.plots import write_page
+
+    held = History(folder)
+    for complaint in held.left_out:
+        print(f"perfport: left out: {complaint}", file=sys.stderr)
+    chosen = pages.select(held, Filter(workload=workload, problem=problem, variant=variant, device=device))
+    if page:
+        write_page(page, pages.page(held, chosen).removesuffix("\n"), ())
+        print(f"{page}: {len(chosen)} cases over {len(held.nights)} nights")
+        return
+    _show(pages.view(held, chosen), form, output)
+
+
+@history_app.command("add")
+def history_add(
+    results: Annotated[list[Path], typer.Argument(help="Run folders, or a folder of them; any number.")],
+    into: Annotated[Path, typer.Option("--into", help="The history's folder; made where there is none.")] = Path(
+        "history"
+    ),
+) -> None:
+    """Add runs to a history: one file each; older files are never touched, and the same run again changes nothing."""
+    from .history import add
+    from .results import Run, find_runs
+
+    for path in results:
+        for folder in find_runs(path):
+            print(add(Run(folder), into))
+
+
+@app.command("check")
+def check_command(
+    results: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder to judge.")],
+    baseline: Annotated[Path | None, typer.Option("--baseline", help="Compare with this run folder.")] = None,
+    history_folder: Annotated[
+        Path | None, typer.Option("--history", help="Compare with the last nights of this history.")
+    ] = None,
+    last: Annotated[int, typer.Option("--last", min=3, help="With --history: so many nights.")] = 7,
+    change_points: Annotated[
+        bool, typer.Option("--change-points", help="With --history: look for change points, too (extra otava).")
+    ] = False,
+    remeasure: Annotated[
+        bool, typer.Option("--remeasure", help="Measure what looks slower again, in fresh workers, before it counts.")
+    ] = False,
+    junit: Annotated[Path | None, typer.Option("--junit", help="Also write the findings as JUnit XML.")] = None,
+    form: FormatOption = "markdown",
+    output: OutputOption = None,
+    workloads: WorkloadsOption = None,
+) -> None:
+    """Judge a run: what is wrong, vanished, newly failing or slower than the baseline or the last nights.
+
+    Exit code: 0 no alarm; 3 a result is wrong or impossible; 4 a case vanished or newly fails, or the suite cannot do
+    its job here; 5 a case is slower; 2 bad input. The first of 3, 4, 5 that applies (docs/nightly.md).
+    """
+    from . import regression
+    from .changepoints import change_points as detector
+    from .discovery import discover
+    from .history import History
+    from .regression import AgainstNights, AgainstRun, Outcome
+    from .remeasure import WORKERS, measure_again, stored
+    from .report import regression as pages
+    from .report.plots import write_page
+    from .results import Run
+
+    if (baseline is None) == (history_folder is None):
+        raise UsageError("check: give either --baseline RUN or --history HISTORY")
+    if change_points and history_folder is None:
+        raise UsageError("--change-points needs --history")
+    run = Run(results)
+    base: AgainstRun | AgainstNights
+    if baseline:
+        base = AgainstRun(Run(baseline), run)
+    else:
+        assert history_folder
+        # The first night of all has no history yet.
+        held = History(history_folder, missing_ok=True)
+        base = AgainstNights(held, run, last, detector if change_points else None)
+    judgement = regression.judge(run, base, stored(run))
+    if remeasure and (wanted := regression.suspects(judgement, WORKERS)):
+        folders = [str(path) for path in workloads or []]
+        again = measure_again(run, wanted, discover(), folders, ["perfport", *sys.argv[1:]])
+        judgement = regression.judge(run, base, again)
+    if junit:
+        write_page(junit, pages.junit(judgement).removesuffix("\n"), ())
+    _show(pages.view(judgement), form, output)
+    print(f"perfport check: {pages.headline(judgement)}", file=sys.stderr)
+    if judgement.of(Outcome.WRONG):
+        sys.exit(ExitCode.WRONG)
+    if judgement.of(Outcome.VANISHED, Outcome.FAILED):
+        sys.exit(ExitCode.INFRASTRUCTURE)
+    sys.exit(ExitCode.SLOWER if judgement.of(Outcome.SLOWER) else ExitCode.FINE)
+
+
 if __name__ == "__main__":
     main()

@@ -79,10 +79,14 @@ class Filter:
 
     def takes(self, case: Case) -> bool:
         """Whether a case is meant."""
-        identity, site = case.record.identity, case.site
+        i, site = case.record.identity, case.site
+        return self.names(i.workload, i.problem, i.variant, f"{site.name} {site.chip}", i.precision)
+
+    def names(self, workload: str, problem: str, variant: str, device: str, precision: str) -> bool:
+        """Whether what is called so is meant; ``device`` holds ids and chips."""
         named = (
-            (self.workload, identity.workload), (self.problem, identity.problem), (self.variant, identity.variant),
-            (self.device, f"{site.name} {site.chip}"), (self.precision, identity.precision),
+            (self.workload, workload), (self.problem, problem), (self.variant, variant), (self.device, device),
+            (self.precision, precision),
         )  # fmt: skip
         return all(wanted.lower() in name.lower() for wanted, name in named)
 

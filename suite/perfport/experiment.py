@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .errors import UsageError, nearest
 from .measure import Targets
+from .record import Identity
 
 NATIVE = "native"
 Names = Annotated[list[str], Field(min_length=1)]
@@ -19,6 +20,18 @@ Names = Annotated[list[str], Field(min_length=1)]
 
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid")
+
+
+class CheckOptions(_Model):
+    """``check``: what `perfport check` holds the cases to.
+
+    Attributes
+    ----------
+    threshold : float
+        Change of a case's time, relative, that is too small to matter. A case is slower if it is so by more than this.
+    """
+
+    threshold: float = Field(0.02, gt=0, lt=10)
 
 
 class Study(_Model):
@@ -37,6 +50,8 @@ class Study(_Model):
         ``native`` (a variant's own defaults) or device profiles whose tuning parameters are compiled in.
     tunables : dict
         Values by tunable name; each is an axis for the variants that have it.
+    devices : list of str, optional
+        Selectors; only on those of the experiment's devices that one of them names. Default: on all.
     """
 
     workload: str
@@ -46,8 +61,26 @@ class Study(_Model):
     variants: Names | None = None
     profiles: Names = Field(default_factory=lambda: [NATIVE])
     tunables: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
+    devices: Names | None = None
     measurement: dict[str, Any] = Field(default_factory=dict)
     timeout: float | None = Field(None, gt=0)
+    check: CheckOptions | None = None
+
+    def holds(self, identity: Identity) -> bool:
+        """Whether a case of this identity is one of the entry's."""
+        chosen = (
+            (self.presets, identity.preset), (self.variants, identity.variant),
+            (self.profiles, identity.profile or NATIVE),
+        )  # fmt: skip
+        axes = [(value if isinstance(value, list) else [value], name) for name, value in self.parameters.items()]
+        return (
+            (self.workload, self.problem) == (identity.workload, identity.problem)
+            and all(names is None or name in names for names, name in chosen)
+            and all(identity.parameters.get(name) in values for values, name in axes)
+            and all(
+                identity.tunables[name] in values for name, values in self.tunables.items() if name in identity.tunables
+            )
+        )
 
 
 class ReportOptions(_Model):
@@ -65,18 +98,33 @@ class Experiment(_Model):
         Selectors: ``all``, ``cpu``, ``gpu``, a backend, a platform's short name or a device id.
     measurement : Targets
         Measurement targets; a study may override single keys.
+    workers : int
+        Fresh workers, one after the other, that measure each case; the targets hold for each of them.
     timeout : float
         Seconds that one step of a case (compile, verify, one sample) may take.
+    check : CheckOptions
+        For `perfport check`; an entry may have its own.
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9_.-]+$")
     title: str = ""
     devices: Names = Field(default_factory=lambda: ["all"])
     measurement: Targets = Field(default_factory=Targets)
+    workers: int = Field(1, ge=1, le=100)
     timeout: float = Field(120.0, gt=0)
     seed: int | None = Field(None, ge=0, lt=2**31)
     experiments: Annotated[list[Study], Field(min_length=1)]
     report: ReportOptions = Field(default_factory=ReportOptions)
+    check: CheckOptions = Field(default_factory=CheckOptions)
+
+    def study(self, identity: Identity) -> Study | None:
+        """Return the first entry that holds a case of this identity."""
+        return next((study for study in self.experiments if study.holds(identity)), None)
+
+    def threshold(self, identity: Identity) -> float:
+        """Return the change of time that is too small to matter in a case of this identity."""
+        study = self.study(identity)
+        return (study.check if study and study.check else self.check).threshold
 
 
 def find(name: str | Path) -> Path:

@@ -23,6 +23,7 @@ from .plan import Group
 from .profile import match_profile
 from .progress import RunProgress
 from .record import SCHEMA_VERSION, Record
+from .repeats import workers_of
 from .results import ENVIRONMENT, EXPERIMENT, RECORDS, Writer, find_runs, read_environment, read_records
 from .run import Runner, pending, stamp
 from .workload import Workload
@@ -147,10 +148,10 @@ def execute(
             content = _environment(groups, definition, path, workloads, folder, options, found)
             writer.text(EXPERIMENT, path.read_text())
         writer.environment(content)
-        total = sum(len(group.cases) for group in left)
+        total = sum(group.workers - workers_of(case.earlier) for group in left for case in group.cases)
         with RunProgress(total) as progress:
             if done:
-                progress.say(f"{folder}: {len(done)} records kept, {total} cases to go")
+                progress.say(f"{folder}: {len(done)} records kept, {total} measurements to go")
             new = Runner(writer, content, options.workloads, progress).run(left)
     records = list({record.key: record for record in [*done, *new]}.values())
     _close(records, folder, definition, print)

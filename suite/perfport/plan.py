@@ -18,20 +18,24 @@ from .errors import UsageError, nearest
 from .experiment import NATIVE, Experiment, Study, explain
 from .measure import Targets
 from .profile import load_profile, parameters_for
-from .record import Identity
+from .record import Identity, Record
 from .workload import Tunable, Variant, Workload
 
 
 class Case(BaseModel):
-    """One variant at one set of tunables and one profile; ``key`` changes with all that can change its result."""
+    """One variant at one set of tunables and one profile; ``key`` changes with all that can change its result.
+
+    ``earlier`` is what the workers before measured of it: the next one adds its samples.
+    """
 
     key: str
     identity: Identity
     macros: dict[str, int | float | str] = {}
+    earlier: Record | None = None
 
 
 class Group(BaseModel):
-    """Cases that run interleaved in one worker: one problem on one device."""
+    """Cases that run interleaved in one worker: one problem on one device. ``workers`` fresh ones do so in turn."""
 
     device: DeviceInfo
     workload: str
@@ -41,6 +45,7 @@ class Group(BaseModel):
     seed: int
     targets: Targets
     timeout: float
+    workers: int = 1
     cases: list[Case]
 
     @property
@@ -132,7 +137,9 @@ def make(
             targets = Targets.model_validate({**experiment.measurement.model_dump(), **study.measurement})
         except ValidationError as error:
             raise UsageError(f"{at}.measurement.{explain(error, Targets)}") from None
-        for (preset, parameters), device in itertools.product(_parameter_sets(study, problem, at), devices):
+        # The experiment's devices are chosen; an entry for GPUs has nothing to say to a machine without one.
+        chosen = [device for device in devices if study.devices is None or any(map(device.matches, study.devices))]
+        for (preset, parameters), device in itertools.product(_parameter_sets(study, problem, at), chosen):
             cases = [
                 case
                 for variant, profile in itertools.product(variants, study.profiles)
@@ -141,7 +148,8 @@ def make(
             ]
             group = Group(
                 device=device, workload=workload.name, problem=study.problem, preset=preset, parameters=parameters,
-                seed=seed, targets=targets, timeout=study.timeout or experiment.timeout, cases=cases,
+                seed=seed, targets=targets, timeout=study.timeout or experiment.timeout,
+                workers=experiment.workers, cases=cases,
             )  # fmt: skip
             key = json.dumps(
                 [device.id, group.workload, group.problem, preset, parameters, targets.model_dump()], default=str

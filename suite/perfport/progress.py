@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from .plan import Case, Group
 from .record import Record
+from .repeats import workers_of
 
 
 class RunProgress:
@@ -18,7 +19,7 @@ class RunProgress:
     Parameters
     ----------
     total : int
-        Number of cases that will run.
+        Number of measurements: cases times their workers.
     """
 
     def __init__(self, total: int) -> None:
@@ -27,6 +28,7 @@ class RunProgress:
         self._total = total
         self._done = 0
         self._best: Record | None = None
+        self._left: dict[str, int] = {}
         self._live: Progress | None = None
         if self._console.is_terminal:
             columns = (
@@ -52,6 +54,7 @@ class RunProgress:
     def group(self, group: Group) -> None:
         """A group begins."""
         self._best = None
+        self._left = {case.key: group.workers - workers_of(case.earlier) for case in group.cases}
         self.say(f"{group.title}: {len(group.cases)} cases")
 
     def step(self, case: Case | None, step: str) -> None:
@@ -61,8 +64,8 @@ class RunProgress:
             self._live.update(self._task, description=escape(f"{name}: {step}"))
 
     def record(self, record: Record) -> None:
-        """A case is done."""
-        self._done += 1
+        """A case is done: by one more worker, or for good where it has no result."""
+        self._done += 1 if record.status.measured else self._left.get(record.key, 1)
         text = f"  {record.identity.variant:<26} {record.status.value}"
         if record.timing and record.metric:
             summary = record.timing.summary[record.timing.rank]

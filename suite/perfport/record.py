@@ -99,13 +99,15 @@ class Timing(_Model):
 
     ``rank`` names the clock that rankings use: ``span`` (device events), or ``wall`` for host-driven
     variants and for peers without device events. ``rounds[i]`` is the interleaving round of sample ``i``:
-    samples of two cases with the same round were taken side by side.
+    samples of two cases with the same round were taken side by side. ``workers[i]`` is the number of the fresh worker
+    that took sample ``i``; empty where one worker took all.
     """
 
     rank: Literal["span", "wall"]
     cache: Literal["cold", "warm"]
     launches: int
     rounds: list[int]
+    workers: list[int] = Field(default_factory=list)
     span: list[float] = Field(default_factory=list)
     busy: list[float] = Field(default_factory=list)
     wall: list[float] = Field(default_factory=list)

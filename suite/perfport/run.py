@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from .plan import Group
 from .record import Record, Status
+from .repeats import workers_of
 from .results import Writer
 from .worker import failed_record, main
 
@@ -125,11 +126,19 @@ class Runner:
         self._served = ""
 
     def run(self, groups: list[Group]) -> list[Record]:
-        """Run every group; returns the records of this run in the order they were stored."""
+        """Run every group; returns the records of this run in the order they were stored.
+
+        Groups that want several workers go round: all of them with one worker, then again with the next. Each time a
+        case has been measured it has a record, which the next worker's replaces.
+        """
         try:
-            for group in groups:
-                with chip_lock(group.device.chip, self.progress.say):
-                    self._group(group)
+            while groups:
+                for group in groups:
+                    with chip_lock(group.device.chip, self.progress.say):
+                        self._group(group)
+                self._close()
+                latest = {record.key: record for record in self.records}
+                groups = pending(groups, list(latest.values()), retry_failed=False)
         except BaseException:  # Ctrl-C, or results that cannot be written: what the worker does is lost anyway
             if self._worker:
                 self._worker.kill()
@@ -218,11 +227,18 @@ def _record(case: Any, group: Group, run: str, died: WorkerDied) -> Record:
 
 
 def pending(groups: list[Group], done: list[Record], retry_failed: bool) -> list[Group]:
-    """Return groups without the cases that are done: measured, or failed and not to be tried again."""
-    kept = {record.key for record in done if not (retry_failed and record.status.failed)}
+    """Return groups without the cases that are done: measured, or failed and not to be tried again.
+
+    A case that fewer workers have measured than its group wants is left, with what they measured.
+    """
+    kept = {record.key: record for record in done if not (retry_failed and record.status.failed)}
     left = []
     for group in groups:
-        cases = [case for case in group.cases if case.key not in kept]
+        cases = [
+            case.model_copy(update={"earlier": kept.get(case.key)})
+            for case in group.cases
+            if case.key not in kept or (kept[case.key].status.measured and workers_of(kept[case.key]) < group.workers)
+        ]
         if cases:
             left.append(group.model_copy(update={"cases": cases}))
     return left

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from enum import StrEnum
 from functools import cache
 from math import comb
 
 import numpy as np
+from scipy.special import stdtrit
 
 from .record import Interval, Summary
 
@@ -41,8 +44,15 @@ def median_ranks(n: int) -> tuple[int, int]:
     return low, n - 1 - low
 
 
-def summarise(samples: list[float]) -> Summary:
+def summarise(samples: Sequence[float], workers: Sequence[int] = ()) -> Summary:
     """Summarise samples in seconds. Outliers (Tukey's fences) are counted, never removed.
+
+    Parameters
+    ----------
+    samples : sequence of float
+    workers : sequence of int
+        Number of the worker that took each sample. Samples of one process agree better than processes do, so with
+        several workers the interval also holds Student's interval of the mean of their medians (of the logarithms).
 
     Raises
     ------
@@ -53,12 +63,16 @@ def summarise(samples: list[float]) -> Summary:
     if not values.size:
         raise ValueError("no samples to summarise")
     low, high = median_ranks(values.size)
+    ci_low, ci_high = float(values[low]), float(values[high])
+    if len(set(workers)) > 1:
+        between = student_interval(np.log(block_medians(samples, workers)))
+        ci_low, ci_high = min(ci_low, math.exp(between.low)), max(ci_high, math.exp(between.high))
     q1, median, q3 = np.quantile(values, [0.25, 0.5, 0.75])
     fence = 1.5 * (q3 - q1)
     return Summary(
         median=float(median),
-        ci_low=float(values[low]),
-        ci_high=float(values[high]),
+        ci_low=ci_low,
+        ci_high=ci_high,
         q1=float(q1),
         q3=float(q3),
         minimum=float(values[0]),
@@ -66,6 +80,22 @@ def summarise(samples: list[float]) -> Summary:
         n=int(values.size),
         outliers=int(((values < q1 - fence) | (values > q3 + fence)).sum()),
     )
+
+
+def block_medians(samples: Sequence[float], blocks: Sequence[int]) -> list[float]:
+    """Return the median of the samples of each block, in the blocks' order; without blocks that of all samples."""
+    values, owner = np.asarray(samples, dtype=float), np.asarray(blocks)
+    if not owner.size:
+        return [float(np.median(values))]
+    return [float(np.median(values[owner == block])) for block in np.unique(owner)]
+
+
+def student_interval(values: Sequence[float] | np.ndarray) -> Interval:
+    """Return the mean of values with Student's 95 % interval; at least two values are needed."""
+    found = np.asarray(values, dtype=float)
+    mean, error = float(found.mean()), float(found.std(ddof=1)) / math.sqrt(found.size)
+    reach = float(stdtrit(found.size - 1, (1 + CONFIDENCE) / 2)) * error
+    return Interval(value=mean, low=mean - reach, high=mean + reach)
 
 
 def speedup(base: dict[int, float], other: dict[int, float]) -> Interval:

@@ -26,6 +26,7 @@ from .measure import Sampler, Subject
 from .plan import Case, Group
 from .profile import match_profile
 from .record import Failure, Identity, Interval, MetricValue, Overheads, Record, Status, Timing
+from .repeats import joined
 from .roofline import (
     IMPOSSIBLE_SHARE,
     INTEGER_CEILINGS,
@@ -252,7 +253,12 @@ class GroupRun:
         record, setup = live.record, live.setup
         try:
             timing = subject.timing(self.group.targets)
+            earlier = live.case.earlier
+            if earlier and earlier.timing:
+                timing = joined(earlier.timing, timing, self.group.targets.max_samples)
             contended = live.watch.reason() if live.watch else ""
+            if earlier and earlier.status is Status.CONTENDED and earlier.failure:
+                contended = contended or earlier.failure.reason
             self._at(live.case, "verify again")
             self._verify(live)
             record.traffic = live.variant.traffic()

@@ -174,3 +174,30 @@ def test_title_says_what_where() -> None:
     (by_size,) = groups(study(presets=None, parameters={"points": 5, "dims": 3}))
     assert by_preset.title == "svm_rbf/rbf_rows (tiny) on opencl:pocl:0"
     assert "points=5, dims=3" in by_size.title
+
+
+def test_an_entry_for_some_devices() -> None:
+    both = [study(devices=["cpu"]), study(presets=["quick"], devices=["gpu"])]
+    found = groups(*both, devices=(POCL, GPU, INTEL), workers=3)
+    assert [(group.device.id, group.preset, group.workers) for group in found] == [
+        (POCL.id, "tiny", 3), (GPU.id, "quick", 3), (INTEL.id, "tiny", 3),
+    ]  # fmt: skip
+    assert [group.device.id for group in groups(*both)] == [POCL.id], "an entry may name no device of this machine"
+
+
+def test_each_planned_case_is_held_by_its_entry() -> None:
+    entries = [
+        study(presets=["tiny"], check={"threshold": 0.1}),
+        study(presets=["quick"], profiles=["native", "hd5870"], tunables={"group": [32, 64]}),
+        study(parameters={"mean": [0.0, 1.0]}, variants=["image"]),
+    ]
+    experiment = Experiment.model_validate({"name": "e", "experiments": entries, "check": {"threshold": 0.03}})
+    for number, entry in enumerate(experiment.experiments):
+        for case in cases(entries[number]):
+            assert experiment.study(case.identity) is entry
+            assert experiment.threshold(case.identity) == (0.1 if number == 0 else 0.03)
+    (other,) = cases(study(variants=["row_major"]))
+    assert experiment.study(other.identity) is None
+    assert not experiment.experiments[1].holds(
+        cases(entries[1])[0].identity.model_copy(update={"tunables": {"group": 128}})
+    )

@@ -75,7 +75,12 @@ def document(title: str, pages: Mapping[str, str], plots: Sequence[Plot]) -> str
         content = content.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
         content = content.replace("<p><img", '<p class="wide"><img')
         body.append(f'<section id="{html.escape(anchor)}">\n{content}</section>')
-    return _FRAME.format(title=html.escape(title), style=_STYLE, body="\n".join(body))
+    return frame(title, "\n".join(body))
+
+
+def frame(title: str, body: str, style: str = "") -> str:
+    """Return a document around the content of its body; ``style`` is added to what all documents share."""
+    return _FRAME.format(title=html.escape(title), style=_STYLE + style, body=body)
 
 
 def _resolve(token: Any, images: Mapping[str, bytes], pages: Mapping[str, str]) -> None:

@@ -1,0 +1,133 @@
+"""False alarms and detections of `perfport check`, really measured: run by hand, on a quiet machine.
+
+    python tests/benchmarks/false_alarms.py [--nights 8] [--cases 40] [--slowdown 0] [--device SELECTOR] ...
+
+A night is a pair of runs of the same cases (tests/data/nightly), each measured by three fresh workers, the second
+judged against the first, suspects measured again. Without ``--slowdown`` both runs do the same work, and every alarm is
+a false one. With ``--slowdown 0.05`` the kernels of the second run do 5 % more work, and every case that is not found
+is missed.
+Prints one line for each night, then alarms of all pairs and nights, and the spread between workers.
+
+The defaults are 320 pairs. Sizes are for a data-centre GPU; on a CPU use ``--items 4096 --rounds 2000``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from perfport import experiment, launch, plan, regression, remeasure, workload
+from perfport.ceilings import Ceilings, store
+from perfport.device import DeviceInfo
+from perfport.discovery import discover
+from perfport.regression import Outcome
+from perfport.repeats import worker_medians
+from perfport.results import Run
+
+WORKLOAD = str(Path(__file__).parents[1] / "data" / "nightly")
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nights", type=int, default=8, help="pairs of runs")
+    parser.add_argument("--cases", type=int, default=40, help="cases of a run")
+    parser.add_argument("--slowdown", type=float, default=0.0, help="more work in the second run, relative")
+    parser.add_argument("--device", default=None, help="selector; default: the first healthy device")
+    parser.add_argument("--items", type=int, default=1 << 18, help="work-items of the smallest case")
+    parser.add_argument("--rounds", type=int, default=20000, help="work per item of the smallest case")
+    parser.add_argument("--samples", type=int, default=15, help="samples of each worker and case")
+    parser.add_argument("--threshold", type=float, default=0.02, help="change too small to matter")
+    parser.add_argument("--results", type=Path, default=None, help="keep the runs in this folder")
+    return parser.parse_args()
+
+
+def definition(given: argparse.Namespace) -> dict[str, Any]:
+    """Return the experiment: one problem at so many sizes."""
+    rounds = [given.rounds + given.rounds * case // (2 * given.cases) for case in range(given.cases)]
+    return {
+        "name": "false_alarms", "workers": regression.LEAST_WORKERS, "check": {"threshold": given.threshold},
+        "measurement": {"cache": "warm", "min_samples": given.samples, "max_samples": given.samples, "time_budget": 5},
+        "experiments": [{
+            "workload": "nightly", "problem": "double", "variants": ["steady"],
+            "parameters": {"n": given.items, "rounds": rounds},
+        }],
+    }  # fmt: skip
+
+
+def measure(file: Path, folder: Path, device: DeviceInfo, factor: float) -> Run:
+    """Run the experiment once, with so much more work."""
+    os.environ["NIGHTLY_PLANTED"] = json.dumps({"steady": {"factor": factor}})
+    found = workload.discover([WORKLOAD])
+    held = experiment.load(file)
+    groups = plan.make(held, str(file), found, [device], seed=1)
+    options = launch.Options(workloads=[WORKLOAD], seed=1)
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        launch.execute(groups, held, file, found, folder, options, [device])
+    return Run(folder)
+
+
+def night(file: Path, folder: Path, device: DeviceInfo, slowdown: float) -> tuple[regression.Judgement, list[float]]:
+    """Measure a pair and judge it; returns the judgement and each case's spread between workers."""
+    base = measure(file, folder / "a", device, 1.0)
+    run = measure(file, folder / "b", device, 1.0 + slowdown)
+    against = regression.AgainstRun(base, run)
+    judgement = regression.judge(run, against)
+    if wanted := regression.suspects(judgement, remeasure.WORKERS):
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            again = remeasure.measure_again(run, wanted, [device], [WORKLOAD], ["false_alarms.py"])
+        judgement = regression.judge(run, against, again)
+    logs = [np.log(worker_medians(record)) for record in base.records if record.timing]
+    return judgement, [float(values.std(ddof=1)) for values in logs]
+
+
+def main() -> None:
+    """Measure and print."""
+    given = arguments()
+    selectors = [given.device] if given.device else ["all"]
+    device = plan.select_devices(selectors, discover(), "--device")[0]
+    with tempfile.TemporaryDirectory() as name:
+        folder = given.results or Path(name)
+        folder.mkdir(parents=True, exist_ok=True)
+        os.environ["XDG_CACHE_HOME"] = str(Path(name) / "cache")  # no ceilings: bounds play no part here
+        store(device, Ceilings(device=device.id, driver=device.driver, date="", entries={}))
+        file = folder / "false_alarms.yaml"
+        file.write_text(yaml.safe_dump(definition(given)))
+        alarms = red = pairs = 0
+        spreads: list[float] = []
+        for number in range(given.nights):
+            started = time.perf_counter()
+            judgement, spread = night(file, folder / f"night{number}", device, given.slowdown)
+            slower = judgement.of(Outcome.SLOWER)
+            other = judgement.of(Outcome.WRONG, Outcome.VANISHED, Outcome.FAILED)
+            contended = sum(found.why.startswith("contended") for found in judgement.findings)
+            again = sum(found.again > 0 for found in judgement.findings)
+            alarms, red, pairs = alarms + len(slower), red + bool(slower), pairs + len(judgement.findings)
+            spreads += spread
+            ratios = [1 / found.ratio.value for found in judgement.findings if found.ratio]
+            print(
+                f"night {number}: {len(slower)} of {len(judgement.findings)} slower, {again} measured again, "
+                f"{contended} contended, {len(other)} failed, median change "
+                f"{100 * (float(np.median(ratios)) - 1) if ratios else float('nan'):+.2f} %, "
+                f"{time.perf_counter() - started:.0f} s",
+                flush=True,
+            )
+    word = "detections" if given.slowdown else "false alarms"
+    quantiles = ", ".join(f"{100 * q:.2f} %" for q in np.quantile(spreads, [0.5, 0.9, 1.0]))
+    print(f"{device.id} ({device.chip}), slow-down {100 * given.slowdown:g} %, threshold {100 * given.threshold:g} %:")
+    print(f"{word}: {alarms} of {pairs} pairs ({100 * alarms / pairs:.1f} %); red nights: {red} of {given.nights}")
+    print(f"spread between fresh workers, median, 90th percentile, most: {quantiles}")
+
+
+if __name__ == "__main__":
+    main()
