@@ -133,7 +133,7 @@ def google_benchmark(run: Run) -> str:
             for number, value in enumerate(values)
         ]  # fmt: skip
     host = run.environment.get("host") or {}
-    context = {
+    context: dict[str, Any] = {
         "date": _started(run).isoformat(), "host_name": "", "executable": "perfport", "num_cpus": host.get("cores"),
         "mhz_per_cpu": 0, "cpu_scaling_enabled": False, "caches": [], "load_avg": [], "library_build_type": "release",
     }  # fmt: skip
@@ -152,7 +152,11 @@ def pyperf(run: Run) -> str:
             known["perfport_bound"] = f"{record.problem_bound.seconds:.6g} s, {record.problem_bound.binding}"
         filled = {key: value for key, value in known.items() if value}
         benchmarks.append({"metadata": filled, "runs": [{"values": samples(record)}]})
-    context = {"cpu_model_name": host.get("cpu"), "platform": host.get("os"), "python_version": host.get("python")}
+    context: dict[str, Any] = {
+        "cpu_model_name": host.get("cpu"),
+        "platform": host.get("os"),
+        "python_version": host.get("python"),
+    }
     shared = {key: value for key, value in context.items() if value}
     return _json({"version": "1.0", "metadata": shared, "benchmarks": benchmarks})
 

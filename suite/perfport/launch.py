@@ -73,6 +73,11 @@ def launch(name: str, options: Options) -> list[Record]:
     InfrastructureError
         If no device is usable or the results folder cannot be written.
     """
+    definition = experiment.load(path := experiment.find(name))
+    if definition.executor.kind == "slurm":
+        from . import slurm
+
+        return slurm.launch(path, definition, options)
     prepared = prepare(name, options)
     if options.dry_run:
         _print_plan(prepared.groups)
@@ -127,6 +132,11 @@ def _folder(definition: Experiment, options: Options) -> Path:
 def _seed(folder: Path, definition: Experiment, options: Options) -> int:
     if options.resume and (folder / ENVIRONMENT).exists():
         return int(read_environment(folder)["seed"])
+    return seed_of(definition, options)
+
+
+def seed_of(definition: Experiment, options: Options) -> int:
+    """Return the seed of a new run."""
     if options.seed is not None:
         return options.seed
     # Fresh inputs for every run, the same ones for all of its cases and when it resumes.
@@ -166,7 +176,7 @@ def execute(
                 progress.say(f"{folder}: {len(done)} records kept, {total} cases to go")
             new = Runner(writer, content, options.workloads, progress).run(left)
     records = list({record.key: record for record in [*done, *new]}.values())
-    close(records, folder, definition, print)
+    close(records, [folder], definition, print)
     return records
 
 
@@ -248,14 +258,15 @@ def _describe(found: Workload) -> dict[str, Any]:
     }
 
 
-def close(records: list[Record], folder: Path, definition: Experiment, say: Callable[[str], None]) -> None:
+def close(records: list[Record], folders: list[Path], definition: Experiment, say: Callable[[str], None]) -> None:
     """Say how the cases ended, and write the report that the experiment asks for."""
     counts = Counter(record.status.value for record in records)
-    say(f"{folder}: " + ", ".join(f"{count} {status}" for status, count in sorted(counts.items())))
+    where = ", ".join(map(str, folders))
+    say(f"{where}: " + ", ".join(f"{count} {status}" for status, count in sorted(counts.items())))
     if definition.report.path:
         from .report import render
         from .results import Run
 
         destination = Path(definition.report.path)
-        render([Run(folder)], destination)
+        render([Run(folder) for folder in folders], destination)
         say(f"report: {destination}")

@@ -72,6 +72,8 @@ class ExperimentFile(pytest.File):
             self.prepared = prepare(str(self.path), self._options())
         except PerfportError as error:
             raise self.CollectError(str(error)) from None
+        if self.prepared.definition.executor.kind != "local":
+            raise self.CollectError("benchmarks run on this machine: use perfport run for 'executor: slurm'")
         self.records: dict[str, Record] = {}
         groups = self.prepared.groups
         labels = iter(names([case.identity for group in groups for case in group.cases]))
@@ -103,7 +105,7 @@ class ExperimentFile(pytest.File):
 
         self._open.close()
         if self.records:
-            close(list(self.records.values()), self.prepared.folder, self.prepared.definition, print)
+            close(list(self.records.values()), [self.prepared.folder], self.prepared.definition, print)
 
     def record(self, item: CaseItem) -> Record:
         """Return the record of a case; the first one of a group runs those of the group that were not deselected."""
