@@ -15,7 +15,9 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -94,6 +96,8 @@ class Share(BaseModel):
 
     def __call__(self) -> str:
         """Run every ``parts``-th group of the plan; returns why that is not possible, or an empty string."""
+        # Slurm ends jobs by SIGTERM and, some seconds later, SIGKILL: stop before a case is blamed for either.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         options = launching.Options(
             resume=True, retry_failed=self.retry_failed, pattern=self.pattern, devices=self.devices, out=self.folder,
             workloads=self.workloads, seed=self.seed, command=self.command,
