@@ -61,6 +61,7 @@ class ExperimentFile(pytest.File):
             For a bad file, without a device, without pytest-benchmark, or under pytest-xdist.
         """
         from .errors import PerfportError
+        from .experiment import load
         from .launch import prepare
         from .naming import names
 
@@ -69,11 +70,11 @@ class ExperimentFile(pytest.File):
         if hasattr(self.config, "workerinput"):
             raise self.CollectError("cases are measured one after the other: run experiments without -n")
         try:
+            if load(self.path).executor.kind != "local":
+                raise self.CollectError("benchmarks run on this machine: use perfport run for this executor")
             self.prepared = prepare(str(self.path), self._options())
         except PerfportError as error:
             raise self.CollectError(str(error)) from None
-        if self.prepared.definition.executor.kind != "local":
-            raise self.CollectError("benchmarks run on this machine: use perfport run for 'executor: slurm'")
         self.records: dict[str, Record] = {}
         groups = self.prepared.groups
         labels = iter(names([case.identity for group in groups for case in group.cases]))

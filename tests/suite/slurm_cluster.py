@@ -83,7 +83,12 @@ def cluster(folder: Path) -> Iterator[dict[str, str]]:
             if command[0] == "munged":
                 _until(lambda: (folder / "munge.socket").exists(), folder)
         _until(lambda: _idle(variables) == 2, folder)
-        yield variables
+        try:
+            yield variables
+        finally:
+            _call(variables, "scancel", "--signal=KILL", "--full", "--state=RUNNING")
+            _call(variables, "scancel", "--state=PENDING")
+            _until(lambda: not _call(variables, "squeue", "--noheader"), folder)
 
 
 @contextlib.contextmanager
@@ -103,15 +108,18 @@ def _daemon(command: list[str], environment: dict[str, str], folder: Path) -> It
             process.wait()
 
 
-def _idle(variables: dict[str, str]) -> int:
-    command = ["sinfo", "--noheader", "--partition=short", "--Node", "--format=%T"]
+def _call(variables: dict[str, str], *command: str) -> str:
     done = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
-    return done.stdout.split().count("idle")
+    return done.stdout.strip()
+
+
+def _idle(variables: dict[str, str]) -> int:
+    return _call(variables, "sinfo", "--noheader", "--Node", "--format=%T").split().count("idle")
 
 
 def _until(condition: object, folder: Path) -> None:
     assert callable(condition)
     ends = time.monotonic() + STARTS_WITHIN_S
     while not condition():
-        assert time.monotonic() < ends, f"Slurm did not start: {(folder / 'daemons.log').read_text()[-2000:]}"
+        assert time.monotonic() < ends, f"Slurm did not start or end: {(folder / 'daemons.log').read_text()[-2000:]}"
         time.sleep(0.1)
