@@ -34,7 +34,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SwitchType=switch/none
 MpiDefault=none
-ReturnToService=2
+ReturnToService=0
 KillWait=2
 SchedulerParameters=batch_sched_delay=1,sched_interval=2
 NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=1

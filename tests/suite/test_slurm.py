@@ -205,7 +205,7 @@ def test_killed_cancelled_preempted_and_without_its_node(
         session.until(lambda: measures(job))
         session.call("scancel", "--signal=USR2", job)  # as Slurm does before the time is up
         session.soon(job)
-        session.until(lambda: "RUNNING" in session.call("squeue", "--noheader", f"--job={job}", "--format=%T"))
+        session.until(lambda: measures(job))
         node = session.call("squeue", "--noheader", f"--job={job}", "--format=%N").strip()
         session.call("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
         session.soon(job)
