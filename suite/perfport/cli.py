@@ -588,6 +588,26 @@ def show(
 
 
 @app.command()
+def export(
+    results: ResultsArgument,
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format", help="pytest-benchmark, google-benchmark, pyperf, customSmallerIsBetter, otava or p3."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Write this file; otava writes a .yaml beside it.")],
+) -> None:
+    """Write stored results in the format of another tool (docs/integrations.md)."""
+    from . import exports
+    from .results import Run, find_runs
+
+    runs = [Run(folder) for path in results for folder in find_runs(path)]
+    for file in exports.export(runs, form, output):
+        print(file)
+
+
+@app.command()
 def validate(
     path: Annotated[Path, typer.Argument(help="An experiment file, or a folder of results.")],
     workloads: WorkloadsOption = None,
@@ -622,26 +642,6 @@ def schema(
     if which not in models:
         raise UsageError(f"schema: {which!r} is not one of {', '.join(models)}")
     print(json.dumps(models[which].model_json_schema(), indent=1))
-
-
-@app.command()
-def export(
-    results: ResultsArgument,
-    form: Annotated[
-        str,
-        typer.Option(
-            "--format", help="pytest-benchmark, google-benchmark, pyperf, customSmallerIsBetter, otava or p3."
-        ),
-    ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Write this file; otava writes a .yaml beside it.")],
-) -> None:
-    """Write stored results in the format of another tool (docs/integrations.md)."""
-    from . import exports
-    from .results import Run, find_runs
-
-    runs = [Run(folder) for path in results for folder in find_runs(path)]
-    for file in exports.export(runs, form, output):
-        print(file)
 
 
 if __name__ == "__main__":

@@ -108,6 +108,8 @@ class Experiment(_Model):
 
     Attributes
     ----------
+    executor : Executor
+        Where the cases run.
     devices : list of str
         Selectors: ``all``, ``cpu``, ``gpu``, a backend, a platform's short name or a device id.
     measurement : Targets
@@ -118,13 +120,13 @@ class Experiment(_Model):
 
     name: str = Field(pattern=r"^[A-Za-z0-9_.-]+$")
     title: str = ""
+    executor: Executor = Field(default_factory=Executor)
     devices: Names = Field(default_factory=lambda: ["all"])
     measurement: Targets = Field(default_factory=Targets)
     timeout: float = Field(120.0, gt=0)
     seed: int | None = Field(None, ge=0, lt=2**31)
     experiments: Annotated[list[Study], Field(min_length=1)]
     report: ReportOptions = Field(default_factory=ReportOptions)
-    executor: Executor = Field(default_factory=Executor)
 
 
 def find(name: str | Path) -> Path:

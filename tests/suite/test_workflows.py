@@ -58,7 +58,9 @@ def test_the_schema_accepts_the_file(file: Path, options: list[str], tmp_path: P
     assert done.returncode == 0, done.stdout + done.stderr
     broken = tmp_path / file.name
     broken.write_text(re.sub(r"^( +)(run|script):", r"\1scrpt:", file.read_text(), flags=re.M))
-    assert subprocess.run([*command, broken], capture_output=True, check=False).returncode == 1, "the check sees nothing"
+    assert subprocess.run([*command, broken], capture_output=True, check=False).returncode == 1, (
+        "the check sees nothing"
+    )
 
 
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
