@@ -108,10 +108,10 @@ class Experiment(_Model):
 
     Attributes
     ----------
-    executor : Executor
-        Where the cases run.
     devices : list of str
         Selectors: ``all``, ``cpu``, ``gpu``, a backend, a platform's short name or a device id.
+    executor : Executor
+        Where the cases run.
     measurement : Targets
         Measurement targets; a study may override single keys.
     timeout : float
@@ -120,8 +120,8 @@ class Experiment(_Model):
 
     name: str = Field(pattern=r"^[A-Za-z0-9_.-]+$")
     title: str = ""
-    executor: Executor = Field(default_factory=Executor)
     devices: Names = Field(default_factory=lambda: ["all"])
+    executor: Executor = Field(default_factory=Executor)
     measurement: Targets = Field(default_factory=Targets)
     timeout: float = Field(120.0, gt=0)
     seed: int | None = Field(None, ge=0, lt=2**31)

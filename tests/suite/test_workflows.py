@@ -43,7 +43,7 @@ SCRIPTS = {f"{service.__name__}-{job}": service(job) for service in (github, git
 
 
 KNOWN: Any = get_command(cli.app)
-with_check = pytest.mark.xfail("check" not in KNOWN.commands, reason="without perfport check and history", strict=True)
+with_check = pytest.mark.xfail("check" not in KNOWN.commands, reason="without perfport check and history", run=False)
 
 
 def commands(script: str) -> list[str]:
