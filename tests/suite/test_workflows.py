@@ -92,7 +92,7 @@ def test_every_option_exists(script: str) -> None:
 
 
 @with_check
-@pytest.mark.parametrize("name", ["github-cpu", "gitlab-cpu"])
+@pytest.mark.parametrize("name", ["github-cpu"])
 def test_the_commands_of_the_cpu_job_run(name: str, no_ceilings: dict[str, str], tmp_path: Path) -> None:
     """With a tiny experiment in place of the nightly one."""
     (tmp_path / "experiments").mkdir()
