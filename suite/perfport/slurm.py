@@ -211,8 +211,9 @@ def launch(path: Path, definition: Experiment, options: launching.Options) -> li
     InfrastructureError
         Without submitit or Slurm, or if a job was lost of which it is not even known what it was to run.
     """
-    if options.devices:
-        raise UsageError("--device: with executor slurm, 'executor.partitions' says what runs where")
+    if options.devices or "devices" in definition.model_fields_set:
+        where = "--device" if options.devices else f"{path}: devices"
+        raise UsageError(f"{where}: with executor slurm, 'executor.partitions' says what runs on which devices")
     jobs = [
         Job(partition=name, part=part, parts=partition.jobs)
         for name, partition in definition.executor.partitions.items()
@@ -332,7 +333,8 @@ class Session:
         if merged.duplicates:
             print(f"stored more than once, counted once: {', '.join(merged.duplicates)}")
         found = [record for records in (*merged.records, *merged.lost) for record in records]
-        launching.close(found, folders, self.definition, print)
+        if folders:
+            launching.close(found, folders, self.definition, print)
         unknown = [f"{job.partition} {job.part + 1}: {job.fate}" for job in self.jobs if self._planned(job) is None]
         if unknown:
             raise InfrastructureError(f"lost, and nobody planned what they were to run: {'; '.join(unknown)}")

@@ -64,8 +64,12 @@ def test_the_default_is_this_machine(tmp_path: Path) -> None:
 
 def test_device_option_is_refused_and_dry_run_needs_no_cluster(tmp_path: Path, capsys: Any) -> None:
     path = experiment(tmp_path, {"kind": "slurm", "partitions": {"gpu": {"devices": ["cuda"], "jobs": 2}}})
-    with pytest.raises(UsageError, match=r"executor\.partitions"):
+    with pytest.raises(UsageError, match=r"--device: .*executor\.partitions"):
         launch.launch(str(path), launch.Options(devices=["cpu"]))
+    content = {**yaml.safe_load(path.read_text()), "devices": ["cpu"]}
+    (tmp_path / "both.yaml").write_text(yaml.safe_dump(content))
+    with pytest.raises(UsageError, match=r"both\.yaml: devices: .*executor\.partitions"):
+        launch.launch(str(tmp_path / "both.yaml"), launch.Options())
     assert launch.launch(str(path), launch.Options(dry_run=True)) == []
     rows = capsys.readouterr().out.splitlines()[2:]
     assert [row.split() for row in rows] == [["gpu", "1/2", "cuda"], ["gpu", "2/2", "cuda"]]
