@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 import slurm_cluster
 
 from perfport import launch, slurm
-from perfport.errors import UsageError
+from perfport.errors import InfrastructureError, UsageError
 from perfport.experiment import load
 from perfport.record import Record, Status
-from perfport.results import RECORDS, Run
+from perfport.results import RECORDS, Run, Writer
 
 FAULTY = Path(__file__).parents[1] / "data" / "faulty"
 SIZES = [1000, 2000, 3000, 4000, 5000, 6000]
@@ -73,6 +73,72 @@ def test_device_option_is_refused_and_dry_run_needs_no_cluster(tmp_path: Path, c
     assert launch.launch(str(path), launch.Options(dry_run=True)) == []
     rows = capsys.readouterr().out.splitlines()[2:]
     assert [row.split() for row in rows] == [["gpu", "1/2", "cuda"], ["gpu", "2/2", "cuda"]]
+
+
+class Scripted:
+    """In place of a cluster: the states that a job's submissions end in, one after the other."""
+
+    def __init__(self, *states: str, reason: str = "") -> None:
+        self.states, self.reason, self.submitted = list(states), reason, 0
+
+    def submit(self, job: slurm.Job, share: slurm.Share) -> None:
+        """Take a job."""
+        self.submitted += 1
+        job.ids.append(str(self.submitted))
+        job.state = "PENDING"
+
+    def update(self, jobs: Sequence[slurm.Job]) -> None:
+        """Let the next state come true."""
+        for job in jobs:
+            job.state, job.reason = self.states.pop(0), self.reason
+
+
+@pytest.mark.parametrize(
+    ("states", "submissions"),
+    [
+        (["PENDING", "RUNNING", "COMPLETED"], 1),
+        (["RUNNING", "NODE_FAIL", "PENDING", "FAILED", "RUNNING", "COMPLETED"], 3),
+        (["TIMEOUT", "PREEMPTED", "OUT_OF_MEMORY"], 3),
+        (["GONE", "COMPLETED"], 2),
+        (["RUNNING", "CANCELLED"], 1),
+        (["REFUSED"], 1),
+    ],
+)
+def test_what_is_submitted_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, states: list[str], submissions: int
+) -> None:
+    monkeypatch.setattr(slurm, "POLL_S", (0.0, 0.0))
+    path = experiment(tmp_path, {"kind": "slurm", "retries": 2, "partitions": {"gpu": {"devices": ["cuda"]}}})
+    jobs, script = [slurm.Job(partition="gpu", part=0, parts=1)], Scripted(*states, reason="because")
+    writer = Writer(tmp_path / "out")
+    session = slurm.Session(path, load(path), launch.Options(), jobs, script, writer)  # type: ignore[arg-type]
+    session.run()
+    writer.close()
+    assert (script.submitted, script.states) == (submissions, [])
+    assert json.loads((tmp_path / "out" / slurm.JOBS).read_text())["jobs"][0]["state"] == states[-1]
+    with pytest.raises(InfrastructureError, match=f"nobody planned .* ended {states[-1]} on no node. because"):
+        session.close()
+
+
+def test_a_share_that_is_not_possible_says_why(
+    monkeypatch: pytest.MonkeyPatch, opencl_infos: list[Any], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(launch, "discover", lambda: opencl_infos)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    share = slurm.Share(
+        experiment=experiment(tmp_path, {}), folder=tmp_path / "job", devices=["nowhere"], part=0, parts=1, seed=1,
+        pattern=None, retry_failed=False, workloads=[str(FAULTY)], command=[],
+    )  # fmt: skip
+    assert "no device matches 'nowhere'" in share()
+    assert not (tmp_path / "job").exists()
+
+
+def test_without_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("submitit")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    path = experiment(tmp_path, {"kind": "slurm", "partitions": {"gpu": {"devices": ["cuda"]}}})
+    with pytest.raises(InfrastructureError, match="sbatch, srun and squeue are not on the PATH"):
+        launch.launch(str(path), launch.Options(out=tmp_path / "out"))
 
 
 reason = slurm_cluster.missing()
