@@ -182,9 +182,23 @@ class Session:
             time.sleep(0.1)
         return found
 
-    def soon(self, job: str) -> None:
+    def happens(self, *chains: list[tuple[Callable[[], Any], Callable[[], Any]]]) -> None:
+        """Do things as soon as it is time for each: those of a chain one after the other."""
+
+        def step() -> bool:
+            for chain in chains:
+                if chain and chain[0][0]():
+                    chain.pop(0)[1]()
+            return not any(chains)
+
+        self.until(step, 120)
+
+    def queue(self, job: str, what: str) -> str:
+        """One field of a job that Slurm lists: its reason (``%r``), its node (``%N``)."""
+        return self.call("squeue", "--noheader", f"--job={job}", f"--format={what}").strip()
+
+    def start(self, job: str) -> None:
         """Slurm lets requeued jobs wait for two minutes: not this one."""
-        self.until(lambda: "BeginTime" in self.call("squeue", "--noheader", f"--job={job}", "--format=%r"))
         self.call("scontrol", "update", f"JobId={job}", "StartTime=now")
 
     def wait(self) -> int:
@@ -250,40 +264,44 @@ def test_killed_cancelled_preempted_and_without_its_node(
     arguments = ["run", str(file), "--out", str(top), "--workloads", str(FAULTY)]
     first, second = (top / "jobs" / f"out-short-{number}" for number in (1, 2))
 
+    kept: list[Record] = []
     with Session(arguments, users, tmp_path) as session:
-        ends = {first: lambda: kill(job_ids(top, 0)[0]), second: lambda: session.call("scancel", job_ids(top, 1)[0])}
-        while ends:
-            folder = session.until(lambda: next((folder for folder in ends if stored(folder)), None))
-            ends.pop(folder)()
-        killed = stored(first)
+        one, two = (session.until(lambda part=part: job_ids(top, part))[0] for part in (0, 1))
+        session.happens(
+            [(lambda: stored(first), lambda: kept.extend(stored(first)) or kill(one))],
+            [
+                # As Slurm does before the time is up, or at preemption.
+                (lambda: stored(second), lambda: session.call("scancel", "--signal=USR2", two)),
+                (lambda: session.queue(two, "%r") == "BeginTime", lambda: session.start(two)),
+                (lambda: measures(two), lambda: session.call("scancel", two)),
+            ],
+        )
         assert session.wait() == 4, session.output.read_text()
-        assert "submitted again" in session.output.read_text()
+    assert "submitted again" in session.output.read_text()
     cancelled = stored(second)
     assert 0 < len(cancelled) < 3
-    (_, _, *one), (_, _, *two) = session.rows
-    assert one[:3] == [f"{job_ids(top, 0)[0]},", job_ids(top, 0)[1], "COMPLETED"] and one[4:] == [*"33000"]
-    assert two[:2] == [job_ids(top, 1)[0], "CANCELLED"]
-    assert two[3:] == ["3", str(len(cancelled)), "0", "0", str(3 - len(cancelled))]
+    (_, _, *row_one), (_, _, *row_two) = session.rows
+    assert row_one[:3] == [f"{one},", job_ids(top, 0)[1], "COMPLETED"] and row_one[4:] == [*"33000"]
+    assert row_two[:2] == [two, "CANCELLED"], "requeued under its id"
+    assert row_two[3:] == ["3", str(len(cancelled)), "0", "0", str(3 - len(cancelled))]
     merged = Run(top / "out-short")
     lost = [record for record in merged.records if record.status is Status.CRASHED]
     assert len(merged.records) == len(SIZES) and len(lost) == 3 - len(cancelled)
     assert all(record.failure and "CANCELLED" in record.failure.reason for record in lost)
-    assert {record.time for record in killed} <= {record.time for record in stored(first)}, "measured again"
 
     with Session([*arguments, "--resume"], users, tmp_path) as session:
         job = session.until(lambda: job_ids(top, 1)[1:])[0]
         session.until(lambda: measures(job))
-        session.call("scancel", "--signal=USR2", job)  # as Slurm does before the time is up
-        session.soon(job)
-        session.until(lambda: measures(job))
-        node = session.call("squeue", "--noheader", f"--job={job}", "--format=%N").strip()
-        session.call("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
-        session.soon(job)
+        node = session.queue(job, "%N")
+        down = ["scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test"]
+        session.happens([
+            (lambda: True, lambda: session.call(*down)),
+            (lambda: session.queue(job, "%r") == "BeginTime", lambda: session.start(job)),
+        ])  # fmt: skip
         assert session.wait() == 0, session.output.read_text()
-        assert session.rows[1][2:5] == [f"{job_ids(top, 1)[0]},", job, "COMPLETED"]
-        assert session.rows[1][5] != node
+    assert session.rows[1][2:5] == [f"{two},", job, "COMPLETED"] and session.rows[1][5] != node
     whole = Run(top / "out-short")
     assert sorted(record.identity.parameters["n"] for record in whole.records) == SIZES
     assert all(record.status.measured for record in whole.records)
     times = {record.time for record in whole.records}
-    assert {record.time for record in [*killed, *cancelled]} <= times, "measured again"
+    assert {record.time for record in [*kept, *cancelled]} <= times, "measured again"
