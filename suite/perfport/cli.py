@@ -588,6 +588,44 @@ def show(
 
 
 @app.command()
+def export(
+    results: ResultsArgument,
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format", help="pytest-benchmark, google-benchmark, pyperf, customSmallerIsBetter, otava or p3."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Write this file; otava writes a .yaml beside it.")],
+) -> None:
+    """Write stored results in the format of another tool (docs/integrations.md)."""
+    from . import exports
+    from .results import Run, find_runs
+
+    runs = [Run(folder) for path in results for folder in find_runs(path)]
+    for file in exports.export(runs, form, output):
+        print(file)
+
+
+@app.command("import")
+def import_command(
+    file: Annotated[Path, typer.Argument(help="What another tool wrote.")],
+    form: Annotated[str, typer.Option("--format", help="pytest-benchmark, google-benchmark or pyperf.")],
+    beside: Annotated[Path, typer.Option("--beside", metavar="RUN", help="The run folder to stand beside.")],
+    case: Annotated[
+        str, typer.Option("--as", help="What was measured: WORKLOAD/PROBLEM[/PRESET][@DEVICE] of that run.")
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The new run folder.")],
+) -> None:
+    """Take results of another tool as peers of a run's problem: a run folder that all commands on results read."""
+    from .imports import adopt
+    from .results import Run
+
+    records = adopt(file, form, Run(beside), case, out, ["perfport", *sys.argv[1:]])
+    print(f"{out}: {len(records)} peers of {case}")
+
+
+@app.command()
 def validate(
     path: Annotated[Path, typer.Argument(help="An experiment file, or a folder of results.")],
     workloads: WorkloadsOption = None,

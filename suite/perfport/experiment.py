@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from .errors import UsageError, nearest
 from .measure import Targets
@@ -89,6 +89,53 @@ class ReportOptions(_Model):
     path: str | None = None
 
 
+class Partition(_Model):
+    """One entry of ``executor.partitions``: what runs on the nodes of a Slurm partition.
+
+    Attributes
+    ----------
+    devices : list of str
+        Selectors of the nodes' devices.
+    jobs : int
+        Jobs that share the cases out among them, a group each in turn.
+    sbatch : dict
+        Further options of ``sbatch`` by their long names (``gres``, ``account``, ``constraint``).
+    """
+
+    devices: Names
+    jobs: int = Field(1, ge=1)
+    sbatch: dict[str, str | int | bool] = Field(default_factory=dict)
+
+
+class Executor(_Model):
+    """``executor``: where the cases run.
+
+    Attributes
+    ----------
+    kind : str
+        ``local``, this machine, or ``slurm``.
+    partitions : dict of Partition
+        Slurm's partitions by name.
+    time : int
+        Minutes that a job may take at a time.
+    retries : int
+        How often a job is submitted anew after its node failed, it was preempted, killed or out of time.
+    """
+
+    kind: Literal["local", "slurm"] = "local"
+    partitions: dict[str, Partition] = Field(default_factory=dict)
+    time: int = Field(60, gt=0)
+    retries: int = Field(2, ge=0)
+
+    @model_validator(mode="after")
+    def _complete(self) -> Executor:
+        if self.kind == "slurm" and not self.partitions:
+            raise ValueError("'kind: slurm' needs 'partitions'")
+        if self.kind == "local" and self.model_fields_set - {"kind"}:
+            raise ValueError("'partitions', 'time' and 'retries' belong to 'kind: slurm'")
+        return self
+
+
 class Experiment(_Model):
     """An experiment file.
 
@@ -96,6 +143,8 @@ class Experiment(_Model):
     ----------
     devices : list of str
         Selectors: ``all``, ``cpu``, ``gpu``, a backend, a platform's short name or a device id.
+    executor : Executor
+        Where the cases run.
     measurement : Targets
         Measurement targets; a study may override single keys.
     workers : int
@@ -109,6 +158,7 @@ class Experiment(_Model):
     name: str = Field(pattern=r"^[A-Za-z0-9_.-]+$")
     title: str = ""
     devices: Names = Field(default_factory=lambda: ["all"])
+    executor: Executor = Field(default_factory=Executor)
     measurement: Targets = Field(default_factory=Targets)
     workers: int = Field(1, ge=1, le=100)
     timeout: float = Field(120.0, gt=0)

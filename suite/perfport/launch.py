@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import secrets
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tabulate import tabulate
 
@@ -46,6 +47,18 @@ class Options:
     command: list[str] = field(default_factory=list)
 
 
+class Prepared(NamedTuple):
+    """A planned run: everything that `execute` takes."""
+
+    groups: list[Group]
+    definition: Experiment
+    path: Path
+    workloads: dict[str, Workload]
+    folder: Path
+    options: Options
+    found: list[DeviceInfo]
+
+
 def launch(name: str, options: Options) -> list[Record]:
     """Run an experiment.
 
@@ -61,6 +74,20 @@ def launch(name: str, options: Options) -> list[Record]:
     InfrastructureError
         If no device is usable or the results folder cannot be written.
     """
+    definition = experiment.load(path := experiment.find(name))
+    if definition.executor.kind == "slurm":
+        from . import slurm
+
+        return slurm.launch(path, definition, options)
+    prepared = prepare(name, options)
+    if options.dry_run:
+        _print_plan(prepared.groups)
+        return []
+    return execute(*prepared)
+
+
+def prepare(name: str, options: Options) -> Prepared:
+    """Plan an experiment on the devices here. Raises as `launch` does."""
     path = experiment.find(name)
     definition = experiment.load(path)
     workloads = workload.discover(options.workloads)
@@ -71,10 +98,7 @@ def launch(name: str, options: Options) -> list[Record]:
     groups = plan.make(definition, str(path), workloads, devices, seed, options.pattern)
     if not groups:
         raise UsageError(f"{path}: no case is left" + (f" that matches {options.pattern!r}" if options.pattern else ""))
-    if options.dry_run:
-        _print_plan(groups)
-        return []
-    return execute(groups, definition, path, workloads, folder, options, found)
+    return Prepared(groups, definition, path, workloads, folder, options, found)
 
 
 def _choose(
@@ -109,6 +133,11 @@ def _folder(definition: Experiment, options: Options) -> Path:
 def _seed(folder: Path, definition: Experiment, options: Options) -> int:
     if options.resume and (folder / ENVIRONMENT).exists():
         return int(read_environment(folder)["seed"])
+    return seed_of(definition, options)
+
+
+def seed_of(definition: Experiment, options: Options) -> int:
+    """Return the seed of a new run."""
     if options.seed is not None:
         return options.seed
     # Fresh inputs for every run, the same ones for all of its cases and when it resumes.
@@ -139,23 +168,38 @@ def execute(
     found: list[DeviceInfo],
 ) -> list[Record]:
     """Run planned groups into a folder and write the report that the experiment asks for."""
-    with Writer(folder) as writer:
+    with opened(groups, definition, path, workloads, folder, options, found) as (writer, content):
         done = list(read_records(folder / RECORDS))
         left = pending(groups, done, options.retry_failed)
-        if (folder / ENVIRONMENT).exists():
-            content = read_environment(folder)
-        else:
-            content = _environment(groups, definition, path, workloads, folder, options, found)
-            writer.text(EXPERIMENT, path.read_text())
-        writer.environment(content)
         total = sum(group.workers - workers_of(case.earlier) for group in left for case in group.cases)
         with RunProgress(total) as progress:
             if done:
                 progress.say(f"{folder}: {len(done)} records kept, {total} measurements to go")
             new = Runner(writer, content, options.workloads, progress).run(left)
     records = list({record.key: record for record in [*done, *new]}.values())
-    _close(records, folder, definition, print)
+    close(records, [folder], definition, print)
     return records
+
+
+@contextlib.contextmanager
+def opened(
+    groups: list[Group],
+    definition: Experiment,
+    path: Path,
+    workloads: dict[str, Workload],
+    folder: Path,
+    options: Options,
+    found: list[DeviceInfo],
+) -> Iterator[tuple[Writer, dict[str, Any]]]:
+    """Hold a run's folder open: its writer, and the content of its environment file."""
+    with Writer(folder) as writer:
+        if (folder / ENVIRONMENT).exists():
+            content = read_environment(folder)
+        else:
+            content = _environment(groups, definition, path, workloads, folder, options, found)
+            writer.text(EXPERIMENT, path.read_text())
+        writer.environment(content)
+        yield writer, content
 
 
 def _environment(
@@ -215,13 +259,15 @@ def _describe(found: Workload) -> dict[str, Any]:
     }
 
 
-def _close(records: list[Record], folder: Path, definition: Experiment, say: Callable[[str], None]) -> None:
+def close(records: list[Record], folders: list[Path], definition: Experiment, say: Callable[[str], None]) -> None:
+    """Say how the cases ended, and write the report that the experiment asks for."""
     counts = Counter(record.status.value for record in records)
-    say(f"{folder}: " + ", ".join(f"{count} {status}" for status, count in sorted(counts.items())))
+    where = ", ".join(map(str, folders))
+    say(f"{where}: " + ", ".join(f"{count} {status}" for status, count in sorted(counts.items())))
     if definition.report.path:
         from .report import render
         from .results import Run
 
         destination = Path(definition.report.path)
-        render([Run(folder)], destination)
+        render([Run(folder) for folder in folders], destination)
         say(f"report: {destination}")

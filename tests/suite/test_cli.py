@@ -21,7 +21,7 @@ from perfport.results import Run
 FAULTY = Path(__file__).parents[1] / "data" / "faulty"
 COMMANDS = [
     "run", "devices", "list", "report", "table", "claims", "crosstuning", "portability", "convergence", "compare",
-    "show", "validate", "schema",
+    "show", "export", "import", "validate", "schema",
 ]  # fmt: skip
 HEAVY = ("pyopencl", "cupy", "matplotlib", "pandas", "sklearn", "torch", "numpy")
 Cli = Callable[..., tuple[int, str, str]]

@@ -1,0 +1,45 @@
+"""Names of cases for tools that know a benchmark by its name alone."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from .record import Identity
+
+
+def names(identities: Sequence[Identity]) -> list[str]:
+    """Return a distinct name for each of a run's cases, in order.
+
+    ``workload/problem/preset/variant@device``, with the parameters in place of the preset where none was named. Cases
+    that share such a name get the settings in which they differ: ``...variant[group=64]@device``. So a name stays the
+    same from run to run of an experiment, and when the default of a tunable changes.
+    """
+    alike: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for identity in identities:
+        alike[_name(identity)].append(_settings(identity))
+    found = []
+    for identity in identities:
+        rivals, own = alike[_name(identity)], _settings(identity)
+        telling = {key: value for key, value in own.items() if any(other.get(key) != value for other in rivals)}
+        found.append(_name(identity, f"[{_listed(telling)}]" if telling else ""))
+    return found
+
+
+def _name(identity: Identity, settings: str = "") -> str:
+    size = identity.preset or _listed(identity.parameters)
+    variant = f"{identity.workload}/{identity.problem}/{size}/{identity.variant}"
+    return f"{variant}{settings}@{'+'.join(identity.devices)}"
+
+
+def _settings(identity: Identity) -> dict[str, Any]:
+    return {**identity.parameters, **identity.tunables, "profile": identity.profile or "native"}
+
+
+def _listed(values: dict[str, Any]) -> str:
+    return ",".join(
+        f"{key}={value if isinstance(value, str) else json.dumps(value, separators=(',', ':'))}"
+        for key, value in sorted(values.items())
+    )
