@@ -44,7 +44,10 @@ def pytest_configure(config: pytest.Config) -> None:
     # One cache for all tests, kept between sessions: ceilings are swept once per device. Not the user's, because
     # ceilings that are measured beside a test suite are too low.
     folder = str(config.cache.mkdir("perfport")) if config.cache else "/tmp/perfport-tests"
-    os.environ["XDG_CACHE_HOME"] = ENVIRONMENT["XDG_CACHE_HOME"] = folder
+    for environment in (os.environ, ENVIRONMENT):
+        environment["XDG_CACHE_HOME"] = folder
+        environment["PYTHONPYCACHEPREFIX"] = f"{folder}/bytecode"  # hundreds of children start: none compiles modules again
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

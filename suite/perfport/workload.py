@@ -17,6 +17,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, Literal, NoReturn
@@ -345,7 +346,11 @@ class Workload:
     folder: Path
     problems: dict[str, type[Problem]] = field(default_factory=dict)
     variants: dict[str, dict[str, type[Variant]]] = field(default_factory=dict)
-    published: list[Figure] = field(default_factory=list)
+
+    @cached_property
+    def published(self) -> list[Figure]:
+        """Figures that others published, read when they are first asked for."""
+        return of_workload(self.name, self.folder)
 
     def problem(self, name: str) -> type[Problem]:
         """Return a problem class. Raises `UsageError` with the nearest name."""
@@ -442,7 +447,6 @@ def _collect(name: str, load: Callable[[], ModuleType]) -> Workload:
     roles = ("rung", "control", "beyond", "peer")
     for variant in sorted(variants, key=lambda cls: (roles.index(cls.role), cls.rung, cls.name)):
         workload.variants[variant.problem.name][variant.name] = variant
-    workload.published = of_workload(name, folder)
     return workload
 
 
