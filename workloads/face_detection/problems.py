@@ -32,7 +32,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 # Lists that just hold all windows: a simulator that looks for races pays for every byte of every buffer at each launch.
 CHECK_SIZES: tuple[dict[str, Any], ...] = (
-    {"width": 33, "height": 30, "cascade": "frontalface_alt", "scale_factor": 1.2, "capacity": 61},
+    {"width": 33, "height": 30, "cascade": "frontalface_alt", "scale_factor": 1.15, "capacity": 71},
     {
         "width": 37, "height": 32, "cascade": "frontalface_alt", "scale_factor": 1.3, "step": "full", "capacity": 291,
     },
