@@ -26,7 +26,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from . import backend
-from .backend import Artifact, Buffer, Kernel, OpenDevice
+from .backend import Artifact, Buffer, Kernel, Module, OpenDevice
 from .device import DeviceInfo
 from .errors import PerfportError, UnavailableError, UnsupportedError, UsageError, nearest
 from .published import FILE as PUBLISHED
@@ -180,6 +180,7 @@ class Setup:
         self.profile = {key.upper(): value for key, value in macros.items()}
         self.artifacts: list[Artifact] = []
         self.kernels: list[Kernel] = []
+        self._modules: dict[str, Module] = {}
         self.outputs: dict[str, Output] = {}
         self.buffers: list[Buffer] = []
         self._used: dict[str, int] = {}
@@ -197,7 +198,9 @@ class Setup:
         """Load a kernel from an artifact that ``make`` builds; for code that a variant generates."""
         started = time.perf_counter()
         artifact = make()
-        loaded = self.device.load(artifact).kernel(name)
+        if artifact.source_hash not in self._modules:  # OpenCL runtimes compile at every load
+            self._modules[artifact.source_hash] = self.device.load(artifact)
+        loaded = self._modules[artifact.source_hash].kernel(name)
         self.compile_s += time.perf_counter() - started
         self.artifacts.append(artifact)
         self.kernels.append(loaded)
