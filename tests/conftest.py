@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from perfport import backend, platforms
-from perfport.backend import OpenDevice
+from perfport.backend import Artifact, Module, OpenDevice
 from perfport.ceilings import Ceilings, store
 from perfport.device import DeviceInfo
 from perfport.discovery import discover
@@ -35,16 +35,33 @@ def healthy_devices() -> tuple[DeviceInfo, ...]:
 
 @cache
 def opened(identifier: str) -> OpenDevice:
-    """Open a device once per session."""
+    """Open a device once per session; it loads each artifact once, since compiling takes most of the time."""
     info = next(info for info in healthy_devices() if info.id == identifier)
-    return backend.get(info.backend).open(info)
+    device = backend.get(info.backend).open(info)
+    device.load = cached_by_hash(device.load)  # type: ignore[method-assign]
+    return device
+
+
+def cached_by_hash(load: Callable[[Artifact], Module]) -> Callable[[Artifact], Module]:
+    """Return a function that loads an artifact the first time that it sees its source and options."""
+    loaded: dict[str, Module] = {}
+
+    def load_once(artifact: Artifact) -> Module:
+        if artifact.source_hash not in loaded:
+            loaded[artifact.source_hash] = load(artifact)
+        return loaded[artifact.source_hash]
+
+    return load_once
 
 
 def pytest_configure(config: pytest.Config) -> None:
     # One cache for all tests, kept between sessions: ceilings are swept once per device. Not the user's, because
     # ceilings that are measured beside a test suite are too low.
     folder = str(config.cache.mkdir("perfport")) if config.cache else "/tmp/perfport-tests"
-    os.environ["XDG_CACHE_HOME"] = ENVIRONMENT["XDG_CACHE_HOME"] = folder
+    for environment in (os.environ, ENVIRONMENT):
+        environment["XDG_CACHE_HOME"] = folder
+        environment["PYTHONPYCACHEPREFIX"] = f"{folder}/bytecode"  # hundreds of children start: compile modules once
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

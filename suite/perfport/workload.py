@@ -17,6 +17,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, Literal, NoReturn
@@ -25,7 +26,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from . import backend
-from .backend import Artifact, Buffer, Kernel, OpenDevice
+from .backend import Artifact, Buffer, Kernel, Module, OpenDevice
 from .device import DeviceInfo
 from .errors import PerfportError, UnavailableError, UnsupportedError, UsageError, nearest
 from .published import FILE as PUBLISHED
@@ -179,6 +180,7 @@ class Setup:
         self.profile = {key.upper(): value for key, value in macros.items()}
         self.artifacts: list[Artifact] = []
         self.kernels: list[Kernel] = []
+        self._modules: dict[str, Module] = {}
         self.outputs: dict[str, Output] = {}
         self.buffers: list[Buffer] = []
         self._used: dict[str, int] = {}
@@ -196,7 +198,9 @@ class Setup:
         """Load a kernel from an artifact that ``make`` builds; for code that a variant generates."""
         started = time.perf_counter()
         artifact = make()
-        loaded = self.device.load(artifact).kernel(name)
+        if artifact.source_hash not in self._modules:  # OpenCL runtimes compile at every load
+            self._modules[artifact.source_hash] = self.device.load(artifact)
+        loaded = self._modules[artifact.source_hash].kernel(name)
         self.compile_s += time.perf_counter() - started
         self.artifacts.append(artifact)
         self.kernels.append(loaded)
@@ -345,7 +349,11 @@ class Workload:
     folder: Path
     problems: dict[str, type[Problem]] = field(default_factory=dict)
     variants: dict[str, dict[str, type[Variant]]] = field(default_factory=dict)
-    published: list[Figure] = field(default_factory=list)
+
+    @cached_property
+    def published(self) -> list[Figure]:
+        """Figures that others published, read when they are first asked for."""
+        return of_workload(self.name, self.folder)
 
     def problem(self, name: str) -> type[Problem]:
         """Return a problem class. Raises `UsageError` with the nearest name."""
@@ -442,7 +450,6 @@ def _collect(name: str, load: Callable[[], ModuleType]) -> Workload:
     roles = ("rung", "control", "beyond", "peer")
     for variant in sorted(variants, key=lambda cls: (roles.index(cls.role), cls.rung, cls.name)):
         workload.variants[variant.problem.name][variant.name] = variant
-    workload.published = of_workload(name, folder)
     return workload
 
 

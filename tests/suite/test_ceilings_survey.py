@@ -190,7 +190,9 @@ def test_a_survey_measures_stores_and_tells(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(clpeak, "PROGRAM", "a program that is not there")
     told: list[str] = []
-    info = opencl_infos[0]
+    # Told that memory and cache are small, the whole sweep takes short arrays.
+    small = {"memory_bytes": 32 << 20, "max_alloc_bytes": 64 << 20, "last_level_cache_bytes": 1 << 20}
+    info = opencl_infos[0].model_copy(update=small)
     found = survey.survey(info, peer=True, command=["typed"], step=told.append)
     assert found.peer is not None and found.peer.status == "unavailable" and "not installed" in found.peer.reason
     assert f"{info.id}: dram_read" in told and found.command == ["typed"]

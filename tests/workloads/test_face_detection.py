@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from perfport import workload
-from perfport.backend import Artifact, Module, OpenDevice
+from perfport.backend import OpenDevice
 from perfport.errors import UsageError
 from perfport.profile import load_profile, parameters_for
 from perfport.workload import Session, Setup, Variant
@@ -30,7 +30,6 @@ SPEC = ["per_scale", "uberkernel", "coarse_grained", "persistent_threads", "dyna
 SPEC += ["local_queue", "tuned"]
 SMALL = {"width": 57, "height": 49, "cascade": "lefteye_2splits", "scale_factor": 1.3}  # tilted features, trees
 STUMPS = {"width": 66, "height": 51, "cascade": "russian_plate_number", "step": "full"}
-LOADED: dict[tuple[str, str], Module] = {}
 PROBLEMS: dict[str, Any] = {}
 
 
@@ -43,18 +42,9 @@ def problem(cls: type[Any] = Windows, **parameters: Any) -> Any:
 
 
 @pytest.fixture
-def build(device: OpenDevice, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def build(device: OpenDevice) -> Iterator[Any]:
     """``build(problem, variant, group=32)`` gives the variant after one execution, and its outputs."""
     sessions: list[Session] = []
-    load = device.load
-
-    def load_once(artifact: Artifact) -> Module:
-        key = (device.info.id, artifact.source_hash)
-        if key not in LOADED:
-            LOADED[key] = load(artifact)
-        return LOADED[key]
-
-    monkeypatch.setattr(device, "load", load_once)  # compiling takes most of the time
 
     def run(problem: Any, cls: type[Variant], **tunables: Any) -> tuple[Any, dict[str, np.ndarray]]:
         cls.require(device.info)

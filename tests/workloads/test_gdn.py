@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from perfport import workload
-from perfport.backend import Artifact, Module, OpenDevice
+from perfport.backend import OpenDevice
 from perfport.errors import UnsupportedError
 from perfport.workload import Session, Setup, Variant
 from perfport.workloads.gdn.problems import Backward, Forward, GammaGradient, Reduction, Step
@@ -42,9 +42,6 @@ def variants_of(*names: str) -> list[tuple[str, str]]:
         for name, cls in found.items()
         if cls.role != "peer" and any(part in name for part in names)
     ]
-
-
-LOADED: dict[tuple[str, str], Module] = {}
 
 
 class Solver:
@@ -80,17 +77,8 @@ class Solver:
 
 
 @pytest.fixture
-def solve(device: OpenDevice, monkeypatch: pytest.MonkeyPatch) -> Iterator[Solver]:
-    """A `Solver` on the device, which loads each artifact once."""
-    load = device.load
-
-    def load_once(artifact: Artifact) -> Module:
-        key = (device.info.id, artifact.source_hash)
-        if key not in LOADED:
-            LOADED[key] = load(artifact)
-        return LOADED[key]
-
-    monkeypatch.setattr(device, "load", load_once)  # compiling takes most of the time
+def solve(device: OpenDevice) -> Iterator[Solver]:
+    """A `Solver` on the device."""
     solver = Solver(device)
     yield solver
     for session in solver.sessions.values():

@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from perfport import workload
-from perfport.backend import Artifact, Module, OpenDevice
+from perfport.backend import OpenDevice
 from perfport.errors import UnsupportedError, UsageError
 from perfport.workload import Session, Setup, Variant
 from perfport.workloads.svm_rbf import data
@@ -40,22 +40,10 @@ def arg(**parameters: Any) -> ArgExtrema:
     return ArgExtrema(ArgExtrema.Parameters(**parameters), secrets.randbelow(2**31))
 
 
-LOADED: dict[tuple[str, str], Module] = {}
-
-
 @pytest.fixture
-def solve(device: OpenDevice, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def solve(device: OpenDevice) -> Iterator[Any]:
     """Run a variant as the harness does, outputs poisoned: ``solve(problem, variant, group=32)`` gives its outputs."""
     sessions: dict[int, Session] = {}
-    load = device.load
-
-    def load_once(artifact: Artifact) -> Module:
-        key = (device.info.id, artifact.source_hash)
-        if key not in LOADED:
-            LOADED[key] = load(artifact)
-        return LOADED[key]
-
-    monkeypatch.setattr(device, "load", load_once)  # compiling takes most of the time
 
     def run(problem: Any, cls: type[Variant], **tunables: Any) -> dict[str, np.ndarray]:
         cls.require(device.info)

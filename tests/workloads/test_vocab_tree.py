@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from perfport import workload
-from perfport.backend import Artifact, Module, OpenDevice
+from perfport.backend import OpenDevice
 from perfport.errors import UnavailableError, UnsupportedError, UsageError
 from perfport.workload import Session, Setup
 from perfport.workloads.vocab_tree import fixed_point, passes, problems, reference
@@ -18,7 +18,6 @@ from perfport.workloads.vocab_tree.variants import peers
 
 TREE = workload.discover()["vocab_tree"]
 LADDER = ("naive", "local_centres", "packed", "relayout")
-LOADED: dict[tuple[str, str], Module] = {}
 KERNELS = [
     (problem, name) for problem, found in TREE.variants.items() for name, cls in found.items() if cls.role != "peer"
 ]
@@ -65,17 +64,8 @@ class Solver:
 
 
 @pytest.fixture
-def solve(device: OpenDevice, monkeypatch: pytest.MonkeyPatch) -> Iterator[Solver]:
-    """A `Solver` on the device, which loads each artifact once."""
-    load = device.load
-
-    def load_once(artifact: Artifact) -> Module:
-        key = (device.info.id, artifact.source_hash)
-        if key not in LOADED:
-            LOADED[key] = load(artifact)
-        return LOADED[key]
-
-    monkeypatch.setattr(device, "load", load_once)  # compiling takes most of the time
+def solve(device: OpenDevice) -> Iterator[Solver]:
+    """A `Solver` on the device."""
     solver = Solver(device)
     yield solver
     for session in solver.sessions.values():

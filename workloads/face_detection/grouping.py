@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial import cKDTree
 
 EPSILON = 0.2  # relative distance at which two boxes belong together
 
@@ -77,6 +74,8 @@ def close_pairs(boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     their smaller height. Boxes of one pyramid grow in both directions at once, so that for a size and all larger ones
     this limit is that of the smaller box: one search in the space of the four edges.
     """
+    from scipy.spatial import cKDTree  # slow to import, and every command imports every workload
+
     edges = np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1).astype(np.float64)
     order = np.lexsort(boxes[:, 2:].T)
     sizes, firsts = np.unique(boxes[order, 2:].astype(np.int64) @ (1 << 32, 1), return_index=True)
@@ -93,6 +92,9 @@ def close_pairs(boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _clusters(boxes: np.ndarray) -> np.ndarray:
     """Number the connected components of the relation "close together", shape (n,)."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     start, end = close_pairs(boxes)
     links = coo_array((np.ones(len(start), bool), (start, end)), shape=(len(boxes), len(boxes)))
     return connected_components(links, directed=False)[1]

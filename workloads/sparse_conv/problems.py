@@ -240,7 +240,7 @@ class PrunedNetwork(Problem):
     }
     check_sizes = (
         {"images": 1, "sparsity": 0.95, "weights": "random"},
-        {"images": 3, "sparsity": 0.98, "weights": "random"},
+        {"images": 2, "sparsity": 0.98, "weights": "random"},
     )
 
     def __init__(self, parameters: Parameters, seed: int) -> None:

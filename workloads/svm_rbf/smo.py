@@ -44,8 +44,8 @@ class SmoTrain(Problem):
         "full": {"source": "mnist", "C": 10.0},
     }
     check_sizes = (
-        {"source": "generated", "points": 37, "dims": 5, "C": 1.0},
-        {"source": "generated", "points": 101, "dims": 13, "C": 1.0},
+        {"source": "generated", "points": 19, "dims": 13, "C": 1.0},
+        {"source": "generated", "points": 67, "dims": 6, "C": 0.75},  # two batches of iterations with the first order
     )
 
     class Parameters(BaseModel):

@@ -322,7 +322,7 @@ class TreeBuild(_OnTree):
     }
     check_sizes = (
         {"points": 90, "dims": 16, "clusters": 3, "levels": 2, "iterations": 2},
-        {"points": 170, "dims": 32, "clusters": 4, "levels": 3, "iterations": 3},
+        {"points": 83, "dims": 32, "clusters": 4, "levels": 3, "iterations": 3},
     )
 
     @property

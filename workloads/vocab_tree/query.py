@@ -7,14 +7,17 @@ D. Nister, H. Stewenius, "Scalable Recognition with a Vocabulary Tree", CVPR 200
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from perfport.errors import UsageError
 
 from . import fixed_point
 from .tree import ABSENT, Tree
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 BLOCK = 2048  # points whose centres are gathered at a time
 
@@ -98,6 +101,8 @@ class InvertedFile:
         self._weights = self._weighted(counts).T.tocsr()  # by word: the lists of an inverted file
 
     def _counts(self, images: list[np.ndarray]) -> csr_array:
+        from scipy.sparse import csr_array  # slow to import, and every command imports every workload
+
         image = np.repeat(np.arange(len(images)), [len(words) for words in images])
         word = np.concatenate(images) if images else np.empty(0, np.uint32)
         if word.size and word.max() >= self.words:
