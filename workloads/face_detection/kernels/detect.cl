@@ -16,8 +16,8 @@
    SHIFTS          divisions by multiply and shift, mad24
    SELECT          choices by selection, else by branches
    UNROLL          trees of a stage per step of its loop
-   PER_ITEM        (LOCAL_QUEUE) windows from the queue that a work-item evaluates side by side: with OFFSETS a stump is
-                   loaded once for all of them
+   PER_ITEM        (LOCAL_QUEUE; 1 with COOPERATIVE_WINDOWS) windows from the queue that a work-item evaluates side by side:
+                   with OFFSETS a stump is loaded once for all of them
    SUMMED          (LOCAL_QUEUE) partial sums of a window that one work-item adds up, at most
    INSTRUMENT      counts for the figures of load balance and of the stages; never in a timed build
 
@@ -554,25 +554,17 @@ __kernel void detect(__global const uint *RESTRICT sums, TABLE int *RESTRICT nod
                 all_votes(window, table, roots, leaves, first_tree + (int)lane, last_tree, (int)lanes, norm, active,
                           next + (PER_ITEM - 1) * together < slots, sum, row, tilted, &evaluated);
                 TALLY(evaluated);
-                #pragma unroll
-                for (int w = 0; w < PER_ITEM; ++w) {
-                    if (lanes > 1 && next + w * together < slots) { /* the same for all work-items */
-                        if (w) SYNC();
-                        partial[lid] = sum[w];
-                        SYNC();
-                        if (lanes > SUMMED) {
-                            if (lane < SUMMED) {
-                                for (uint other = lane + SUMMED; other < lanes; other += SUMMED)
-                                    sum[w] += partial[other * together + mine];
-                                partial[lid] = sum[w];
-                            }
-                            SYNC();
-                        }
-                        if (lane == 0) {
-                            for (uint other = 1; other < min(lanes, (uint)SUMMED); ++other)
-                                sum[w] += partial[other * together + mine];
-                        }
+                if (lanes > 1) { /* the same for all work-items, which have one window each at most */
+                    partial[lid] = sum[0];
+                    SYNC();
+                    if (lane < SUMMED) {
+                        for (uint other = lane + SUMMED; other < lanes; other += SUMMED)
+                            sum[0] += partial[other * together + mine];
+                        partial[lid] = sum[0];
                     }
+                    SYNC();
+                    for (uint other = 1; lane == 0 && other < min(lanes, (uint)SUMMED); ++other)
+                        sum[0] += partial[other * together + mine];
                 }
                 SYNC(); /* every work-item has read its windows: their places may be taken by survivors */
                 #pragma unroll

@@ -78,7 +78,7 @@ class Detector:
         self.in_constants = techniques.constant and self.nodes.nbytes <= CONSTANT_BYTES
         self.single = min(int(setup.tunables.get("single_item_stages", 0)), cascade.stages)
         self.together = int(setup.tunables.get("cooperative_windows", 0))
-        self.per_item = int(setup.tunables.get("per_item", 1))
+        self.per_item = 1 if self.together else int(setup.tunables.get("per_item", 1))
         if techniques.local_queue and self.together:
             lanes, rest = divmod(self.group, self.together)
             if rest or lanes & (lanes - 1) or not lanes:
@@ -355,7 +355,7 @@ class Detector:
                 ((entry * lanes * waiting) + 8 * sums * together * (first + last) + counted * (waiting > 0)).sum()
             )
             read += int((4 * self.group * self.per_item * rounds * by_bank).sum())
-            parts = self.group + np.where(lanes > SUMMED, together * SUMMED, 0)
+            parts = self.group + together * np.minimum(lanes, SUMMED)
             write += int((8 * sums * parts + 4 * columns * (waiting > 0)).sum()) + entry * survivors
             by_bank = next_by_bank
         return {"read": read + 4 * len(self.problem.reference.windows), "write": write, "added": added, "loads": loads}

@@ -177,7 +177,11 @@ class Compacted(Tuned):
         "by_bank": Tunable(
             128, (32, 64, 128, 256, 512, 4096), "waiting windows above which a tile's queue goes by banks"
         ),
-        "per_item": Tunable({"cpu": 1, "gpu": 2}, (1, 2, 4), "windows that a work-item evaluates side by side"),
+        "per_item": Tunable(
+            {"cpu": 1, "gpu": 2},
+            (1, 2, 4),
+            "windows that a work-item evaluates side by side, with cooperative_windows 0",
+        ),
         "cooperative_windows": Tunable(0, (0, 2, 4, 8, 16), "windows from the local queue at a time; 0: by its length"),
         "single_item_stages": Tunable({"cpu": 1, "gpu": 0}, (0, 1, 2, 3, 5), "stages ahead of the local queue"),
         "unroll": Tunable({"cpu": 2, "gpu": 1}, (1, 2, 4), "trees per step of the loop over a stage"),
