@@ -16,9 +16,9 @@ from perfport.workload import Setup
 from ..problems import Windows
 from ..pyramid import Level
 from . import inputs
+from .inputs import BANKS, TileImage
 from .integrals import Integrals, probes
 
-BANKS = 32  # of local memory
 SUMMED = 16  # partial sums that one work-item adds up, at most
 CONSTANT_BYTES = 65_536  # what every OpenCL device of the full profile has for constants
 
@@ -63,18 +63,16 @@ class Detector:
         self.techniques, self.found, self.count = techniques, found, count
         self.integrals = Integrals(setup, per_level=not techniques.uberkernel)
         cascade, pyramid = self.problem.cascade, self.problem.pyramid
-        self.group, self.tile = setup.tunables["work_group"], int(setup.tunables.get("tile", 0))
+        self.group = setup.tunables["work_group"]
+        self.image = self._tile_image()
+        self.tile = self.image.side if self.image else 0
         self.batch = self.tile**2 or setup.tunables["batch"]
-        self.row, self.lines = pyramid.pitch, pyramid.lines * 2  # of the images that features are taken from
-        self.half, self.packed = 0, False
-        if self.tile:
-            self._lay_out_tile(max(level.step for level in pyramid.levels))
-            self.nodes, self.node_words, self.packed = inputs.tile_nodes(
-                setup, self.row, self.row * self.lines, self.half
-            )
+        if self.image:
+            self.nodes, self.node_words, self.packed = inputs.tile_nodes(setup, self.image)
         else:
-            self.nodes, self.node_words = inputs.nodes(setup, techniques.offsets, self.row, self.row * self.lines)
-        self.local_bytes = 4 * self.row * self.lines * (1 + self.problem.tilted) if self.tile else 0
+            shape = (pyramid.pitch, 2 * pyramid.pitch * pyramid.lines)
+            self.nodes, self.node_words = inputs.nodes(setup, techniques.offsets, *shape)
+            self.packed = False
         self.in_constants = techniques.constant and self.nodes.nbytes <= CONSTANT_BYTES
         self.single = min(int(setup.tunables.get("single_item_stages", 0)), cascade.stages)
         self.together = int(setup.tunables.get("cooperative_windows", 0))
@@ -93,8 +91,9 @@ class Detector:
             "CONSTANT": int(self.in_constants), "NODE_WORDS": self.node_words, "STUMPS": int(cascade.stumps),
             "STAGES": cascade.stages, "WINDOW_WIDTH": cascade.width, "WINDOW_HEIGHT": cascade.height,
             "WORK_GROUP": self.group, "BATCH": self.batch, "SINGLE_ITEM_STAGES": self.single,
-            "COOPERATIVE_WINDOWS": self.together, "PER_ITEM": self.per_item, "TILE": self.tile, "LOCAL_PITCH": self.row,
-            "LOCAL_LINES": self.lines, "HALF": self.half, "HALVED": cascade.nodes * self.node_words,
+            "COOPERATIVE_WINDOWS": self.together, "PER_ITEM": self.per_item, "TILE": self.tile,
+            "LOCAL_PITCH": self.image.row if self.image else 0, "LOCAL_LINES": self.image.lines if self.image else 0,
+            "HALF": self.image.half if self.image else 0, "HALVED": cascade.nodes * self.node_words,
             "TILTED": int(self.problem.tilted), "LANES": min(BANKS, self.group), "PACKED": int(self.packed),
             "BY_BANK": setup.tunables.get("by_bank", 0), "SUMMED": SUMMED, "INSTRUMENT": 0,
         }  # fmt: skip
@@ -109,23 +108,21 @@ class Detector:
         self._frame = (np.uint32(units), *map(np.uint32, inputs.division(units)))
         self._cascade = (self.nodes, *inputs.rest_of_cascade(setup, self.packed))
 
-    def _lay_out_tile(self, step: int) -> None:
-        """Set the layout of a tile's image in local memory, for windows up to ``step`` pixels apart."""
-        techniques, cascade = self.techniques, self.problem.cascade
+    def _tile_image(self) -> TileImage | None:
+        """Layout of a tile's image; None without tiles, and where local memory does not hold one beside the queue."""
+        side, techniques = int(self.setup.tunables.get("tile", 0)), self.techniques
+        if not side:
+            return None
         if techniques.global_queue or not techniques.offsets:
             raise UsageError(
-                f"tile: with {self.tile}, expected global_queue 0 and offsets 1, "
+                f"tile: with {side}, expected global_queue 0 and offsets 1, "
                 f"got {int(techniques.global_queue)} and {int(techniques.offsets)}"
             )
-        reach = (self.tile - 1) * step + 1
-        words, self.lines = reach + cascade.width, reach + cascade.height
-        if step == 2:
-            even = -(-words // 2)
-            self.half = (
-                -(-(even - BANKS // 2) // BANKS) * BANKS + BANKS // 2
-            )  # writing both halves hits different banks
-            words = max(self.half + words // 2, self.tile + cascade.width)
-        self.row = words | 1  # tiles narrower than the banks use them all
+        problem = self.problem
+        step = max(level.step for level in problem.pyramid.levels)
+        image = inputs.tile_image(side, step, problem.cascade, problem.tilted)
+        others = 8 * side**2 + 12 * self.group + 12 * BANKS + 64  # queue, partial sums and counters, columns, ticket
+        return image if image.nbytes + others <= self.device.info.local_memory_bytes else None
 
     def _units(self, level: Level) -> int:
         """What work-groups take of a level: its tiles or its windows."""
@@ -174,7 +171,7 @@ class Detector:
                 np.uint32(level), pitch, np.uint32(self.integrals.plane), np.uint64(self.integrals.frame_words),
                 np.uint32(self.problem.pyramid.windows), *self._frame, np.uint32(first), np.uint32(total), self.queue,
                 self.tickets, np.uint32(number), self.count, self.found, np.uint32(self.problem.parameters.capacity),
-                *extra, local_bytes=self.local_bytes,
+                *extra, local_bytes=self.image.nbytes if self.image else 0,
             )  # fmt: skip
             first_group += self.groups(total)
 
@@ -234,10 +231,19 @@ class Detector:
         nodes, rectangles = int(counts.nodes.sum()), int(counts.rectangles.sum())
         trees = int((counts.entered[:-1] * np.diff(cascade.stage_first)).sum())
         passing = int(counts.entered[-1])
-        placing = 4 * ((5 if not use.shifts else 7) + (3 if self.tile else 0)) * windows
-        if use.uberkernel or use.global_queue:
-            placing += self.problem.frames * 4 * probes([level.windows for level in levels])
-        in_queue = self._in_local_queue() if use.local_queue else dict.fromkeys(("read", "write", "added", "loads"), 0)
+        searched = self.problem.frames * probes([self._units(level) for level in levels])
+        if self.tile:  # by every work-item, once for a tile
+            placing = 4 * self.group * (6 * sum(total for _, total, _ in self.launches) + searched * use.uberkernel)
+        else:
+            placing = 4 * (5 if not use.shifts else 7) * windows
+            if use.uberkernel or use.global_queue:
+                placing += 4 * searched
+        in_queue, wasted = (
+            dict.fromkeys(("read", "write", "added", "loads", "steps"), 0),
+            np.zeros(cascade.stages, np.int64),
+        )
+        if use.local_queue:
+            in_queue, wasted = self._in_local_queue()
         if use.offsets:
             # Windows that a work-item evaluates side by side share a load of each stump.
             shared = int(counts.nodes[self.single :].sum()) - in_queue["loads"] if self._shares_loads else 0
@@ -249,7 +255,12 @@ class Detector:
             table += 4 * 2 * nodes + (4 + 4 + 8) * trees  # children; root, first leaf, leaf
         elif not (use.offsets and use.select):
             table += (16 if use.select else 8) * nodes
-        stage_bytes = (4 + 4 + 8) * int(counts.entered[:-1].sum())
+        early = self.single if use.local_queue else cascade.stages
+        stage_bytes = 8 * int(counts.entered[:-1].sum()) + 8 * int(counts.entered[:early].sum())
+        stage_bytes += 8 * self.group * in_queue["steps"]
+        rectangles += int((wasted * counts.rectangles / np.maximum(counts.nodes, 1)).sum())
+        nodes += int(wasted.sum())
+        trees += int(wasted.sum())
         corners, staged = 4 * 4 * rectangles, self._staged()
         gathers = 4 * 8 * windows + (staged if self.tile else corners)
         queue = 8 * windows if use.global_queue else 0
@@ -257,6 +268,8 @@ class Detector:
         atlas = 4.0 * self.problem.frames * self.integrals.frame_words
         spilled = atlas if atlas > cache else 0.0
         features = 5 * rectangles - nodes + trees + (4 if use.offsets else 3) * nodes
+        if self.packed:  # corners are taken out of their words; no leaf is put together, the first product has no sum
+            features += 4 * rectangles * (nodes - shared) // max(nodes, 1) - 5 * nodes
         finding = (10 + 7 * use.shifts if use.global_queue else 12 + use.uberkernel) * windows
         if use.uberkernel or use.global_queue:
             finding += 3 * self.problem.frames * probes([level.windows for level in levels])
@@ -312,17 +325,19 @@ class Detector:
 
     def _bank_of(self) -> np.ndarray:
         """Column of a tile's queue that each window would wait in, int64."""
-        parts = []
+        assert self.image
+        parts, row = [], self.image.row
         for level in self.problem.pyramid.levels:
             y, x = (np.arange(count) % self.tile for count in (level.rows, level.columns))
-            parts.append(((y[:, None] * level.step * self.row + x) % BANKS).ravel())
+            parts.append(((y[:, None] * level.step * row + x) % BANKS).ravel())
         return np.tile(np.concatenate(parts), self.problem.frames)
 
-    def _in_local_queue(self) -> dict[str, int]:
+    def _in_local_queue(self) -> tuple[dict[str, int], np.ndarray]:
         """Bytes read and written by the work on local queues, windows put into them, and loads of nodes.
 
-        From the windows' outcomes.
+        Second, features evaluated for nothing by stage. From the windows' outcomes.
         """
+        wasted, steps = [0] * self.single, 0
         outcome, first_tree = self.problem.reference.outcome, self.problem.cascade.stage_first
         late = np.flatnonzero(outcome >= self.single)
         columns, place = BANKS if self.tile else 1, self._batch_of()
@@ -344,13 +359,17 @@ class Detector:
                 lanes = 2 ** np.floor(np.log2(self.group / np.clip(slots, 1, self.group))).astype(np.int64)
             together = self.group // lanes
             rounds, survivors = -(-slots // (together * self.per_item)), int((outcome > stage).sum())
-            items = waiting if not self._shares_loads else self._loading(filled, by_bank, slots, together)
-            loads += int(items.sum()) * int(np.diff(first_tree)[stage])
+            items, idle = (
+                self._loading(filled, by_bank, slots, together) if self._shares_loads else (waiting, np.zeros(1))
+            )
+            trees = int(np.diff(first_tree)[stage])
+            loads += int(items.sum()) * trees
+            wasted.append(int(idle.sum()) * trees)
             sums = np.where(lanes > 1, -(-slots // together), 0)  # rows of windows whose parts are added up
             first, last = np.maximum(lanes - SUMMED, 0), np.minimum(lanes, SUMMED) - 1
             next_by_bank = by_bank & (waiting > self.setup.tunables.get("by_bank", 0))
             counted = 4 * self.group * np.where(next_by_bank, columns, 1)
-            added += survivors
+            added, steps = added + survivors, steps + int((waiting > 0).sum())
             read += int(
                 ((entry * lanes * waiting) + 8 * sums * together * (first + last) + counted * (waiting > 0)).sum()
             )
@@ -358,12 +377,16 @@ class Detector:
             parts = self.group + together * np.minimum(lanes, SUMMED)
             write += int((8 * sums * parts + 4 * columns * (waiting > 0)).sum()) + entry * survivors
             by_bank = next_by_bank
-        return {"read": read + 4 * len(self.problem.reference.windows), "write": write, "added": added, "loads": loads}
+        read += 4 * len(self.problem.reference.windows)
+        return {"read": read, "write": write, "added": added, "loads": loads, "steps": steps}, np.array(wasted)
 
-    def _loading(self, filled: np.ndarray, by_bank: np.ndarray, slots: np.ndarray, together: np.ndarray) -> np.ndarray:
+    def _loading(
+        self, filled: np.ndarray, by_bank: np.ndarray, slots: np.ndarray, together: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Loads of a stump by the work-items of each batch, where one serves up to ``per_item`` windows side by side.
 
-        ``filled``: windows waiting, shape (batches, columns of the queue); the others have shape (batches,).
+        Second, how often it is evaluated without a window. ``filled``: windows waiting, shape (batches, columns of the
+        queue); the others have shape (batches,).
         """
         wide = np.where(by_bank, filled.shape[1], 1)
         rows, step = together // wide, together * self.per_item // wide  # of windows: at a time, and in a round
@@ -375,5 +398,7 @@ class Detector:
         shared = np.minimum(rest, rows[:, None])
         full = np.minimum(columns, (last * step)[:, None])
         before = full // step[:, None] * rows[:, None] + np.minimum(full % step[:, None], rows[:, None])
-        found: np.ndarray = before.sum(axis=1) + np.where(apart, rest.sum(axis=1), shared.sum(axis=1))
-        return found
+        loads = before.sum(axis=1) + np.where(apart, rest.sum(axis=1), shared.sum(axis=1))
+        served = full.sum(axis=1) + np.where(apart, 0, rest.sum(axis=1))
+        evaluated = self.per_item * (before.sum(axis=1) + np.where(apart, 0, shared.sum(axis=1)))
+        return loads, (evaluated - served) * self.packed

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from perfport.backend import Buffer
 from perfport.workload import Setup
 
-from ..cascade import NODE_WORDS
+from ..cascade import NODE_WORDS, Cascade
 from ..problems import Windows
 from ..pyramid import coefficients
 
 STUMP_WORDS = 20  # words of a node that stumps with precomputed offsets need
 PACKED_WORDS = 8
+BANKS = 32  # of local memory
 
 
 def frames(setup: Setup) -> Buffer:
@@ -33,13 +36,51 @@ def nodes(setup: Setup, offsets: bool, pitch: int, tilted_plane: int) -> tuple[B
     return setup.input(f"nodes {offsets} {pitch}", make), words
 
 
-def tile_nodes(setup: Setup, pitch: int, tilted_plane: int, half: int) -> tuple[Buffer, int, bool]:
+@dataclass(frozen=True)
+class TileImage:
+    """Layout in local memory of the integral image under a tile of ``side`` x ``side`` windows.
+
+    Attributes
+    ----------
+    row, lines : int
+        Words from line to line, and lines.
+    half : int
+        Where windows are 2 pixels apart, even columns lie side by side and odd ones so many words behind them, so that
+        neighbouring windows have neighbouring corners; 0 where no windows are.
+    planes : int
+        2 with a tilted image.
+    """
+
+    side: int
+    row: int
+    lines: int
+    half: int
+    planes: int
+
+    @property
+    def nbytes(self) -> int:
+        """Local memory that it takes."""
+        return 4 * self.row * self.lines * self.planes
+
+
+def tile_image(side: int, step: int, cascade: Cascade, tilted: bool) -> TileImage:
+    """Lay out a tile's image for windows up to ``step`` pixels apart."""
+    reach, half = (side - 1) * step + 1, 0
+    words, lines = reach + cascade.width, reach + cascade.height
+    if step == 2:
+        even = -(-words // 2)
+        half = -(-(even - BANKS // 2) // BANKS) * BANKS + BANKS // 2  # both halves of a copy hit different banks
+        words = max(half + words // 2, side + cascade.width)
+    return TileImage(side, words | 1, lines, half, 1 + tilted)  # odd: narrow tiles use all banks
+
+
+def tile_nodes(setup: Setup, image: TileImage) -> tuple[Buffer, int, bool]:
     """The cascade's nodes for a tile's image, the words of one, and whether they are packed.
 
-    With ``half`` a second table follows, for images whose odd columns lie so many words behind the even ones.
+    Where the image has halves a second table follows, for levels whose windows are 2 pixels apart.
     """
-    cascade = setup.problem.cascade
-    layouts = [cascade.offsets(pitch, tilted_plane, columns) for columns in ((0, half) if half else (0,))]
+    cascade, columns = setup.problem.cascade, (0, image.half) if image.half else (0,)
+    layouts = [cascade.offsets(image.row, image.row * image.lines, half) for half in columns]
     packed = [table for table in map(cascade.packed, layouts) if table is not None]
     fits = len(packed) == len(layouts)
     words = PACKED_WORDS if fits else STUMP_WORDS if cascade.stumps else NODE_WORDS
@@ -48,7 +89,7 @@ def tile_nodes(setup: Setup, pitch: int, tilted_plane: int, half: int) -> tuple[
         tables = packed if fits else [cascade.table(corners)[:, :words] for corners in layouts]
         return setup.device.upload(np.concatenate(tables))
 
-    return setup.input(f"tile nodes {pitch} {half}", make), words, fits
+    return setup.input(f"tile nodes {image}", make), words, fits
 
 
 def rest_of_cascade(setup: Setup, packed: bool) -> tuple[Buffer, Buffer, Buffer, Buffer]:

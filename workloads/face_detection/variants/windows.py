@@ -63,7 +63,7 @@ class _Windows(Variant):
         """Figures of an instrumented build."""
         return {
             **self.detector.instrumented(), "windows": self.detector.problem.windows,
-            "nodes_in_constant_memory": self.detector.in_constants,
+            "nodes_in_constant_memory": self.detector.in_constants, "tile": self.detector.tile,
         }  # fmt: skip
 
 
