@@ -19,7 +19,7 @@ from perfport.backend.offline import OfflineDevice, cuda_info
 from perfport.errors import CompileError, UnavailableError, UnsupportedError
 from perfport.workload import Session, Setup
 from perfport.workloads.sparse_conv import ptx, reference, template
-from perfport.workloads.sparse_conv.choice import Device, choose, estimate, inputs_read, registers
+from perfport.workloads.sparse_conv.choice import Device, estimate, inputs_read, registers, shortlist
 from perfport.workloads.sparse_conv.cubin import machine_instructions
 from perfport.workloads.sparse_conv.operators import OPERATORS, Operator
 from perfport.workloads.sparse_conv.specialise import specialise, template_values, value_map
@@ -358,13 +358,17 @@ def test_a_tiling_is_found_for_each_operator(name: str, batch: int) -> None:
     o, h200 = OPERATORS[name], Device(132, 227 << 10)
     weights = masked(o.shape, "all", np.random.default_rng(1))
     weights[np.random.default_rng(2).random(o.shape) < 0.9] = 0
-    tiling = choose(o, weights, batch, h200, {})
-    assert tiling is not None and registers(tiling) <= 255 and tiling.local_bytes * tiling.resident <= 227 << 10
+    found = shortlist(o, weights, batch, h200, {}, 6)
+    assert 1 < len(found) == len({(t.columns, t.rows, t.height, t.filters) for t in found}) <= 6
+    times = [estimate(t, weights, batch, h200).cycles for t in found]
+    assert times == sorted(times)
+    tiling = found[0]
+    assert registers(tiling) <= 255 and tiling.local_bytes * tiling.resident <= 227 << 10
     assert tiling.items * tiling.resident * registers(tiling) <= 65536
     model = estimate(tiling, weights, batch, h200)
     assert model.cycles > 0 and o.channels % tiling.block == 0
-    other = choose(o, weights, batch, h200, {"height": 1, "filters": 4, "columns": 16})
-    assert other is not None and (other.height, other.filters, other.columns) == (1, 4, 16)
+    (other,) = shortlist(o, weights, batch, h200, {"height": 1, "filters": 4, "columns": 16}, 1)
+    assert (other.height, other.filters, other.columns) == (1, 4, 16)
     assert model.cycles <= estimate(other, weights, batch, h200).cycles
 
 

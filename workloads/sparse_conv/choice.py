@@ -28,12 +28,13 @@ SUMS = 128  # more spill
 CODE_BYTES = 112 << 10  # of one work-group: what an instruction cache holds
 INSTRUCTION_BYTES = 16
 LAUNCH_CYCLES = 6000
-START_CYCLES = 1500  # addresses, the first copies, the last stores
-BARRIER_CYCLES = 150  # of each block, shared by the work-groups that fill each other's waits
-ISSUED = 0.8  # of the issue slots, at best
+START_CYCLES = 2500  # addresses, the first copies, the last stores
+BARRIER_CYCLES = 200  # of each block, shared by the work-groups that fill each other's waits
+ISSUED = 0.75  # of the issue slots, at best
+APART = 0.98  # of it is left for each further work-group: they run different parts of the code
 FETCH_BYTES = 2.0  # of code per cycle and compute unit that is not in the cache, if all fetch the same
 WARPS_TOGETHER = 8  # that use a fetched instruction before it is gone
-FETCH_POWER = 0.45  # by which that falls with the number of different slices that are fetched at once
+FETCH_POWER = 0.3  # by which that falls with the number of different slices that are fetched at once
 L2_BYTES = 40.0  # per cycle and compute unit, from the measured 8.9 TB/s of 132
 
 
@@ -97,7 +98,7 @@ def _estimate(tiling: Tiling, nonzero: int, reads: int, batch: int, device: Devi
     of_unit = -(-groups // device.compute_units)
     at_once = min(tiling.resident, of_unit)
     busy = min(1.0, 0.25 + 0.2 * at_once * warps / SCHEDULERS)  # few warps do not hide latencies
-    issue = of_unit * (warps / SCHEDULERS * (products + reads + staging) / (ISSUED * busy))
+    issue = of_unit * (warps / SCHEDULERS * (products + reads + staging) / (ISSUED * busy * APART ** (at_once - 1)))
     issue += of_unit / at_once * (blocks * BARRIER_CYCLES + START_CYCLES)
     local = of_unit * warps * (reads * tiling.load * tiling.conflicts + blocks * tiling.turns * tiling.vector)
     staged = 4.0 * blocks * tiling.block_copies * tiling.vector + 4.0 * tiling.items * tiling.height * tiling.filters
@@ -114,7 +115,7 @@ def _fetches(tiling: Tiling, groups: int, at_once: int, device: Device, code: in
     of_slice = groups / tiling.slices
     different = min(float(tiling.slices), max(1.0, places / of_slice))
     if code > CODE_BYTES:
-        passes = rounds * at_once * tiling.items / WARP / WARPS_TOGETHER
+        passes = rounds * max(1.0, at_once * tiling.items / WARP / WARPS_TOGETHER)
     elif of_slice >= places:
         passes = float(tiling.slices)
     else:  # neighbours on a compute unit may have different slices
@@ -153,9 +154,9 @@ def candidates(operator: Operator, device: Device, fixed: dict[str, int]) -> Ite
 
 
 @lru_cache(maxsize=64)
-def _chosen(
+def _ordered(
     operator: Operator, device: Device, batch: int, fixed: tuple[tuple[str, int], ...], weights: bytes
-) -> Tiling | None:
+) -> tuple[Tiling, ...]:
     values = np.frombuffer(weights, np.float32).reshape(operator.shape)
     nonzero = int(np.count_nonzero(values))
     reads: dict[tuple[int, ...], int] = {}
@@ -166,9 +167,27 @@ def _chosen(
             reads[alike] = inputs_read(values[: tiling.filters], tiling)
         return _estimate(tiling, nonzero, reads[alike], batch, device).cycles
 
-    return min(candidates(operator, device, dict(fixed)), key=cycles, default=None)
+    return tuple(sorted(candidates(operator, device, dict(fixed)), key=cycles))
 
 
-def choose(operator: Operator, weights: np.ndarray, batch: int, device: Device, fixed: dict[str, int]) -> Tiling | None:
-    """Return the tiling of least modelled time; None where none fits."""
-    return _chosen(operator, device, batch, tuple(sorted(fixed.items())), weights.tobytes())
+def shortlist(
+    operator: Operator, weights: np.ndarray, batch: int, device: Device, fixed: dict[str, int], count: int
+) -> list[Tiling]:
+    """Return up to ``count`` tilings of least modelled time that differ from each other, the best first.
+
+    They differ in the rows of a work-item, in its filters, or by half in columns or work-items: what the model cannot
+    tell apart, a measurement can.
+    """
+    found: list[Tiling] = []
+    for tiling in _ordered(operator, device, batch, tuple(sorted(fixed.items())), weights.tobytes()):
+        if not any(_alike(tiling, other) for other in found):
+            found.append(tiling)
+        if len(found) == count:
+            break
+    return found
+
+
+def _alike(one: Tiling, other: Tiling) -> bool:
+    sides = ((one.columns, other.columns), (one.items, other.items))
+    near = all(2 * max(pair) < 3 * min(pair) for pair in sides)
+    return near and (one.height, one.filters) == (other.height, other.filters)

@@ -351,8 +351,8 @@ class MatrixAtomicsPass(Pass):
     """``tensor_core_atomics.cu``: scores as products on matrix units from rows in registers, sums by atomics."""
 
     TUNABLES: ClassVar[dict[str, Tunable]] = {
-        "warps": Tunable(16, (4, 8, 12, 16, 20, 24), "warps per work-group"),
-        "sharing": Tunable(2, (2, 4), "tiles of 16 points of a warp that share a load of centres"),
+        "warps": Tunable(12, (4, 8, 12, 16, 20, 24), "warps per work-group"),
+        "sharing": Tunable(4, (2, 4), "tiles of 16 points of a warp that share a load of centres"),
         "groups_per_unit": Tunable(1, (1, 2, 4, 8), "work-groups per compute unit"),
     }
 

@@ -35,7 +35,7 @@ class TensorCores(Tiled):
     TUNABLES: ClassVar[dict[str, Tunable]] = {
         "warp_rows": Tunable(32, (16, 32, 48, 64, 80, 96), "channels of a warp's tile, at most"),
         "warp_columns": Tunable(32, (16, 32, 48, 64, 96), "positions of a warp's tile"),
-        "down": Tunable(8, (1, 2, 3, 4, 6, 8), "warps side by side along the channels, at most"),
+        "down": Tunable(10, (1, 2, 3, 4, 6, 8, 10, 12), "warps side by side along the channels, at most"),
         "across": Tunable(1, (1, 2, 4), "warps side by side along the positions"),
         "words": Tunable(192, (32, 64, 96, 128, 192), "words of channels that are staged at once, at most"),
         "fetches": Tunable(6, (1, 2, 3, 4, 6, 8), "16-byte parts of rows that are fetched ahead of being staged"),

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
+from perfport.backend import Artifact
 from perfport.backend.cuda import CudaBackend
 from perfport.errors import UnsupportedError
 from perfport.work import Traffic
 from perfport.workload import Tunable
 
-from ..choice import Device, choose, estimate, inputs_read
+from ..choice import Device, estimate, inputs_read, shortlist
 from ..cubin import machine_instructions
-from ..tiled import NAME, generate
+from ..tiled import NAME, Tiling, generate
 from .engine import Convolution
 from .ptx import CODE_LIMIT
 
@@ -35,6 +38,7 @@ class Tiled(Convolution):
             0, (0, 1, 2, 3, 4, 6, 8), "work-groups with registers on a compute unit; 0: as many as fit"
         ),
         "slices_last": Tunable(0, (0, 1), "1: neighbouring work-groups share a tile, 0: they share the code"),
+        "measured": Tunable(6, (1, 2, 4, 6, 8), "tilings, the model's first, that are timed before one is taken"),
     }
 
     def prepare(self) -> None:
@@ -43,30 +47,45 @@ class Tiled(Convolution):
             raise UnsupportedError(f"the output of an image has {4 * o.outputs} bytes, the code counts to {2**31}")
         started = time.perf_counter()
         self.limits = Device(info.compute_units, info.local_memory_bytes)
-        tiling = choose(o, weights, self.batch, self.limits, dict(self.tunables))
-        if tiling is None:
-            raise UnsupportedError(f"no tiling with {self.tunables} fits the registers and local memory of {info.id}")
-        self.tiling = tiling
+        fixed = {name: value for name, value in self.tunables.items() if name != "measured"}
+        tilings = shortlist(o, weights, self.batch, self.limits, fixed, self.tunables["measured"])
+        if not tilings:
+            raise UnsupportedError(f"no tiling with {fixed} fits the registers and local memory of {info.id}")
         self.choose_s = time.perf_counter() - started
-        code = self.layer.nonzero * tiling.height
-        if code > CODE_LIMIT:
+        tilings = [tiling for tiling in tilings if self.layer.nonzero * tiling.height <= CODE_LIMIT]
+        if not tilings:
             raise UnsupportedError(
-                f"the unrolled code of {self.layer.name} has {code} multiply-adds, the limit is {CODE_LIMIT}"
+                f"the unrolled code of {self.layer.name} has {self.layer.nonzero} multiply-adds or more, "
+                f"the limit is {CODE_LIMIT}"
             )
         started = time.perf_counter()
-        self.text = generate(tiling, weights, self.batch, str(self.device.target))
+        texts = [generate(tiling, weights, self.batch, str(self.device.target)) for tiling in tilings]
         self.generate_s = time.perf_counter() - started
         started = time.perf_counter()
-        self.artifact = CudaBackend().assemble("tiled.ptx", self.text, self.device.target)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            artifacts = list(pool.map(self._assemble, texts))
         self.assemble_s = time.perf_counter() - started
+        started = time.perf_counter()
+        seconds = [self._seconds(tiling, artifact) for tiling, artifact in zip(tilings, artifacts, strict=True)]
+        self.measure_s = time.perf_counter() - started
+        best = seconds.index(min(seconds))
+        self.tiling, self.text, self.artifact = tilings[best], texts[best], artifacts[best]
         self.kernel: Any = self.setup.load(NAME, lambda: self.artifact)
-        self.setup.compile_s += self.choose_s + self.generate_s + self.assemble_s
+        self.setup.compile_s += self.choose_s + self.generate_s + self.assemble_s + self.measure_s
+
+    def _assemble(self, text: str) -> Artifact:
+        return CudaBackend().assemble("tiled.ptx", text, self.device.target)
+
+    def _seconds(self, tiling: Tiling, artifact: Artifact) -> float:
+        """Time of a tiling, the least of a few executions after one that counts for nothing."""
+        kernel = self.device.load(artifact).kernel(NAME)
+        return min([self.device.timed(lambda: self._launch(kernel, tiling)).span for _ in range(4)][1:])
 
     def launch(self) -> None:
-        t = self.tiling
-        self.device.launch(
-            self.kernel, t.groups(self.batch), t.items, self.source, self.result, local_bytes=t.local_bytes
-        )
+        self._launch(self.kernel, self.tiling)
+
+    def _launch(self, kernel: Any, t: Tiling) -> None:
+        self.device.launch(kernel, t.groups(self.batch), t.items, self.source, self.result, local_bytes=t.local_bytes)
 
     def _reads(self) -> int:
         t = self.tiling
@@ -97,6 +116,7 @@ class Tiled(Convolution):
             "model_local": model.local, "model_l2": model.l2, "model_fetch": model.fetch,
             "slice_code_bytes": model.code_bytes,
             "choose_s": self.choose_s, "generate_s": self.generate_s, "assemble_s": self.assemble_s,
+            "measure_s": self.measure_s,
             "ptx_kib": len(self.text) / 1024, "cubin_kib": len(self.artifact.code) / 1024,
             "machine_instructions": machine_instructions(self.artifact.code), "index_bytes": 0,
         }  # fmt: skip
