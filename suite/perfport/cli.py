@@ -760,7 +760,7 @@ def check_command(
     else:
         assert history_folder
         # The first night of all has no history yet.
-        held = History(history_folder, missing_ok=True)
+        held = History(history_folder)
         base = AgainstNights(held, run, last, detector if change_points else None)
     judgement = regression.judge(run, base, stored(run))
     if remeasure and (wanted := regression.suspects(judgement, WORKERS)):

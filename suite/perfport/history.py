@@ -382,12 +382,13 @@ class History:
     Raises
     ------
     UsageError
-        If the folder does not exist, unless ``missing_ok``: then there are no nights.
+        If the folder does not exist; an empty one is a history without nights.
     """
 
-    def __init__(self, folder: Path, missing_ok: bool = False) -> None:
-        if not folder.is_dir() and not missing_ok:
-            raise UsageError(f"{folder}: no such folder; 'perfport history add RUN --into {folder}' begins a history")
+    def __init__(self, folder: Path) -> None:
+        if not folder.is_dir():
+            begins = f"a history begins as an empty one, or by 'perfport history add RUN --into {folder}'"
+            raise UsageError(f"{folder}: no such folder; {begins}")
         self.folder = folder
         self.left_out: list[str] = []
         self.nights: list[Night] = []

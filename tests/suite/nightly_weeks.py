@@ -115,6 +115,7 @@ def weeks(folder: Path, device: DeviceInfo) -> Iterator[Answer]:
     shutil.copytree(PLANTED, folder / "nightly", ignore=shutil.ignore_patterns("__pycache__"))
     file, history = folder / "weeks.yaml", folder / "history"
     file.write_text(yaml.safe_dump(definition(1)))
+    history.mkdir()
     for number, night in enumerate(WEEKS, 1):
         info = device.model_copy(update={"driver": night.driver or device.driver})
         if night.missing:

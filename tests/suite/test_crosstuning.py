@@ -49,7 +49,7 @@ def test_view_has_the_numbers_and_a_heat_map(tmp_path: Path) -> None:
     shown = view(collection)
     assert "`hd7970`" in shown.markdown and "unsupported" in shown.markdown
     (plot,) = shown.plots
-    assert b"no result" in plot.svg and b"slowdown" in plot.svg
+    assert b"no result" in plot.content and b"slowdown" in plot.content
     slow = [row for row in shown.rows if row["profile"] == "hd7970"]
     assert len(slow) == 2 and all(row["slowdown"] > 1.9 and row["record"] != row["best record"] for row in slow)
 

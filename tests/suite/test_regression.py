@@ -215,7 +215,8 @@ def test_other_settings_and_other_experiments_are_other_series(nights: Path, tmp
 
 def test_the_first_night_is_green(tmp_path: Path) -> None:
     run = tonight(tmp_path, {})
-    judgement = judge(run, AgainstNights(History(tmp_path / "none", missing_ok=True), run, 7))
+    (tmp_path / "none").mkdir()
+    judgement = judge(run, AgainstNights(History(tmp_path / "none"), run, 7))
     assert set(outcomes(judgement).values()) == {Outcome.NEW}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -112,6 +113,14 @@ def test_same_results_same_bytes(tmp_path: Path) -> None:
     second = render([Run(tmp_path / "results")], tmp_path / "b" / "report.md")
     assert [f.relative_to(tmp_path / "a") for f in first] == [f.relative_to(tmp_path / "b") for f in second]
     assert all(a.read_bytes() == b.read_bytes() for a, b in zip(first, second, strict=True))
+
+
+def test_a_variants_picture_is_shown(tmp_path: Path) -> None:
+    picture = {"jpeg": base64.b64encode(b"\xff\xd8 pixels").decode(), "caption": "What was found: 3"}
+    markdown = report(tmp_path, [data.record("fast", extra={"picture": picture}), data.record("slow", 0.2)])
+    (file,) = (tmp_path / "report").glob("*-fast.jpg")
+    assert file.read_bytes() == b"\xff\xd8 pixels" and f"report/{file.name})" in markdown
+    assert "What was found: 3 (measured by fast" in markdown
 
 
 def test_order_of_records_changes_nothing_but_the_example(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_shares_far_below_the_bound_are_drawn_at_their_own_scale() -> None:
 
     near, far = drawn(0.8), drawn(0.01)
     assert near.caption == "c. Line: the bound." and far.caption == "c. The bound, 100 %, lies far to the right."
-    assert b">100</text>" in near.svg and b">100</text>" not in far.svg
+    assert b">100</text>" in near.content and b">100</text>" not in far.content
 
 
 class _Page(html.parser.HTMLParser):

@@ -43,7 +43,6 @@ SCRIPTS = {f"{service.__name__}-{job}": service(job) for service in (github, git
 
 
 KNOWN: Any = get_command(cli.app)
-with_check = pytest.mark.xfail("check" not in KNOWN.commands, reason="without perfport check and history", run=False)
 
 
 def commands(script: str) -> list[str]:
@@ -79,7 +78,6 @@ def test_every_job_installs_an_extra_and_measures(script: str) -> None:
     assert [line.split()[1] for line in commands(script)][:4] == ["devices", "run", "check", "history"]
 
 
-@with_check
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
 def test_every_option_exists(script: str) -> None:
     for line in commands(script):
@@ -91,7 +89,6 @@ def test_every_option_exists(script: str) -> None:
         assert {word for word in words if word.startswith("-")} <= options, line
 
 
-@with_check
 @pytest.mark.parametrize("name", ["github-cpu"])
 def test_the_commands_of_the_cpu_job_run(name: str, no_ceilings: dict[str, str], tmp_path: Path) -> None:
     """With a tiny experiment in place of the nightly one."""

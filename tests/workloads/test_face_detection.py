@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import secrets
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from pydantic import ValidationError
 
 from perfport import workload
@@ -93,6 +96,9 @@ def test_composed_faces_are_found_by_the_stock_cascade(build: Any) -> None:
     notes = found.notes()
     assert notes["entered"] == task.reference.counts.entered.tolist() and notes["entered"][-1] > 0
     assert {"rows", "pieces", "columns", "detect"} <= set(notes["kernel_seconds"])
+    picture = Image.open(io.BytesIO(base64.b64decode(notes["picture"]["jpeg"])))
+    assert picture.size == (96, 80)
+    assert notes["picture"]["caption"].endswith(f": {sum(face[0] == 0 for face in found.faces)}")
 
 
 @pytest.mark.parametrize("variant", WHOLE)

@@ -16,7 +16,7 @@ from .failures import failures_section, rerun
 from .ladder import Ladder, ladders, run_labels
 from .machines import ceilings_section, devices_section, host_section, run_title
 from .markdown import NONE, code, fence, join, text
-from .plots import Plot, plot_folder, share_plot, write_page
+from .plots import Plot, pictures, plot_folder, share_plot, write_page
 from .rooflines import roofline_plot
 from .summary import alarms, best_tables, overview, title
 from .tables import device_comparison, ladder_tables, problem_facts, published_table
@@ -133,6 +133,7 @@ def _results_section(runs: list[Run], found: list[Ladder], names: list[str], fol
             if drawn == most:
                 continue
             made = [plot for plot in (roofline_plot(ladder, name), share_plot(ladder, name)) if plot]
+            made += pictures(ladder, name)
             drawn += bool(made)
             plots += made
             for plot in made:

@@ -5,6 +5,7 @@ Figures are drawn without pyplot, with a fixed hash salt and without a date: the
 
 from __future__ import annotations
 
+import base64
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -38,10 +39,10 @@ _STYLE: Any = {
 
 @dataclass(frozen=True)
 class Plot:
-    """One drawn plot: file name without folder, its content, alternative text and caption."""
+    """One plot (SVG) or picture (JPEG): file name without folder, content, alternative text and caption."""
 
     name: str
-    svg: bytes
+    content: bytes
     alt: str
     caption: str
 
@@ -54,7 +55,7 @@ def plot_folder(destination: Path) -> Path:
 def write_page(destination: Path, content: str, plots: Sequence[Plot]) -> list[Path]:
     """Write a page and its plots; returns the files, the page first. Raises `InfrastructureError`."""
     folder = plot_folder(destination)
-    files = [(destination, (content + "\n").encode()), *((folder / plot.name, plot.svg) for plot in plots)]
+    files = [(destination, (content + "\n").encode()), *((folder / plot.name, plot.content) for plot in plots)]
     for path, data in files:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -85,6 +86,20 @@ def shown(rows: list[Row]) -> list[Row]:
     fastest = sorted(rows, key=lambda row: (not is_measured(row.record), _speed_key(row.record)))[:MOST]
     kept = {id(row) for row in fastest}
     return [row for row in rows if id(row) in kept]
+
+
+def pictures(ladder: Ladder, name: str) -> list[Plot]:
+    """Return the pictures that variants made of their results (docs/records.md, ``extra.picture``)."""
+    found = []
+    for row in ladder.measured:
+        made, variant = row.record.extra.get("picture"), row.record.identity.variant
+        if made:
+            content, caption = (
+                base64.b64decode(made["jpeg"]),
+                f"{made['caption']} (measured by {variant}, {where(ladder)})",
+            )
+            found.append(Plot(f"{name}-{variant}.jpg", content, made["caption"], caption))
+    return found
 
 
 def _speed_key(record: Record) -> float:

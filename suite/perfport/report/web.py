@@ -63,7 +63,7 @@ def document(title: str, pages: Mapping[str, str], plots: Sequence[Plot]) -> str
     plots : sequence of Plot
         Images that the pages refer to by file name.
     """
-    images = {plot.name: plot.svg for plot in plots}
+    images = {plot.name: plot.content for plot in plots}
     markdown = MarkdownIt("commonmark").enable("table")
     body = []
     for anchor, page in pages.items():
@@ -86,9 +86,10 @@ def frame(title: str, body: str, style: str = "") -> str:
 def _resolve(token: Any, images: Mapping[str, bytes], pages: Mapping[str, str]) -> None:
     """Put an image's content in place of its address, and an anchor in place of a link to a page."""
     if token.type == "image":
-        data = images.get(posixpath.basename(unquote(str(token.attrs["src"]))))
-        if data is not None:
-            token.attrs["src"] = "data:image/svg+xml;base64," + base64.b64encode(data).decode()
+        name = posixpath.basename(unquote(str(token.attrs["src"])))
+        if name in images:
+            kind = "jpeg" if name.endswith(".jpg") else "svg+xml"
+            token.attrs["src"] = f"data:image/{kind};base64," + base64.b64encode(images[name]).decode()
     elif token.type == "link_open":
         name = posixpath.basename(str(token.attrs["href"])).removesuffix(".md")
         if name in pages:

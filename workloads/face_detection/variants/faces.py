@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import io
 from typing import Any, ClassVar
 
 import numpy as np
+from PIL import Image, ImageDraw
 
 from perfport.work import Traffic
 from perfport.workload import Setup, Variant
@@ -13,6 +16,8 @@ from ..problems import Faces
 from .detector import Detector, Techniques
 from .groups import Groups
 from .windows import SOURCE, Compacted, PerScale, Tuned
+
+PICTURE_PIXELS = 512 * 1024  # of a frame that a record may hold
 
 
 class _Faces(Variant):
@@ -92,6 +97,25 @@ class FacesCompacted(_Faces):
     )
     source = "beyond the source"
     tunables: ClassVar = Compacted.tunables
+
+    def notes(self) -> dict[str, Any]:
+        """Further the first frame with its faces, where it is small enough for a report."""
+        if self.data.width * self.data.height > PICTURE_PIXELS:
+            return super().notes()
+        return {**super().notes(), "picture": _picture(self.data, self.faces)}
+
+
+def _picture(problem: Faces, faces: np.ndarray) -> dict[str, str]:
+    """The first frame with a frame around each face that was found."""
+    first = faces[faces[:, 0] == 0][:, 1:].tolist()
+    image = Image.fromarray(problem.scene.pixels[0]).convert("RGB")
+    draw = ImageDraw.Draw(image)
+    for x, y, width, height in first:
+        draw.rectangle((x, y, x + width - 1, y + height - 1), outline=(255, 90, 0), width=max(2, width // 40))
+    written = io.BytesIO()
+    image.save(written, "JPEG", quality=80)
+    caption = f"Faces found in {problem.parameters.source}: {len(first)}"
+    return {"jpeg": base64.b64encode(written.getvalue()).decode(), "caption": caption}
 
 
 def _found(problem: Faces, faces: np.ndarray) -> str:
