@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -130,6 +131,7 @@ def test_a_module_of_pytest_benchmark_is_read(tmp_path: Path) -> None:
     pytest.importorskip("pytest_benchmark")
     (tmp_path / "test_theirs.py").write_text("def test_it(benchmark): benchmark.pedantic(sum, ([1, 2],), rounds=5)\n")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=.", "--benchmark-json=o.json"]
-    subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+    alone = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}  # no worker of xdist
+    subprocess.run(command, cwd=tmp_path, env=alone, capture_output=True, check=True)
     found = read(tmp_path / "o.json", "pytest-benchmark")
     assert list(found) == ["test_theirs.py::test_it"] and len(found["test_theirs.py::test_it"]) == 5

@@ -33,12 +33,10 @@ def experiment(folder: Path, name: str = "faults.yaml", **change: Any) -> Path:
 
 
 def call(folder: Path, env: dict[str, str], *arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run pytest in a folder; the plugin comes by its entry point, or by name where the suite is not installed anew."""
-    probe = "import importlib.metadata as m; print([e.name for e in m.entry_points(group='pytest11')])"
-    names = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout
-    plugin = [] if "'perfport'" in names else ["-p", "perfport.pytest_plugin"]
-    command = [sys.executable, "-m", "pytest", *plugin, "--rootdir=.", "-p", "no:cacheprovider", *map(str, arguments)]
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=200, check=False)
+    """Run pytest in a folder; the plugin comes by its entry point."""
+    command = [sys.executable, "-m", "pytest", "--rootdir=.", "-p", "no:cacheprovider", *map(str, arguments)]
+    alone = {name: value for name, value in env.items() if not name.startswith("PYTEST_")}  # no worker of xdist
+    return subprocess.run(command, cwd=folder, env=alone, capture_output=True, text=True, timeout=200, check=False)
 
 
 @pytest.fixture(scope="module")

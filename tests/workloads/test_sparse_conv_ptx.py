@@ -384,7 +384,7 @@ def test_generated_tiled_computes_the_problem() -> None:
 def test_code_over_the_limit_is_refused() -> None:
     for name in ("generated_ptx", "generated_tiled"):
         with pytest.raises(
-            UnsupportedError, match=r"unrolled code of layer has \d+ multiply-adds, the limit is 400000"
+            UnsupportedError, match=r"unrolled code of layer has \d+ multiply-adds( or more)?, the limit is 400000"
         ):
             offline(name, channels=512, filters=512, kernel_height=3, kernel_width=3, height=8, width=8, sparsity=0.5)
 

@@ -132,7 +132,7 @@ def candidates(operator: Operator, device: Device, fixed: dict[str, int]) -> Ite
     o = operator
     columns = {-(-o.out_width // parts) for parts in (1, 2, 3, 4, 7)} | {16, 32, 64}
     columns = {value for value in columns if value <= max(64, 2 * o.out_width) and value <= 128}
-    filters = {-(-o.filters // parts) for parts in (1, 2, 3, 4, 5, 8, 16)}
+    filters = {-(-o.filters // parts) for parts in (1, 2, 3, 4, 5, 8, 16, 32)}
     blocks = {value for value in (1, 2, 3, 4, 5, 8) if o.channels % value == 0}
     if fixed.get("block"):
         blocks = {max(value for value in range(1, fixed["block"] + 1) if o.channels % value == 0)}
