@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from .backend import COMPILERS
 from .collection import site_of
 from .comparison import is_measured
 from .errors import InfrastructureError, UsageError
@@ -40,8 +41,6 @@ _TEXTS = ("preset", "status", "driver", "source", "settings", "software", "reaso
 _COLUMNS = ("series", *_TEXTS, *_NUMBERS, "workers")
 #: What starts a new segment of a series when it changes, and how an event calls it.
 CONDITIONS = {"driver": "driver", "source": "source", "settings": "measurement settings", "software": "software"}
-
-CUDA_COMPILER = ("cupy-cuda13x", "nvidia-cuda-nvrtc")
 
 
 @dataclass(frozen=True)
@@ -235,13 +234,13 @@ def _driver(run: Run, record: Record) -> str:
 
 
 def _software(run: Run, record: Record) -> str:
-    """What else a case's time depends on: CUDA's compiler, all packages for a peer, the host where its clock ranks."""
+    """What else a case's time depends on: the backend's compiler, all packages for a peer, the host where its clock ranks."""
     versions = run.environment.get("versions") or {}
-    identity = record.identity
+    of_backend = COMPILERS.get(record.identity.backend, ())
     found = [
         f"{name} {version}"
         for name, version in sorted(versions.items())
-        if name != "perfport" and (identity.role == "peer" or (identity.backend == "cuda" and name in CUDA_COMPILER))
+        if name != "perfport" and (record.identity.role == "peer" or name in of_backend)
     ]
     if record.timing and record.timing.rank == "wall":  # the host takes part
         host = run.environment.get("host") or {}

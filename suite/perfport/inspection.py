@@ -160,4 +160,4 @@ def rerun(subject: Subject, devices: list[str] | None, command: list[str]) -> li
     options = launch.Options(workloads=subject.workload_paths, command=command)
     file = Path(tempfile.mkdtemp()) / "rerun.yaml"
     file.write_text(definition.model_dump_json(indent=1))
-    return launch.execute(groups, definition, file, subject.found, folder, options, found)
+    return launch.execute(launch.Prepared(groups, definition, file, subject.found, folder, options, found))

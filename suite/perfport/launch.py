@@ -83,7 +83,7 @@ def launch(name: str, options: Options) -> list[Record]:
     if options.dry_run:
         _print_plan(prepared.groups)
         return []
-    return execute(*prepared)
+    return execute(prepared)
 
 
 def prepare(name: str, options: Options) -> Prepared:
@@ -158,46 +158,32 @@ def _print_plan(groups: list[Group]) -> None:
     print(f"\n{len(rows)} cases in {len(groups)} groups")
 
 
-def execute(
-    groups: list[Group],
-    definition: Experiment,
-    path: Path,
-    workloads: dict[str, Workload],
-    folder: Path,
-    options: Options,
-    found: list[DeviceInfo],
-) -> list[Record]:
+def execute(prepared: Prepared) -> list[Record]:
     """Run planned groups into a folder and write the report that the experiment asks for."""
-    with opened(groups, definition, path, workloads, folder, options, found) as (writer, content):
+    folder, options = prepared.folder, prepared.options
+    with opened(prepared) as (writer, content):
         done = list(read_records(folder / RECORDS))
-        left = pending(groups, done, options.retry_failed)
+        left = pending(prepared.groups, done, options.retry_failed)
         total = sum(group.workers - workers_of(case.earlier) for group in left for case in group.cases)
         with RunProgress(total) as progress:
             if done:
                 progress.say(f"{folder}: {len(done)} records kept, {total} measurements to go")
             new = Runner(writer, content, options.workloads, progress).run(left)
     records = list({record.key: record for record in [*done, *new]}.values())
-    close(records, [folder], definition, print)
+    close(records, [folder], prepared.definition, print)
     return records
 
 
 @contextlib.contextmanager
-def opened(
-    groups: list[Group],
-    definition: Experiment,
-    path: Path,
-    workloads: dict[str, Workload],
-    folder: Path,
-    options: Options,
-    found: list[DeviceInfo],
-) -> Iterator[tuple[Writer, dict[str, Any]]]:
+def opened(prepared: Prepared) -> Iterator[tuple[Writer, dict[str, Any]]]:
     """Hold a run's folder open: its writer, and the content of its environment file."""
+    folder = prepared.folder
     with Writer(folder) as writer:
         if (folder / ENVIRONMENT).exists():
             content = read_environment(folder)
         else:
-            content = _environment(groups, definition, path, workloads, folder, options, found)
-            writer.text(EXPERIMENT, path.read_text())
+            content = _environment(*prepared)
+            writer.text(EXPERIMENT, prepared.path.read_text())
         writer.environment(content)
         yield writer, content
 

@@ -98,7 +98,7 @@ class ExperimentFile(pytest.File):
         from .launch import opened
 
         self._open = contextlib.ExitStack()
-        self._writer, self._environment = self._open.enter_context(opened(*self.prepared))
+        self._writer, self._environment = self._open.enter_context(opened(self.prepared))
 
     def teardown(self) -> None:
         """Close the run folder and write the report that the experiment asks for."""

@@ -64,5 +64,5 @@ def measure_again(
             "source, driver or device is another by now"
         )
     options = launch.Options(workloads=workload_paths, seed=seed, command=command)
-    records = launch.execute(groups, definition, path, workloads, run.folder / AGAIN, options, found)
+    records = launch.execute(launch.Prepared(groups, definition, path, workloads, run.folder / AGAIN, options, found))
     return {record.key: record for record in records}

@@ -117,7 +117,7 @@ class Share(BaseModel):
         partial.replace(self.folder / PLAN)
         if groups := prepared.groups[self.part :: self.parts]:
             unreported = prepared.definition.model_copy(update={"report": ReportOptions()})
-            launching.execute(*prepared._replace(groups=groups, definition=unreported))
+            launching.execute(prepared._replace(groups=groups, definition=unreported))
         return ""
 
     def checkpoint(self) -> Any:

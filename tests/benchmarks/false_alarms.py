@@ -73,7 +73,7 @@ def measure(file: Path, folder: Path, device: DeviceInfo, factor: float) -> Run:
     groups = plan.make(held, str(file), found, [device], seed=1)
     options = launch.Options(workloads=[WORKLOAD], seed=1)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        launch.execute(groups, held, file, found, folder, options, [device])
+        launch.execute(launch.Prepared(groups, held, file, found, folder, options, [device]))
     return Run(folder)
 
 

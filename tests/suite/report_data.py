@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
+from perfport import cli
 from perfport.counting import Comparison, Count, Verdict
 from perfport.counting.counts import COUNTS
 from perfport.record import (
@@ -341,3 +344,12 @@ def store(folder: Path, records: list[Record], content: dict[str, Any] | None = 
     (folder / "environment.json").write_text(json.dumps(content or environment(), indent=1, sort_keys=True))
     (folder / "records.jsonl").write_text("".join(r.model_dump_json(exclude_none=True) + "\n" for r in records))
     return Run(folder)
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *args: object) -> int:
+    """Return the exit code of a command line."""
+    monkeypatch.setattr(sys, "argv", ["perfport", *map(str, args)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+        raise SystemExit(0)
+    return int(ended.value.code or 0)

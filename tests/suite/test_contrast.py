@@ -13,22 +13,12 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import report_data as data
 
-from perfport import cli
 from perfport.collection import Filter
 from perfport.contrast import contrast
 from perfport.errors import UsageError
 from perfport.record import Record, Status
 from perfport.report.contrast import outcome
 from perfport.statistics import Verdict
-
-
-def call(monkeypatch: pytest.MonkeyPatch, *args: object) -> int:
-    """Return the exit code of a command line."""
-    monkeypatch.setattr(sys, "argv", ["perfport", *map(str, args)])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-        raise SystemExit(0)
-    return int(ended.value.code or 0)
 
 
 def again(record: Record, factor: float) -> Record:
@@ -63,7 +53,7 @@ def test_runs_case_by_case_with_exit_codes(
     a, b = tmp_path / "a", tmp_path / "b"
     data.store(a, [one])
     data.store(b, [other])
-    assert call(monkeypatch, "compare", a, b, "--format", "csv") == code
+    assert data.call(monkeypatch, "compare", a, b, "--format", "csv") == code
     (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
     assert row["outcome"] == found
     if status is Status.OK:
@@ -74,7 +64,7 @@ def test_a_worse_code_outranks_a_slower_case(tmp_path: Path, monkeypatch: pytest
     records = [data.record(name, 0.02, noise=1e-3) for name in "ab"]
     data.store(tmp_path / "a", records)
     data.store(tmp_path / "b", [again(records[0], 2.0), data.record("b", status=Status.TIMEOUT, run="later")])
-    assert call(monkeypatch, "compare", tmp_path / "a", tmp_path / "b") == 4
+    assert data.call(monkeypatch, "compare", tmp_path / "a", tmp_path / "b") == 4
 
 
 def test_a_case_that_vanished_is_lost_and_a_new_one_is_not(tmp_path: Path) -> None:
@@ -108,9 +98,9 @@ def test_devices_may_differ_in_what_they_support(tmp_path: Path, monkeypatch: py
     b = [data.record("a", 0.01, device=data.INTEL), data.record("b", device=data.INTEL, status=Status.UNSUPPORTED)]
     data.store(tmp_path / "run", [*a, *b])
     args = ("compare", data.POCL, data.INTEL, "--results", tmp_path)
-    assert call(monkeypatch, *args) == 0
+    assert data.call(monkeypatch, *args) == 0
     data.store(tmp_path / "run", [*a, *b, data.record("c", device=data.INTEL, status=Status.CRASHED)])
-    assert call(monkeypatch, *args) == 4
+    assert data.call(monkeypatch, *args) == 4
 
 
 def test_a_side_that_is_nothing_is_named(tmp_path: Path) -> None:
@@ -124,5 +114,5 @@ def test_a_side_that_is_nothing_is_named(tmp_path: Path) -> None:
 def test_json_of_a_comparison_is_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data.store(tmp_path / "run", [data.record("a", 0.02), data.record("b", 0.02, noise=0.0)])
     out = tmp_path / "out.json"
-    call(monkeypatch, "compare", "a", "b", "--results", tmp_path, "--format", "json", "-o", out)
+    data.call(monkeypatch, "compare", "a", "b", "--results", tmp_path, "--format", "json", "-o", out)
     assert {"case", "A record", "B record", "ratio"} <= set(json.loads(out.read_text())[0])

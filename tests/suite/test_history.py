@@ -22,7 +22,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 import history_data
 import report_data as data
 
-from perfport import cli
 from perfport.collection import Filter
 from perfport.errors import InfrastructureError, UsageError
 from perfport.history import History, Place, add, night, read_night, store
@@ -105,7 +104,7 @@ def test_a_bad_file_is_named_and_the_rest_is_read(
     assert len(history.nights) == 3
     (left,) = history.left_out
     assert str(tmp_path / "bad.json") in left and complaint in left
-    assert call(monkeypatch, "history", "--in", tmp_path) == 0
+    assert data.call(monkeypatch, "history", "--in", tmp_path) == 0
     told = capsys.readouterr()
     assert "bad.json" in told.err and "3 cases over 3 nights" in told.out
 
@@ -142,24 +141,15 @@ def test_of_several_conditions_those_that_differ_are_told(run: Run) -> None:
     assert said == "measurement settings changed from max_samples: 30 to max_samples: 60"
 
 
-def call(monkeypatch: pytest.MonkeyPatch, *args: object) -> int:
-    """Return the exit code of a command line."""
-    monkeypatch.setattr(sys, "argv", ["perfport", *map(str, args)])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-        raise SystemExit(0)
-    return int(ended.value.code or 0)
-
-
 def test_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     for number in range(9):
         history_data.write_night(tmp_path, number, np.array([0.1, 0.2]) * (1.5 if number == 8 else 1.0))
-    assert call(monkeypatch, "history", "--in", tmp_path, "--variant", "variant_1", "--format", "json") == 0
+    assert data.call(monkeypatch, "history", "--in", tmp_path, "--variant", "variant_1", "--format", "json") == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert row["nights"] == 9 and row["seconds"] == pytest.approx(0.3) and row["ratio"] == pytest.approx(1 / 1.5)
-    assert call(monkeypatch, "history", "--in", tmp_path) == 0
+    assert data.call(monkeypatch, "history", "--in", tmp_path) == 0
     assert "+50.0 %" in capsys.readouterr().out
-    assert call(monkeypatch, "history", "--in", tmp_path / "none") == 2
+    assert data.call(monkeypatch, "history", "--in", tmp_path / "none") == 2
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import yaml
 sys.path.insert(0, str(Path(__file__).parent))
 import report_data as data
 
-from perfport import changepoints, cli
+from perfport import changepoints
 from perfport.errors import UnavailableError
 from perfport.history import History, add
 from perfport.record import Failure, Record, Status, Timing
@@ -261,15 +261,6 @@ def test_without_otava_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
         changepoints.change_points([0.0] * 20, 0.02)
 
 
-def call(monkeypatch: pytest.MonkeyPatch, *args: object) -> int:
-    """Return the exit code of a command line."""
-    monkeypatch.setattr(sys, "argv", ["perfport", *map(str, args)])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-        raise SystemExit(0)
-    return int(ended.value.code or 0)
-
-
 @pytest.mark.parametrize(
     ("now", "code", "headline"),
     [
@@ -289,7 +280,7 @@ def test_exit_codes_and_headlines(
 ) -> None:
     runs(tmp_path, now)
     arguments = ("check", tmp_path / "now", "--baseline", tmp_path / "base")
-    assert call(monkeypatch, *arguments, "--junit", tmp_path / "j.xml", "-o", tmp_path / "s.md") == code
+    assert data.call(monkeypatch, *arguments, "--junit", tmp_path / "j.xml", "-o", tmp_path / "s.md") == code
     told = capsys.readouterr()
     assert headline in told.err and (tmp_path / "s.md").read_text().startswith(f"# {headline}")
     suite = ElementTree.parse(tmp_path / "j.xml").getroot()[0]
@@ -308,16 +299,16 @@ def test_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> 
         ([tmp_path / "none", "--baseline", base], "cannot be read"),
         ([now, "--history", tmp_path / "h", "--last", "2"], ""),
     ):
-        assert call(monkeypatch, "check", *arguments) == 2
+        assert data.call(monkeypatch, "check", *arguments) == 2
         assert said in capsys.readouterr().err
 
 
 def test_the_summary_says_what_a_stranger_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     runs(tmp_path, dict.fromkeys(VARIANTS, 0.06))
-    assert call(monkeypatch, "check", tmp_path / "now", "--baseline", tmp_path / "base") == 5
+    assert data.call(monkeypatch, "check", tmp_path / "now", "--baseline", tmp_path / "base") == 5
     page = capsys.readouterr().out
     assert "## Alarms" in page and "| slower" in page and "50.0" in page and "ms" in page
     assert "more likely the machine than the code" in page
-    assert call(monkeypatch, "check", tmp_path / "now", "--baseline", tmp_path / "base", "--format", "json") == 5
+    assert data.call(monkeypatch, "check", tmp_path / "now", "--baseline", tmp_path / "base", "--format", "json") == 5
     rows = json.loads(capsys.readouterr().out)
     assert len(rows) == 8 and {row["outcome"] for row in rows} == {"slower"} and rows[0]["p slower"] < 1e-3

@@ -20,7 +20,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import report_data as data
 
-from perfport import cli, convergence
+from perfport import convergence
 from perfport.claims import Claim
 from perfport.collection import Collection
 from perfport.comparison import time_of
@@ -223,22 +223,13 @@ def test_formats_hold_the_same_rows() -> None:
     assert '<div class="wide"><table>' in view.render("html")
 
 
-def call(monkeypatch: pytest.MonkeyPatch, *args: object) -> int:
-    """Return the exit code of a command line."""
-    monkeypatch.setattr(sys, "argv", ["perfport", *map(str, args)])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-        raise SystemExit(0)
-    return int(ended.value.code or 0)
-
-
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("command", ["table", "crosstuning", "portability", "claims"])
 def test_commands_answer_in_every_format(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str, form: str
 ) -> None:
     data.store(tmp_path / "run", [data.record("a", 0.02), data.record("a", 0.03, profile="hd7970", key="0" * 16)])
-    assert call(monkeypatch, command, tmp_path, "--format", form) == 0
+    assert data.call(monkeypatch, command, tmp_path, "--format", form) == 0
     out = capsys.readouterr().out
     if form == "json":
         assert json.loads(out)
@@ -251,7 +242,7 @@ def test_commands_answer_in_every_format(
 def test_markdown_of_a_view_refers_to_its_plots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data.store(tmp_path / "run", [data.record("a", 0.02), data.record("a", 0.02, device=data.INTEL)])
     out = tmp_path / "pp.md"
-    assert call(monkeypatch, "portability", tmp_path, "-o", out) == 0
+    assert data.call(monkeypatch, "portability", tmp_path, "-o", out) == 0
     links = re.findall(r"!\[[^]]*\]\(([^)]*)\)", out.read_text())
     assert links and all((tmp_path / link).exists() for link in links)
 
@@ -270,7 +261,7 @@ def test_bad_arguments_are_named(
     complaint: str,
 ) -> None:  # fmt: skip
     data.store(tmp_path / "run", [data.record("a", 0.02)])
-    assert call(monkeypatch, args[0], tmp_path, *args[1:]) == 2
+    assert data.call(monkeypatch, args[0], tmp_path, *args[1:]) == 2
     assert complaint in capsys.readouterr().err
 
 
@@ -278,7 +269,7 @@ def test_the_command_finds_stored_convergence(tmp_path: Path, monkeypatch: pytes
     data.store(tmp_path / "results" / "run", data.ladder(data.POCL))
     convergence.store(CONVERGED, tmp_path / "results" / convergence.FILE)
     out = tmp_path / "suite.md"
-    assert call(monkeypatch, "report", "--suite", tmp_path / "results", "-o", out) == 0
+    assert data.call(monkeypatch, "report", "--suite", tmp_path / "results", "-o", out) == 0
     assert "70.0 %" in out.read_text()
 
 
@@ -286,7 +277,7 @@ def test_a_named_platform_set_and_the_export(tmp_path: Path, monkeypatch: pytest
     data.store(tmp_path / "run", [data.record("a", 0.02), data.record("a", 0.02, device=data.INTEL)])
     out, exported = tmp_path / "pp.json", tmp_path / "pp.csv"
     args = ("--platforms", f"mine={data.POCL}", "--export", exported, "--format", "json", "-o", out)
-    assert call(monkeypatch, "portability", tmp_path, *args) == 0
+    assert data.call(monkeypatch, "portability", tmp_path, *args) == 0
     found = json.loads(out.read_text())
     assert {(row["platform set"], row["platforms"]) for row in found} == {("mine", 1)}
     assert [row["platform"] for row in csv.DictReader(exported.open())] == [data.POCL]

@@ -6,6 +6,7 @@ from ..errors import UsageError
 from .base import Artifact, Backend, Buffer, Image, Kernel, Macros, Module, OpenDevice, Times
 
 __all__ = [
+    "COMPILERS",
     "NAMES",
     "Artifact",
     "Backend",
@@ -20,6 +21,8 @@ __all__ = [
 ]
 
 NAMES = ("opencl", "cuda")
+#: Packages that compile kernels, by backend: another version is other code. OpenCL's compilers come with the driver.
+COMPILERS: dict[str, tuple[str, ...]] = {"opencl": (), "cuda": ("cupy-cuda13x", "nvidia-cuda-nvrtc")}
 
 
 def get(name: str) -> Backend:
