@@ -234,7 +234,7 @@ def _driver(run: Run, record: Record) -> str:
 
 
 def _software(run: Run, record: Record) -> str:
-    """What else a case's time depends on: the backend's compiler, all packages for a peer, the host where its clock ranks."""
+    """What else a case's time depends on: its compiler, all packages for a peer, the host where its clock ranks."""
     versions = run.environment.get("versions") or {}
     of_backend = COMPILERS.get(record.identity.backend, ())
     found = [
