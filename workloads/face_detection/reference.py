@@ -171,7 +171,17 @@ class Detection:
 
 
 def detect(cascade: Cascade, pyramid: Pyramid, frames: np.ndarray, flat: bool = False) -> Detection:
-    """Evaluate all windows of some frames, uint8, shape (frames, height, width); ``flat`` as in `outcomes`.
+    """Evaluate all windows of some frames, uint8, shape (frames, height, width); ``flat`` as in `outcomes`."""
+    found = _evaluated(cascade, pyramid, frames, flat)
+    outcome = np.concatenate([of_frame for of_frame, _ in found])
+    counts = sum((counts for _, counts in found), Counts.zero(cascade.stages))
+    return Detection(np.flatnonzero(outcome == cascade.stages), outcome, counts)
+
+
+def _evaluated(
+    cascade: Cascade, pyramid: Pyramid, frames: np.ndarray, flat: bool = False
+) -> list[tuple[np.ndarray, Counts]]:
+    """Return outcome and counts of each frame.
 
     Equal frames are evaluated once, and what the last few calls found is kept: experiments ask for it again and again.
     """
@@ -181,28 +191,20 @@ def detect(cascade: Cascade, pyramid: Pyramid, frames: np.ndarray, flat: bool = 
 
     def one(job: tuple[bytes, Level]) -> tuple[np.ndarray, Counts]:
         key, level = job
-        counts, found = Counts.zero(cascade.stages), []
-        for outcome, part in outcomes(cascade, level, missing[key], flat):
-            found.append(outcome)
-            counts += part
-        return np.concatenate(found), counts
+        parts = list(outcomes(cascade, level, missing[key], flat))
+        return np.concatenate([part for part, _ in parts]), sum((c for _, c in parts), Counts.zero(cascade.stages))
 
     jobs = [(key, level) for key in missing for level in pyramid.levels]
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # NumPy releases the interpreter lock
-        parts = list(pool.map(one, jobs))
+        levels = list(pool.map(one, jobs))
     for number, key in enumerate(missing):
-        mine = parts[number * len(pyramid.levels) : (number + 1) * len(pyramid.levels)]
-        total = Counts.zero(cascade.stages)
-        for _, part in mine:
-            total += part
+        mine = levels[number * len(pyramid.levels) : (number + 1) * len(pyramid.levels)]
+        total = sum((counts for _, counts in mine), Counts.zero(cascade.stages))
         _found[key] = np.concatenate([outcome for outcome, _ in mine]), total
-    counts = Counts.zero(cascade.stages)
-    for key in keys:
-        counts += _found[key][1]
-    outcome = np.concatenate([_found[key][0] for key in keys])
+    found = [_found[key] for key in keys]
     for key in list(_found)[: -max(KEPT_FRAMES, len(keys))]:
         del _found[key]
-    return Detection(np.flatnonzero(outcome == cascade.stages), outcome, counts)
+    return found
 
 
 def opencv_visits(cascade: Cascade, pyramid: Pyramid, image: np.ndarray) -> np.ndarray:
@@ -212,10 +214,10 @@ def opencv_visits(cascade: Cascade, pyramid: Pyramid, image: np.ndarray) -> np.n
     stripes, which for some heights do not reach the last row.
     """
     stripes = -(-(pyramid.levels[0].width - pyramid.window[0] + 1) // 32)
+    ((outcome, _),) = _evaluated(cascade, pyramid, image[None])
     found = []
     for level in pyramid.levels:
-        outcome = np.concatenate([part for part, _ in outcomes(cascade, level, image)])
-        grid = outcome.reshape(level.rows, level.columns)
+        grid = outcome[level.first : level.first + level.windows].reshape(level.rows, level.columns)
         height = level.height - pyramid.window[1] + 1
         stripe = max((height // level.step + stripes - 1) // stripes, 1) * level.step
         grid = grid[: -(-min(stripes * stripe, height) // level.step)]
