@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import pickle
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
 from .cascade import Cascade
-from .pyramid import Level, Pyramid, reduced
+from .pyramid import Pyramid, reduced
 
 KEPT_FRAMES = 8
-BLOCK = 1 << 16  # windows evaluated at a time: their sums stay in a core's cache
+BLOCK = 1 << 17  # windows evaluated at a time: their sums stay in a core's cache
 FLAT = -1  # outcome of a window whose variance is too small
 
 
@@ -79,31 +77,47 @@ def integrals(image: np.ndarray, tilted: bool) -> np.ndarray:
     return out
 
 
-def outcomes(
-    cascade: Cascade, level: Level, image: np.ndarray, flat: bool = False
-) -> Iterator[tuple[np.ndarray, Counts]]:
-    """Evaluate the windows of a level in blocks.
+def outcomes(cascade: Cascade, pyramid: Pyramid, image: np.ndarray, flat: bool = False) -> tuple[np.ndarray, Counts]:
+    """Evaluate all windows of a frame, uint8, shape (height, width).
 
     ``flat``: evaluate windows of small variance too, as OpenCV's OpenCL kernel does.
 
-    Yields
-    ------
-    outcome : int16, shape (windows of the block,)
+    Returns
+    -------
+    outcome : int16, shape (windows,)
         `FLAT`, the stage that the window failed, or the number of stages.
     counts : Counts
     """
     tilted = bool(cascade.tilted.any())
-    sums = integrals(reduced(image, level), tilted)
-    plane, pitch = sums[0].size, sums.shape[2]
+    # Levels below each other, so that a feature's corners are as far apart on all of them.
+    pitch = max(level.width for level in pyramid.levels) + 1
+    lines = sum(level.height + 1 for level in pyramid.levels)
+    sums = np.zeros((2 + tilted, lines, pitch), np.uint32)
+    base = np.empty(pyramid.windows, np.int64)
+    line = 0
+    for level in pyramid.levels:
+        sums[:, line : line + level.height + 1, : level.width + 1] = integrals(reduced(image, level), tilted)
+        row, column = np.divmod(np.arange(level.windows), level.columns)
+        base[level.first : level.first + level.windows] = (line + row * level.step) * pitch + column * level.step
+        line += level.height + 1
+    plane = lines * pitch
     words = sums.reshape(-1)
     corners = cascade.offsets(pitch, 2 * plane).astype(np.int64)
     x, y, w, h = cascade.normalisation
     frame = np.array([y * pitch + x, y * pitch + x + w, (y + h) * pitch + x, (y + h) * pitch + x + w])
     used = (cascade.weights != 0).sum(axis=1)
+    counts = Counts.zero(cascade.stages)
+    counts.windows = pyramid.windows
 
     def total(at: np.ndarray, corner: np.ndarray) -> np.ndarray:
         a, b, c, d = (words[offset:].take(at) for offset in corner)
         return a - b - c + d
+
+    def normalise(at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        pixel_sum, square_sum = total(at, frame).astype(np.int64), total(at + plane, frame).astype(np.int64)
+        variance = cascade.area * square_sum - pixel_sum * pixel_sum  # times the square of the area
+        norm = (1.0 / np.sqrt(np.maximum(variance, 1).astype(np.float64))).astype(np.float32)
+        return norm, (variance > 0) & (cascade.area * norm.astype(np.float64) < 0.1)
 
     def values(at: np.ndarray, norm: np.ndarray, node: int) -> np.ndarray:
         feature = np.zeros(len(at), np.int32)
@@ -112,40 +126,37 @@ def outcomes(
                 feature += weight * total(at, corners[node, i]).view(np.int32)
         return feature.astype(np.float32) * norm
 
-    for first in range(0, level.windows, BLOCK):
-        number = np.arange(first, min(first + BLOCK, level.windows))
-        base = number // level.columns * level.step * pitch + number % level.columns * level.step
-        outcome = np.full(len(number), FLAT, np.int16)
-        counts = Counts.zero(cascade.stages)
-        counts.windows = len(number)
-        pixel_sum, square_sum = total(base, frame).astype(np.int64), total(base + plane, frame).astype(np.int64)
-        variance = cascade.area * square_sum - pixel_sum * pixel_sum  # times the square of the area
-        norm = (1.0 / np.sqrt(np.maximum(variance, 1).astype(np.float64))).astype(np.float32)
-        textured = (variance > 0) & (cascade.area * norm.astype(np.float64) < 0.1)
-        live = np.flatnonzero(textured | flat)
-        norm = norm[live]
-        for stage in range(cascade.stages):
-            if not len(live):
-                break
-            counts.entered[stage] = len(live)
-            at, votes = base[live], np.zeros(len(live), np.int64)
-            for tree in range(cascade.stage_first[stage], cascade.stage_first[stage + 1]):
-                root, end = cascade.tree_first[tree : tree + 2]
-                where = np.zeros(len(live), np.int32)  # node of the tree; a leaf is stored as -1 - leaf
-                for node in range(root, end):
-                    here = slice(None) if end == root + 1 else np.flatnonzero(where == node - root)
-                    value = values(at[here], norm[here], node)
-                    to = np.where(value < cascade.threshold[node], *cascade.children[node])
-                    where[here] = np.where(to > 0, to, to - 1)
-                    counts.nodes[stage] += len(value)
-                    counts.rectangles[stage] += len(value) * used[node]
-                votes += cascade.leaves[root + tree - 1 - where]
-            passed = votes >= cascade.stage_threshold[stage]
-            outcome[live[~passed]] = stage
-            live, norm = live[passed], norm[passed]
-        outcome[live] = cascade.stages
-        counts.entered[cascade.stages] = len(live)
-        yield outcome, counts
+    def passes(stage: int, at: np.ndarray, norm: np.ndarray) -> np.ndarray:
+        votes = np.zeros(len(at), np.int64)
+        for tree in range(cascade.stage_first[stage], cascade.stage_first[stage + 1]):
+            root, end = cascade.tree_first[tree : tree + 2]
+            where = np.zeros(len(at), np.int32)  # node of the tree; a leaf is stored as -1 - leaf
+            for node in range(root, end):
+                here = slice(None) if end == root + 1 else np.flatnonzero(where == node - root)
+                value = values(at[here], norm[here], node)
+                to = np.where(value < cascade.threshold[node], *cascade.children[node])
+                where[here] = np.where(to > 0, to, to - 1)
+                counts.nodes[stage] += len(value)
+                counts.rectangles[stage] += len(value) * used[node]
+            votes += cascade.leaves[root + tree - 1 - where]
+        return votes >= cascade.stage_threshold[stage]
+
+    outcome = np.full(pyramid.windows, FLAT, np.int16)
+    norm, textured = (np.concatenate(parts) for parts in zip(*map(normalise, _blocks(base)), strict=True))
+    live = np.flatnonzero(textured | flat)
+    for stage in range(cascade.stages):
+        counts.entered[stage] = len(live)
+        passed = [passes(stage, base[block], norm[block]) for block in _blocks(live)]
+        passed = np.concatenate([np.empty(0, bool), *passed])
+        outcome[live[~passed]] = stage
+        live = live[passed]
+    outcome[live] = cascade.stages
+    counts.entered[cascade.stages] = len(live)
+    return outcome, counts
+
+
+def _blocks(values: np.ndarray) -> Iterator[np.ndarray]:
+    return (values[first : first + BLOCK] for first in range(0, len(values), BLOCK))
 
 
 #: Outcomes and counts by digest of cascade, pyramid and frame, the oldest first.
@@ -187,20 +198,9 @@ def _evaluated(
     """
     digest = hashlib.sha256(pickle.dumps((cascade, pyramid, flat)))
     keys = [hashlib.sha256(digest.digest() + frame.tobytes()).digest() for frame in frames]
-    missing = {key: frame for key, frame in zip(keys, frames, strict=True) if key not in _found}
-
-    def one(job: tuple[bytes, Level]) -> tuple[np.ndarray, Counts]:
-        key, level = job
-        parts = list(outcomes(cascade, level, missing[key], flat))
-        return np.concatenate([part for part, _ in parts]), sum((c for _, c in parts), Counts.zero(cascade.stages))
-
-    jobs = [(key, level) for key in missing for level in pyramid.levels]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:  # NumPy releases the interpreter lock
-        levels = list(pool.map(one, jobs))
-    for number, key in enumerate(missing):
-        mine = levels[number * len(pyramid.levels) : (number + 1) * len(pyramid.levels)]
-        total = sum((counts for _, counts in mine), Counts.zero(cascade.stages))
-        _found[key] = np.concatenate([outcome for outcome, _ in mine]), total
+    for key, frame in zip(keys, frames, strict=True):
+        if key not in _found:
+            _found[key] = outcomes(cascade, pyramid, frame, flat)
     found = [_found[key] for key in keys]
     for key in list(_found)[: -max(KEPT_FRAMES, len(keys))]:
         del _found[key]
