@@ -15,6 +15,7 @@ from perfport import simulator
 from perfport.check import CheckCase, Job
 from perfport.counting import Count, Verdict, coalescing, counts, profiled, read, simulated, survey
 from perfport.counting.coalescing import ACCESS, DEFAULT_SHAPES, Shape
+from perfport.device import DeviceInfo
 from perfport.errors import InfrastructureError, PerfportError, UnavailableError, UsageError
 from perfport.record import Status
 from perfport.work import Traffic
@@ -336,6 +337,7 @@ LEFT = [
     "Device", "CC",
 ]  # fmt: skip
 OPS = [f"smsp__sass_thread_inst_executed_op_{op}_pred_on.sum" for op in ("fadd", "fmul", "ffma")]
+MATRIX = [f"sm__ops_path_tensor_src_{kind}.sum" for kind in ("tf32_dst_fp32", "bf16_dst_fp32", "int8")]
 NAMES = ["dram__bytes_read.sum", "dram__bytes_write.sum", "lts__t_bytes.sum", "smsp__inst_executed_pipe_xu.sum", *OPS]
 
 
@@ -377,8 +379,29 @@ def test_ncu_without_a_table_passes_its_message_on() -> None:
         profiled.parse("==PROF== Connected\n==ERROR== ERR_NVGPUCTRPERM - no permission\n")
 
 
+def test_ncu_counts_operations_of_matrix_units() -> None:
+    names, units = ["smsp__sass_thread_inst_executed_op_fadd_pred_on.sum", *MATRIX], ["inst", "", "", ""]
+    rows = (row(0, "perfport_marker", "0", "0", "0", "0"), row(1, "work", "5", "1,024", "3", "64"))
+    header = (",".join(f'"{name}"' for name in (*LEFT, *names)), ",".join(['""'] * 11 + [f'"{u}"' for u in units]))
+    (tally,) = profiled.by_window(profiled.parse("\n".join((*header, *rows))))
+    assert profiled.traffic(tally).flops == 5 + 1024 + 3  # 8-bit operations are not floating-point ones
+
+
+GPU = DeviceInfo(
+    id="cuda:nvidia:0", backend="cuda", platform="p", name="n", chip="c", kind="gpu", compute_units=1, memory_bytes=1,
+    max_alloc_bytes=1, local_memory_bytes=1, max_work_group=1,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("capabilities", [["dp4a"], ["dp4a", "mma"]])
+def test_metrics_of_matrix_units_only_where_they_are(tmp_path: Path, capabilities: list[str]) -> None:
+    words = profiled.command(tmp_path / "log", GPU.model_copy(update={"capabilities": capabilities}))
+    asked = set(words[words.index("--metrics") + 1].split(","))
+    assert set(MATRIX) & asked == (set(MATRIX) if "mma" in capabilities else set())
+
+
 def test_ncu_command(tmp_path: Path) -> None:
-    words = profiled.command(tmp_path / "log")
+    words = profiled.command(tmp_path / "log", GPU)
     for pair in (("--page", "raw"), ("--clock-control", "none"), ("--profile-from-start", "off")):
         assert words[words.index(pair[0]) + 1] == pair[1]
     assert set(NAMES) <= set(words[words.index("--metrics") + 1].split(","))

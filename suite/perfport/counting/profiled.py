@@ -13,6 +13,7 @@ from pathlib import Path
 from .. import check
 from ..backend.base import MARKER
 from ..check import Job, Outcome, Wrapping
+from ..device import DeviceInfo
 from ..errors import InfrastructureError, UnavailableError
 from ..record import Status
 from ..work import Traffic
@@ -27,8 +28,15 @@ METRICS = (
     *(f"smsp__inst_executed_op_shared_{op}.sum" for op in ("ld", "st")),
     "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
 )  # fmt: skip
+#: Operations of matrix units (an FMA is 2), by the unit that a variant names; devices without them lack the metrics.
+MATRIX_METRICS = {
+    "tf32_mma": "sm__ops_path_tensor_src_tf32_dst_fp32.sum", "bf16_mma": "sm__ops_path_tensor_src_bf16_dst_fp32.sum",
+    "int8_mma": "sm__ops_path_tensor_src_int8.sum",
+}  # fmt: skip
 #: Quantities of `Traffic` that these make up.
 COUNTED = ("flops", "dram_read", "dram_write")
+#: Units whose operations are in ``flops``; ``dp4a`` and 8-bit matrix units are not.
+FLOATING_UNITS = (None, "tf32_mma", "bf16_mma")
 #: Most FP32 instructions that one instruction of the special-function unit comes with: a division or a function of the
 #: mathematical library is expanded into that many. It lengthens the tolerance of FLOPs upward.
 EXPANSION = 16
@@ -47,12 +55,13 @@ def version() -> str:
     return found.group(1) if found else "unknown"
 
 
-def command(log: Path) -> tuple[str, ...]:
+def command(log: Path, device: DeviceInfo) -> tuple[str, ...]:
     """Return the words in front of a child's command line; ``ncu`` writes its table to ``log``."""
+    matrix = MATRIX_METRICS.values() if "mma" in device.capabilities else ()
     return (
         "ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none",
         "--profile-from-start", "off", "--target-processes", "all", "--log-file", str(log),
-        "--metrics", ",".join(METRICS),
+        "--metrics", ",".join((*METRICS, *matrix)),
     )  # fmt: skip
 
 
@@ -67,7 +76,7 @@ def count(job: Job, timeout: float) -> list[tuple[Outcome, Tally]]:
     with tempfile.TemporaryDirectory(prefix="perfport-count-") as folder:
         log, marks = Path(folder) / "ncu.csv", Path(folder) / "marks"
         marks.touch()
-        wrapping = Wrapping(command(log), {check.MARKS: str(marks), "LC_ALL": "C"})
+        wrapping = Wrapping(command(log, job.device), {check.MARKS: str(marks), "LC_ALL": "C"})
         outcomes = check.run(job, wrapping, timeout)
         begun = [line.partition(" ")[2] for line in marks.read_text().splitlines() if line.startswith("begin ")]
         text = log.read_text(errors="replace") if log.exists() else ""
@@ -105,7 +114,8 @@ def parse(text: str) -> list[tuple[str, dict[str, float]]]:
     rows = csv.reader(line for line in lines[start:] if line.startswith('"'))
     header = next(rows)
     name_at = header.index("Kernel Name")
-    wanted = [number for number, name in enumerate(header) if name in METRICS]  # device attributes stand beside them
+    known = {*METRICS, *MATRIX_METRICS.values()}
+    wanted = [number for number, name in enumerate(header) if name in known]  # device attributes stand beside them
     scales = dict.fromkeys(wanted, 1.0)
     found = []
     for row in rows:
@@ -143,12 +153,13 @@ def by_window(kernels: Sequence[tuple[str, dict[str, float]]]) -> list[Tally]:
 
 
 def traffic(tally: Tally) -> Traffic:
-    """The quantities that Nsight Compute counts; an FMA is 2 FLOP."""
+    """The quantities that Nsight Compute counts; an FMA is 2 FLOP, on matrix units too."""
     fadd, fmul, ffma = (
         _total(tally, f"smsp__sass_thread_inst_executed_op_{op}_pred_on.sum") for op in ("fadd", "fmul", "ffma")
     )
+    matrix = sum(_total(tally, MATRIX_METRICS[unit]) for unit in FLOATING_UNITS if unit)
     return Traffic(
-        flops=fadd + fmul + 2 * ffma, dram_read=_total(tally, "dram__bytes_read.sum"),
+        flops=fadd + fmul + 2 * ffma + matrix, dram_read=_total(tally, "dram__bytes_read.sum"),
         dram_write=_total(tally, "dram__bytes_write.sum"), l2_bytes=_total(tally, "lts__t_bytes.sum"),
         provenance="counted",
     )  # fmt: skip

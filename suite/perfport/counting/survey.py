@@ -209,8 +209,7 @@ def _profile(
             count = _count(subject, outcome, device, options, "ncu", version)
             if count.status is Status.OK:
                 declared, counted = outcome.traffic or Traffic(), profiled.traffic(tally)
-                # Tensor cores and dp4a do their operations outside the counted instructions.
-                judged = ("flops",) if outcome.traffic and outcome.unit is None else ()
+                judged = ("flops",) if outcome.traffic and outcome.unit in profiled.FLOATING_UNITS else ()
                 shown = tuple(name for name in profiled.COUNTED if name not in judged)
                 expansion = {"flops": profiled.expanded_flops(tally)}
                 _fill(count, tally, counted, compare(declared, counted, judged, shown, expansion))
