@@ -389,7 +389,8 @@ class Detector:
         queue); the others have shape (batches,).
         """
         wide = np.where(by_bank, filled.shape[1], 1)
-        rows, step = together // wide, together * self.per_item // wide  # of windows: at a time, and in a round
+        # Rows of windows at a time, and in a round; a batch where nothing waits has none.
+        rows, step = together // wide, np.maximum(together * self.per_item // wide, 1)
         columns = np.where(by_bank[:, None], filled, 0)
         columns[:, 0] = np.where(by_bank, filled[:, 0], filled.sum(axis=1))
         last = np.maximum(-(-slots // (together * self.per_item)) - 1, 0)  # round, the rounds before it are full
