@@ -146,8 +146,8 @@ def outcomes(cascade: Cascade, pyramid: Pyramid, image: np.ndarray, flat: bool =
     live = np.flatnonzero(textured | flat)
     for stage in range(cascade.stages):
         counts.entered[stage] = len(live)
-        passed = [passes(stage, base[block], norm[block]) for block in _blocks(live)]
-        passed = np.concatenate([np.empty(0, bool), *passed])
+        parts = [passes(stage, base[block], norm[block]) for block in _blocks(live)]
+        passed = np.concatenate([np.empty(0, bool), *parts])
         outcome[live[~passed]] = stage
         live = live[passed]
     outcome[live] = cascade.stages

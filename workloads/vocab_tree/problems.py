@@ -398,17 +398,19 @@ def residual_of_words(points: np.ndarray, words: np.ndarray) -> float:
     _, number, counts = np.unique(words, return_inverse=True, return_counts=True)
     order = np.argsort(number, kind="stable")
     first = np.cumsum(counts) - counts
-    between = within = 0.0
-    mean = points.mean(axis=0, dtype=np.float64)
+    squares = explained = 0.0
+    everything = np.zeros(points.shape[1])
     for block in np.array_split(np.arange(len(counts)), max(1, len(points) >> 16)):
         if not len(block):
             continue
         start, stop = first[block[0]], first[block[-1]] + counts[block[-1]]
         rows = points[order[start:stop]].astype(np.float64)
         sums = np.add.reduceat(rows, first[block] - start, axis=0)
-        within += float(np.square(rows).sum() - (np.square(sums).sum(axis=1) / counts[block]).sum())
-        between += float(np.square(rows - mean).sum())
-    return within / between if between else 0.0
+        squares += float(np.einsum("ij,ij->", rows, rows))
+        explained += float((np.einsum("ij,ij->i", sums, sums) / counts[block]).sum())
+        everything += sums.sum(axis=0)
+    between = squares - float(everything @ everything) / len(points)
+    return (squares - explained) / between if between > 1e-12 * squares else 0.0  # all points equal, up to rounding
 
 
 class TreeQuery(_OnTree):

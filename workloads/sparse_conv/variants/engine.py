@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -17,6 +19,15 @@ from perfport.workload import Setup, Tunable
 
 from ..operators import Operator
 from ..problems import Layer
+
+Given = TypeVar("Given")
+Made = TypeVar("Made")
+
+
+def side_by_side(make: Callable[[Given], Made], given: Iterable[Given]) -> list[Made]:
+    """Make something of each, in threads: what compiles or assembles takes seconds and lets others run."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(make, given))
 
 
 class Convolution(ABC):
@@ -72,6 +83,10 @@ class Convolution(ABC):
     def build(self, name: str, source: str, macros: Mapping[str, int]) -> Artifact:
         """Compile source that was generated."""
         return backend.get(self.device.info.backend).build(name, source, macros, self.device.target)
+
+    def load(self, name: str, artifacts: Iterable[Artifact]) -> list[Any]:
+        """Load the kernel of that name from each artifact."""
+        return [self.setup.load(name, lambda made=made: made) for made in artifacts]  # type: ignore[misc]
 
     @property
     def sizes(self) -> dict[str, int]:

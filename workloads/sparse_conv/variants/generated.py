@@ -7,13 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from perfport.backend import Artifact
 from perfport.errors import UnsupportedError
 from perfport.work import Traffic
 from perfport.workload import Tunable
 
 from ..source import Program, Shape, programs
 from .direct import CONSTANT_WORDS, constant_table
-from .engine import Convolution, Padded
+from .engine import Convolution, Padded, side_by_side
 
 #: Multiply-adds in all of a layer's generated source. Compilers take minutes beyond.
 STATEMENT_LIMIT = 60_000
@@ -48,9 +49,12 @@ class GeneratedSource(Convolution):
         shape = Shape(t["width"], t["rows"], t["filters"])
         self.programs = programs(o, self.layer.weights, shape, self.padded.offset, limit, self.table)
         self.generate_s = time.perf_counter() - started
-        self.kernels = [self._kernel(program) for program in self.programs]
+        started = time.perf_counter()
+        artifacts = side_by_side(self._artifact, self.programs)
+        self.setup.compile_s += time.perf_counter() - started
+        self.kernels = self.load("sparse", artifacts)
 
-    def _kernel(self, program: Program) -> Any:
+    def _artifact(self, program: Program) -> Artifact:
         t, p = self.tunables, self.padded
         if self.table and program.values.size > CONSTANT_WORDS:
             raise UnsupportedError(
@@ -62,7 +66,7 @@ class GeneratedSource(Convolution):
             "GROUP": t["group"], "PARTS": self.parts, "PLANE": p.plane, "LINE": p.line, "FIRST": program.first,
         }  # fmt: skip
         source = (constant_table(program.values) if self.table else "") + program.source
-        return self.setup.load("sparse", lambda: self.build("generated.cl", source, macros))
+        return self.build("generated.cl", source, macros)
 
     def launch(self) -> None:
         self.padded.launch()

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import time
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +18,7 @@ from ..cubin import machine_instructions
 from ..specialise import Specialised, specialise, value_map
 from ..template import Shape, Template, cache_folder, compiled, filters_of, local_bytes, tile_of
 from ..weights import window_use
-from .engine import Convolution, covered
+from .engine import Convolution, covered, side_by_side
 
 #: Multiply-adds in all of a layer's specialised code: what a few minutes assemble.
 CODE_LIMIT = 400_000
@@ -57,10 +54,13 @@ class PtxTemplate(Convolution):
             for first in range(0, o.filters, self.shape.filters)
         ]
         started = time.perf_counter()
-        self.artifacts = assembled([found.text for found in self.slices], self.target)
+        self.artifacts = side_by_side(self._assembled, [found.text for found in self.slices])
         self.assemble_s = time.perf_counter() - started
-        self.kernels = [self.setup.load("operator_template", partial(_same, made)) for made in self.artifacts]
+        self.kernels = self.load("operator_template", self.artifacts)
         self.setup.compile_s += self.template.seconds + self.assemble_s + sum(found.seconds for found in self.slices)
+
+    def _assembled(self, text: str) -> Artifact:
+        return CudaBackend().assemble("generated.ptx", text, self.target)
 
     def _specialised(self, weights: np.ndarray) -> Specialised:
         return specialise(self.template.ptx, value_map(self.template.values, weights))
@@ -125,17 +125,6 @@ class PtxTemplateWithoutPrefetch(PtxTemplate):
     """The next tile is fetched when the present one is done."""
 
     prefetch = False
-
-
-def _same(artifact: Artifact) -> Artifact:
-    return artifact
-
-
-def assembled(texts: list[str], target: str) -> list[Artifact]:
-    """Assemble several PTX texts side by side."""
-    backend = CudaBackend()
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(lambda text: backend.assemble("generated.ptx", text, target), texts))
 
 
 def measured_template(template: Template, target: str) -> dict[str, int]:

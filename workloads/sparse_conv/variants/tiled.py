@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
 from perfport.backend import Artifact
@@ -16,7 +14,7 @@ from perfport.workload import Tunable
 from ..choice import Device, estimate, inputs_read, shortlist
 from ..cubin import machine_instructions
 from ..tiled import NAME, Tiling, generate
-from .engine import Convolution
+from .engine import Convolution, side_by_side
 from .ptx import CODE_LIMIT
 
 
@@ -62,15 +60,14 @@ class Tiled(Convolution):
         texts = [generate(tiling, weights, self.batch, str(self.device.target)) for tiling in tilings]
         self.generate_s = time.perf_counter() - started
         started = time.perf_counter()
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            artifacts = list(pool.map(self._assemble, texts))
+        artifacts = side_by_side(self._assemble, texts)
         self.assemble_s = time.perf_counter() - started
         started = time.perf_counter()
         seconds = [self._seconds(tiling, artifact) for tiling, artifact in zip(tilings, artifacts, strict=True)]
         self.measure_s = time.perf_counter() - started
         best = seconds.index(min(seconds))
         self.tiling, self.text, self.artifact = tilings[best], texts[best], artifacts[best]
-        self.kernel: Any = self.setup.load(NAME, lambda: self.artifact)
+        (self.kernel,) = self.load(NAME, [self.artifact])
         self.setup.compile_s += self.choose_s + self.generate_s + self.assemble_s + self.measure_s
 
     def _assemble(self, text: str) -> Artifact:
