@@ -9,7 +9,6 @@ from functools import cache
 from math import comb
 
 import numpy as np
-from scipy.special import stdtrit
 
 from .record import Interval, Summary
 
@@ -92,6 +91,8 @@ def block_medians(samples: Sequence[float], blocks: Sequence[int]) -> list[float
 
 def student_interval(values: Sequence[float] | np.ndarray) -> Interval:
     """Return the mean of values with Student's 95 % interval; at least two values are needed."""
+    from scipy.special import stdtrit  # a fifth of a second, which each child would pay at its start
+
     found = np.asarray(values, dtype=float)
     mean, error = float(found.mean()), float(found.std(ddof=1)) / math.sqrt(found.size)
     reach = float(stdtrit(found.size - 1, (1 + CONFIDENCE) / 2)) * error

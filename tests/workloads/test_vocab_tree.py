@@ -185,6 +185,19 @@ def test_half_precision_holds_points_over_their_norm(clusters: int) -> None:
     assert check.passed and check.max_abs < 64
 
 
+@pytest.mark.parametrize("clusters", [10, 256])
+def test_products_in_tf32_stay_within_the_tolerance(clusters: int) -> None:
+    """Points are exact in TF32; centres are cut to 11 significant bits."""
+    one = problem_of("kmeans_iteration", points=4000, clusters=clusters)
+    c = (one.centres[0] / fixed_point.ONE).astype(np.float32)
+    cut = (c.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+    scores = np.square(c).sum(axis=1) - 2 * one.points.astype(np.float32) @ cut.T
+    check = one.check({"labels.tf32": scores.argmin(axis=1).astype(np.uint8)})["labels.tf32"]
+    assert check.passed and check.max_abs > problems.FLOAT_SLACK
+    far = {"labels.tf32": scores.argmax(axis=1).astype(np.uint8)}
+    assert not one.check(far)["labels.tf32"].passed
+
+
 @pytest.mark.parametrize(("problem", "name"), PEERS)
 def test_peers_agree(solve: Solver, problem: str, name: str) -> None:
     one = problem_of(problem, **TREE.problems[problem].presets["tiny"] | ({"equal": True} if "frag" in problem else {}))

@@ -1,7 +1,7 @@
 """Which tiling to generate code for: a model of what limits a work-group on an NVIDIA GPU, and a search over shapes.
 
 Per compute unit and cycle: four schedulers issue one instruction of a warp each, local memory serves 32 words. The
-rates are those of compute capability 8.0 and later. How fast code comes, and what barriers cost, is fitted to 63
+rates are those of compute capability 8.0 and later. How fast code comes, and what barriers cost, is fitted to 105
 measured times on an H200 (README); tunables override all of it.
 """
 

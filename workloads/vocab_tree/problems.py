@@ -21,9 +21,11 @@ from . import data, fixed_point, query, reference, seeding, tree
 SAMPLE = 100_000  # labels that are compared where there are more
 WHOLE_TREE = 30_000  # points up to which a tree is compared with a tree built by NumPy
 FLOAT_SLACK = 1.0  # squared distance by which a label computed in FP32 may miss the nearest centre
-HALF_SLACK = 1024.0  # the same in FP16
-#: Outputs computed in FP32 or FP16 end so: labels may differ where two centres are about equally near.
-FLOAT, HALF = ".float", ".half"
+#: The same by products of 11-bit significands, FP16 or TF32: descriptors and centres have a norm of at most 512, a centre
+#: cut to TF32 is off by 2^-10, a score 2 x c by 512, and two of them are compared.
+ROUNDED_SLACK = 1024.0
+#: Outputs computed in FP32, TF32 or FP16 end so: labels may differ where two centres are about equally near.
+FLOAT, TF32, HALF = ".float", ".tf32", ".half"
 
 
 class NodeParameters(BaseModel):
@@ -107,7 +109,7 @@ class _Iteration(Problem):
         own = labels[self.compared]
         if not suffix or own.max() >= self.clusters:
             return compare_exact(own, self._scores.argmax(axis=1).astype(np.uint8))
-        slack = HALF_SLACK if suffix == HALF else FLOAT_SLACK
+        slack = FLOAT_SLACK if suffix == FLOAT else ROUNDED_SLACK
         chosen = self._scores[np.arange(len(own)), own]
         missed = 2 * float((self._scores.max(axis=1) - chosen).max()) / fixed_point.ONE
         return OutputError(
@@ -137,7 +139,7 @@ class _Iteration(Problem):
     def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
         """Labels by the nearest centre; sums and counts, or means, by the labels given, else by the reference's."""
         found = {}
-        suffix = next((end for end in (FLOAT, HALF) if any(name.endswith(end) for name in outputs)), "")
+        suffix = next((end for end in (FLOAT, TF32, HALF) if any(name.endswith(end) for name in outputs)), "")
         given = outputs.get("labels" + suffix)
         sums, counts = self._totals_of(self._labels if given is None else given)
         for name, value in outputs.items():

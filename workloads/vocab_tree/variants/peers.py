@@ -15,7 +15,7 @@ from perfport.errors import UnsupportedError
 from perfport.workload import Problem, Setup, Variant
 
 from .. import fixed_point, seeding
-from ..problems import FLOAT, HALF, KmeansFragments, KmeansIteration, TreeBuild, residual_of_words
+from ..problems import FLOAT, HALF, TF32, KmeansFragments, KmeansIteration, TreeBuild, residual_of_words
 from . import inputs
 
 #: What FP16 peers divide points and centres by: the norm of SIFT, whose square (262144) is beyond FP16. k-means does
@@ -255,12 +255,16 @@ class TorchCuda(_Cuda, _Torch):
 
 
 class FlashKmeans(_Cuda):
-    """Triton kernels of flash-kmeans, one iteration; nodes of equal size in one batch."""
+    """Triton kernels of flash-kmeans, one iteration; nodes of equal size in one batch.
 
-    name, title, rung = "flash_kmeans", "flash-kmeans, FP32, one iteration", 5
+    It takes FP32, but multiplies in TF32, as Triton's ``dot`` does unless told otherwise.
+    """
+
+    name, title, rung = "flash_kmeans", "flash-kmeans, FP32 multiplied in TF32, one iteration", 5
+    precision, unit = "tf32", "tf32_mma"
     modules = ("cupy", "torch", "flash_kmeans")
     source = _version("flash-kmeans")
-    suffix: ClassVar[str] = FLOAT
+    suffix: ClassVar[str] = TF32
 
     def prepare(self) -> None:
         import torch
@@ -297,7 +301,7 @@ class FlashKmeansHalf(FlashKmeans):
     """The same in FP16, a precision class of its own."""
 
     name, title, rung = "flash_kmeans_half", "flash-kmeans, FP16, one iteration", 6
-    precision = "fp16"
+    precision, unit = "fp16", "bf16_mma"  # the same rate
     suffix = HALF
 
 
@@ -305,12 +309,12 @@ class FlashFragments(FlashKmeans):
     """Nodes of equal size in one batch."""
 
     problem = KmeansFragments
-    name, title, rung = "flash_kmeans", "flash-kmeans, FP32, one batch", 2
+    name, title, rung = "flash_kmeans", "flash-kmeans, FP32 multiplied in TF32, one batch", 2
 
 
 class FlashFragmentsHalf(FlashFragments):
     """The same in FP16."""
 
     name, title, rung = "flash_kmeans_half", "flash-kmeans, FP16, one batch", 3
-    precision = "fp16"
+    precision, unit = "fp16", "bf16_mma"  # the same rate
     suffix = HALF
