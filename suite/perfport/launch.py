@@ -235,6 +235,7 @@ def _describe(found: Workload) -> dict[str, Any]:
                 "tag": problem.metric.tag, "unit": problem.metric.unit, "direction": problem.metric.direction,
                 "description": problem.metric.description,
             },
+            "figures": dict(problem.figures),
         }
         for name, problem in found.problems.items()
     }  # fmt: skip

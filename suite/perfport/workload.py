@@ -64,6 +64,8 @@ class Problem(ABC):
         Parameters small enough for a simulator and odd enough to meet every edge; at least two that differ in each
         dimension, so that the scaling of declared work is checked.
     metric : Metric
+    figures : dict
+        Tables of reports: names of figures (`Variant.notes`) by title.
     """
 
     name: ClassVar[str] = ""
@@ -71,6 +73,7 @@ class Problem(ABC):
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
     check_sizes: ClassVar[tuple[dict[str, Any], ...]] = ()
     metric: ClassVar[Metric]
+    figures: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     Parameters: ClassVar[type[BaseModel]]
 
     def __init__(self, parameters: Any, seed: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -148,6 +148,12 @@ class Windows(_Frames):
     name = "windows"
     title = "Windows that pass a cascade of Haar features"
     metric = Metric("face.windows", "Mwindows/s", "higher", "windows of all levels, by whatever work each one needs")
+    figures: ClassVar[dict[str, tuple[str, ...]]] = {
+        "Load imbalance and queues": (
+            "work_groups", "batches", "batches_per_group", "busy_slots", "windows_max_over_mean",
+            "features_max_over_mean", "atomics", "queue_bytes",
+        ),
+    }  # fmt: skip
 
     def metric_value(self, seconds: float) -> float:
         return self.windows / seconds / 1e6

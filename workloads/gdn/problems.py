@@ -242,6 +242,12 @@ class GammaGradient(_Layer):
     name = "gdn_gamma_gradient"
     title = "Gradient of divisive normalization by gamma"
     metric = Metric("gdn.gamma_gradient", "GFLOP/s", "higher", "useful FP32 rate: 2 N^2 operations per position")
+    figures: ClassVar[dict[str, tuple[str, ...]]] = {
+        "Memory of a rung, and what fits the source's GTX 1080": (
+            "replicated_operands", "wasted_bytes_per_operand", "bytes_needed", "largest_batch_gtx1080",
+            "scratch_bytes", "peak_device_bytes",
+        ),
+    }  # fmt: skip
     outputs: ClassVar[dict[str, float]] = {"dgamma": GRADIENT_TOLERANCE}
 
     def work(self) -> Work:

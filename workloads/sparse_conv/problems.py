@@ -81,6 +81,19 @@ class SparseConv(Problem):
     name = "sparse_conv"
     title = "Convolution with pruned weights"
     metric = Metric("sparse_conv.rate", "GFLOP/s", "higher", "useful FP32 rate: 2 operations for each non-zero weight")
+    figures: ClassVar[dict[str, tuple[str, ...]]] = {
+        "Instructions deleted from the template (the source's table 3)": (
+            "ptx_instructions_dense", "ptx_instructions_deleted", "multiply_adds_deleted",
+            "machine_instructions_dense", "machine_instructions_deleted",
+        ),
+        "Code sizes and times to make the code (the source's table 4)": (
+            "ptx_kib_dense", "ptx_kib", "cubin_kib_dense", "cubin_kib", "source_bytes",
+            "template_s", "template_cached", "choose_s", "specialise_s", "generate_s", "assemble_s", "measure_s",
+        ),
+        "Intensity and overhead of indices": (
+            "nonzero", "operational_intensity", "csr_index_overhead_16_bit", "csr_index_overhead_32_bit", "index_bytes",
+        ),
+    }  # fmt: skip
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {
             "channels": 4, "filters": 6, "kernel_height": 3, "kernel_width": 3, "height": 10, "width": 12, "padding": 1,

@@ -21,8 +21,8 @@ from . import data, fixed_point, query, reference, seeding, tree
 SAMPLE = 100_000  # labels that are compared where there are more
 WHOLE_TREE = 30_000  # points up to which a tree is compared with a tree built by NumPy
 FLOAT_SLACK = 1.0  # squared distance by which a label computed in FP32 may miss the nearest centre
-#: The same by products of 11-bit significands, FP16 or TF32: descriptors and centres have a norm of at most 512, a centre
-#: cut to TF32 is off by 2^-10, a score 2 x c by 512, and two of them are compared.
+#: The same by products of 11-bit significands, FP16 or TF32: descriptors and centres have a norm of at most 512, a
+#: centre cut to TF32 is off by 2^-10, a score 2 x c by 512, and two of them are compared.
 ROUNDED_SLACK = 1024.0
 #: Outputs computed in FP32, TF32 or FP16 end so: labels may differ where two centres are about equally near.
 FLOAT, TF32, HALF = ".float", ".tf32", ".half"
@@ -314,6 +314,12 @@ class TreeBuild(_OnTree):
     name = "tree_build"
     title = "Build of a vocabulary tree"
     metric = Metric("vocab_tree.build", "Mpoints/s", "higher", "points of the whole build per second")
+    figures: ClassVar[dict[str, tuple[str, ...]]] = {
+        "Chunks loaded": (
+            "chunk_loads", "chunk_loads_expected", "chunk_loads_naive", "loaded_bytes", "streamed_bytes_per_second",
+        ),
+        "Trees": ("split_nodes", "words", "passes", "residual", "prepared_bytes"),
+    }  # fmt: skip
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {"points": 3000, "levels": 3, "clusters": 5, "iterations": 4},
         "quick": {"points": 100_000, "levels": 4},

@@ -19,6 +19,7 @@ from .markdown import NONE, code, fence, join, text
 from .plots import Plot, pictures, plot_folder, share_plot, write_page
 from .rooflines import roofline_plot
 from .summary import alarms, best_tables, overview, title
+from .sweeps import sweeps_section
 from .tables import device_comparison, ladder_tables, problem_facts, published_table
 
 __all__ = ["Counts", "render", "stored"]
@@ -61,7 +62,7 @@ def render(runs: list[Run], destination: Path, counted: Sequence[Counts] = ()) -
         "## Environment and devices", *_environment(runs),
         "## Ceilings", *_ceilings(runs),
         "## Results", _READING if found else "No case was run.", results,
-        *_comparison(found),
+        *_across(found), *_comparison(found),
         "## Counted work" if counted else "", counted_section(counted),
         "## Failures", failures_section(found),
         "## How to reproduce", *_reproduce(runs),
@@ -144,6 +145,13 @@ def _results_section(runs: list[Run], found: list[Ladder], names: list[str], fol
         note = f"Plots are drawn for the first {most} of {len(found)} ladders; the others have tables only."
         blocks.insert(0, note)
     return join(blocks)
+
+
+def _across(found: list[Ladder]) -> Iterator[str]:
+    sections = list(sweeps_section(found))
+    if sections:
+        yield "## Across settings"
+        yield from sections
 
 
 def _comparison(found: list[Ladder]) -> Iterator[str]:
