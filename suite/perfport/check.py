@@ -157,7 +157,7 @@ def main() -> None:
     if job.device.runtime:
         platforms.use([job.device.runtime])
     device = backend.get(job.device.backend).open(job.device)
-    found = workload.discover(job.workloads)[job.workload]
+    found = workload.discover(job.workloads, job.workload)[job.workload]
     cls = found.problem(job.problem)
     problem = cls(cls.Parameters.model_validate(job.parameters), job.seed)
     session = Session(device, problem, found.folder)

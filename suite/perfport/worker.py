@@ -71,7 +71,7 @@ def main(connection: Connection, workload_paths: list[str], run: str) -> None:
         signal.signal(name, signal.SIG_IGN)
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # idle peers must not spin beside the next case
     os.environ.setdefault("POCL_KERNEL_CACHE", "0")  # compile times are reported: measure them
-    workloads = workload.discover(workload_paths)
+    workloads: dict[str, workload.Workload] = {}
     devices: dict[str, OpenDevice] = {}
     probes: dict[str, tuple[float, Ceilings]] = {}
     while True:
@@ -81,6 +81,8 @@ def main(connection: Connection, workload_paths: list[str], run: str) -> None:
             return
         try:
             try:
+                if group.workload not in workloads:
+                    workloads |= workload.discover(workload_paths, group.workload)
                 made = GroupRun(group, workloads[group.workload], devices, probes, connection.send, run)
             except PerfportError as error:  # the problem itself cannot be made: no case of it can run
                 for case in group.cases:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -186,3 +188,12 @@ def test_a_session_makes_inputs_once_and_charges_layouts_to_each(faulty: workloa
     assert made == ["x", "layout"] and values[0] is values[1] and layouts[0] is layouts[1] is not values[0]
     assert setups[0].layout_s == setups[1].layout_s and setups[0].layout_s is not None
     assert Setup(session, {}, {}).layout_s is None
+
+
+def test_a_child_imports_its_own_workload_alone() -> None:
+    program = (
+        "import sys; from perfport import workload; print(*workload.discover(only='gdn'));"
+        "print(*sorted({name.split('.')[2] for name in sys.modules if name.startswith('perfport.workloads.')}))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["gdn", "gdn"]
