@@ -35,6 +35,7 @@ APART = 0.98  # of it is left for each further work-group: they run different pa
 FETCH_BYTES = 2.0  # of code per cycle and compute unit that is not in the cache, if all fetch the same
 WARPS_TOGETHER = 8  # that use a fetched instruction before it is gone
 FETCH_POWER = 0.3  # by which that falls with the number of different slices that are fetched at once
+OF_A_KIND = 3  # tilings of the short list
 L2_BYTES = 40.0  # per cycle and compute unit, from the measured 8.9 TB/s of 132
 
 
@@ -115,7 +116,7 @@ def _fetches(tiling: Tiling, groups: int, at_once: int, device: Device, code: in
     of_slice = groups / tiling.slices
     different = min(float(tiling.slices), max(1.0, places / of_slice))
     if code > CODE_BYTES:
-        passes = rounds * max(1.0, at_once * tiling.items / WARP / WARPS_TOGETHER)
+        passes = rounds * at_once * tiling.items / WARP / WARPS_TOGETHER
     elif of_slice >= places:
         passes = float(tiling.slices)
     else:  # neighbours on a compute unit may have different slices
@@ -175,12 +176,13 @@ def shortlist(
 ) -> list[Tiling]:
     """Return up to ``count`` tilings of least modelled time that differ from each other, the best first.
 
-    They differ in the rows of a work-item, in its filters, or by half in columns or work-items: what the model cannot
-    tell apart, a measurement can.
+    Of those with equal rows of a work-item and filters there are at most `OF_A_KIND`, which differ by half in columns
+    or work-items: what the model cannot tell apart, a measurement can.
     """
     found: list[Tiling] = []
     for tiling in _ordered(operator, device, batch, tuple(sorted(fixed.items())), weights.tobytes()):
-        if not any(_alike(tiling, other) for other in found):
+        kind = [other for other in found if (other.height, other.filters) == (tiling.height, tiling.filters)]
+        if len(kind) < OF_A_KIND and not any(_alike(tiling, other) for other in kind):
             found.append(tiling)
         if len(found) == count:
             break
@@ -188,6 +190,4 @@ def shortlist(
 
 
 def _alike(one: Tiling, other: Tiling) -> bool:
-    sides = ((one.columns, other.columns), (one.items, other.items))
-    near = all(2 * max(pair) < 3 * min(pair) for pair in sides)
-    return near and (one.height, one.filters) == (other.height, other.filters)
+    return all(2 * max(pair) < 3 * min(pair) for pair in ((one.columns, other.columns), (one.items, other.items)))
