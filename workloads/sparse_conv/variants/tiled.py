@@ -37,7 +37,7 @@ class Tiled(Convolution):
         ),
         "slices_last": Tunable(0, (0, 1), "1: neighbouring work-groups share a tile, 0: they share the code"),
         "measured": Tunable(
-            12, (1, 2, 4, 6, 8, 12, 16), "tilings, the model's first, that are timed before one is taken"
+            12, (1, 2, 4, 6, 8, 12, 16), "tilings, the model's first, that are timed ahead"
         ),
     }
 
