@@ -53,7 +53,7 @@ def test_speed_ups_over_each_peer_by_setting(tmp_path: Path) -> None:
     records = [*at(0.5, 0.04, 0.02), *at(0.7, 0.02, 0.02 * 1.5), *at(0.9, 0.01, 0.08)]
     markdown = page(tmp_path, records)
     head, _, *rows, mean = lines(markdown, "Speed-up over each peer")
-    assert head == ["setting", "best variant", "time", "over `library`", "over `library_tf32`"]
+    assert head == ["setting", "best variant", "time", "over `library`", "over `library_tf32` (tf32)"]
     assert [row[0] for row in rows] == ["sparsity=0.5", "sparsity=0.7", "sparsity=0.9"]
     assert all(row[1] == "`second`" for row in rows)
     found = [float(row[3].strip("*")) for row in rows]
@@ -68,7 +68,7 @@ def test_break_even_lies_between_the_settings_around_it(tmp_path: Path) -> None:
     ends = {peer: row[-1] for row in rows for peer in row[-2].split(", ")}
     start = re.fullmatch(r"faster from ([\d.]+) on", ends["`library`"])
     assert start and float(start.group(1)) == pytest.approx(0.6, abs=0.01)
-    assert ends["`library_tf32`"] == "slower from 0.500 to 0.900"
+    assert ends["`library_tf32` (tf32)"] == "slower from 0.500 to 0.900"
 
 
 @pytest.mark.parametrize(
@@ -81,6 +81,21 @@ def test_break_even_lies_between_the_settings_around_it(tmp_path: Path) -> None:
 )
 def test_break_even(points: list[tuple[float, float]], expected: str) -> None:
     assert break_even(points) == expected
+
+
+def test_a_less_exact_class_has_peers_of_its_own(tmp_path: Path) -> None:
+    records = [*at(0.5, 0.04, 0.02), *at(0.9, 0.01, 0.08)]
+    own = [
+        data.record(
+            "rounded", 0.003, role="beyond", rung=3, precision="tf32", key=f"{data.hash_of(str(sparsity)):012x}",
+            workload="sparse", problem="rows", parameters={"sparsity": sparsity, "n": 7}, ceilings=None,
+        )
+        for sparsity in (0.5, 0.9)
+    ]  # fmt: skip
+    markdown = page(tmp_path, [*records, *own])
+    _, _, less_exact = markdown.partition("**Speed-up over each peer**, tf32")
+    head, *_ = less_exact.partition("\n\n")[2].splitlines()
+    assert "over `library_tf32`" in head and "`library`" not in head and "(tf32)" not in head
 
 
 def test_wrong_results_and_single_settings_are_left_out(tmp_path: Path) -> None:

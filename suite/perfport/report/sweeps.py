@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
-from typing import Any
 
 from ..comparison import Comparison, compare, is_ranked, time_of
 from ..statistics import Verdict
@@ -15,6 +14,9 @@ from .markdown import NONE, code, join, table, text
 from .quantities import seconds, significant
 
 LEAST_VALUES = 3  # of an axis
+EXACT = "fp32"  # the class beside which others may stand
+
+Over = dict[str, Comparison | None]  # by peer
 
 
 def sweeps_section(found: list[Ladder]) -> Iterator[str]:
@@ -70,12 +72,16 @@ class Sweep:
         return "; ".join(filter(None, (preset, own)))
 
     def speedups(self, precision: str) -> str:
-        """Return the best variant's speed-up over each peer, by setting; peers of other classes are named as such."""
-        rows: list[tuple[Ladder, Row, dict[str, Comparison | None]]] = []
+        """Return the best variant's speed-up over each peer of its class, by setting.
+
+        Beside the exact class stand peers of the others, named as such.
+        """
+        rows: list[tuple[Ladder, Row, Over]] = []
         for same in self.settings.values():
             own = next((ladder for ladder in same if ladder.precision == precision), None)
             if own and own.best:
-                rows.append((own, own.best, dict(_over_peers(own.best, same))))
+                beside = same if precision == EXACT else [own]
+                rows.append((own, own.best, dict(_over_peers(own.best, beside))))
         peers = list(dict.fromkeys(peer for *_, over in rows for peer in over))
         if len(rows) < 2 or not peers:
             return ""
@@ -88,20 +94,18 @@ class Sweep:
             ]
             for ladder, best, over in rows
         ]
-        means = [_geometric([over[peer] for *_, over in rows if over.get(peer)]) for peer in peers]
+        means = [_geometric([one for *_, over in rows if (one := over.get(peer))]) for peer in peers]
         cells.append(["geometric mean", "", "", *means])
-        headers = ["setting", "best variant", "time", *(f"over {code(peer)}" for peer in peers)]
+        headers = ["setting", "best variant", "time", *(f"over {peer}" for peer in peers)]
         blocks = [
             f"**Speed-up over each peer**, {text(precision)} (measured; bold: slower)",
             table(headers, cells, "llr" + "r" * len(peers)), *self._ends(rows, peers),
         ]  # fmt: skip
         return join(blocks)
 
-    def _ends(
-        self, rows: Sequence[tuple[Ladder, Row, dict[str, Comparison | None]]], peers: Sequence[str]
-    ) -> Iterator[str]:
+    def _ends(self, rows: Sequence[tuple[Ladder, Row, Over]], peers: Sequence[str]) -> Iterator[str]:
         """Where the best variant begins or ceases to be faster, along each axis of numbers."""
-        held: dict[tuple[str, str], list[tuple[float, dict[str, Comparison | None]]]] = {}
+        held: dict[tuple[str, str], list[tuple[float, Over]]] = {}
         for ladder, _, over in rows:
             for axis in self._varying[ladder.preset]:
                 value = ladder.parameters.get(axis)
@@ -113,7 +117,7 @@ class Sweep:
             for peer in peers:
                 along = sorted((value, found.ratio.value) for value, over in points if (found := over.get(peer)))
                 if len(along) >= LEAST_VALUES:
-                    outcomes.setdefault(break_even(along), []).append(code(peer))
+                    outcomes.setdefault(break_even(along), []).append(peer)
             lines += [[text(name, 100), code(axis), ", ".join(alike), said] for said, alike in outcomes.items()]
         if lines:
             yield "**Break-even** with each peer along an axis (measured; between two settings, interpolated)"
@@ -159,7 +163,8 @@ def _over_peers(best: Row, same: Sequence[Ladder]) -> Iterator[tuple[str, Compar
     for ladder in same:
         for row in ladder.measured:
             if row.record.identity.role == "peer" and is_ranked(row.record):
-                yield row.label, compare(row.record, best.record)
+                of_class = f" ({text(ladder.precision)})" if ladder.precision != best.record.identity.precision else ""
+                yield code(row.label) + of_class, compare(row.record, best.record)
 
 
 def _cell(found: Comparison | None) -> str:
@@ -169,6 +174,6 @@ def _cell(found: Comparison | None) -> str:
     return f"**{value}**" if found.verdict is Verdict.SLOWER else value
 
 
-def _geometric(found: Sequence[Any]) -> str:
+def _geometric(found: Sequence[Comparison]) -> str:
     values = [one.ratio.value for one in found]
     return significant(math.exp(sum(map(math.log, values)) / len(values))) if values else NONE
