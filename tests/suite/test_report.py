@@ -149,6 +149,13 @@ def test_summary_names_the_best_and_what_it_beats(demonstration: tuple[Path, str
     assert all(row["beats it?"] == "yes" and "(wall)" in row["speed-up over the peer"] for row in against)
 
 
+@pytest.mark.parametrize(("status", "listed"), [(Status.UNSUPPORTED, False), (Status.CRASHED, True)])
+def test_a_class_that_cannot_run_here_is_not_in_the_summary(tmp_path: Path, status: Status, listed: bool) -> None:
+    rounded = data.record("rounded", precision="tf32", rung=1, status=status)
+    top = report(tmp_path, [data.record("plain", rung=1), rounded]).split("\n## ")[0]
+    assert ("none is ok" in top) == ("| tf32 " in top) == listed
+
+
 def test_speed_ups_have_base_interval_and_verdict(demonstration: tuple[Path, str, list[Path]]) -> None:
     rows = {name: rows_of(demonstration[1], "over previous rung", name)[0] for name in ("row_major", "vectorized")}
     assert rows["row_major"]["speed-up over first rung"] == "1 (base)"

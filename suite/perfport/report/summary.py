@@ -97,8 +97,9 @@ def best_tables(found: list[Ladder]) -> str:
     settings = short_settings(found)
     rows, peers = [], []
     for ladder in found:
-        if all(row.record.identity.role == "peer" for row in ladder.rows):
-            continue  # a precision class that only peers have: shown in its own table further down
+        own = [row.record for row in ladder.rows if row.record.identity.role != "peer"]
+        if all(record.status in NOT_HERE for record in own):
+            continue  # a precision class that only peers have here: shown in its own table further down
         where = [
             code(f"{ladder.workload}/{ladder.problem}"), text(settings[ladder.subject]), code(ladder.site),
             text(ladder.precision),
@@ -126,6 +127,7 @@ def best_tables(found: list[Ladder]) -> str:
     return join(blocks)
 
 
+NOT_HERE = (Status.UNSUPPORTED, Status.UNAVAILABLE)
 _OUTCOME = {
     Verdict.FASTER: "yes",
     Verdict.SLOWER: "**no**",
