@@ -36,9 +36,7 @@ class Tiled(Convolution):
             0, (0, 1, 2, 3, 4, 6, 8), "work-groups with registers on a compute unit; 0: as many as fit"
         ),
         "slices_last": Tunable(0, (0, 1), "1: neighbouring work-groups share a tile, 0: they share the code"),
-        "measured": Tunable(
-            12, (1, 2, 4, 6, 8, 12, 16), "tilings, the model's first, that are timed ahead"
-        ),
+        "measured": Tunable(12, (1, 2, 4, 6, 8, 12, 16), "tilings, the model's first, that are timed ahead"),
     }
 
     def prepare(self) -> None:
