@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import multiprocessing
+import os
 import re
 import signal
 import tempfile
@@ -24,6 +25,11 @@ MAX_GROUP_FAILURES = 3  # a worker that dies outside any case, this often, ends 
 GROUP_STEP_S = 180.0  # least time-out of steps that belong to no case: starting, opening the device, ceilings
 
 
+#: Threads of peers' libraries sleep between cases: by default OpenBLAS's spin for tens of milliseconds, beside whatever
+#: runs next. The libraries read this when they are loaded. (2^16 cycles; a call within a peer finds them awake.)
+QUIET = {"OMP_WAIT_POLICY": "PASSIVE", "OPENBLAS_THREAD_TIMEOUT": "16"}
+
+
 class WorkerDied(Exception):
     """The worker is gone or was killed; carries what to say about the case in flight."""
 
@@ -36,6 +42,8 @@ class WorkerHandle:
     """A worker process and the parent's end of its pipe."""
 
     def __init__(self, workload_paths: list[str], run: str) -> None:
+        for name, value in QUIET.items():
+            os.environ.setdefault(name, value)
         context = multiprocessing.get_context("spawn")
         self._pipe, child = context.Pipe()
         self._process = context.Process(target=main, args=(child, workload_paths, run), daemon=True)

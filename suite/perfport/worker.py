@@ -69,7 +69,6 @@ def main(connection: Connection, workload_paths: list[str], run: str) -> None:
     # The parent decides what Ctrl-C means, and what a batch system sends to every process of a job.
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2):
         signal.signal(name, signal.SIG_IGN)
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # idle peers must not spin beside the next case
     os.environ.setdefault("POCL_KERNEL_CACHE", "0")  # compile times are reported: measure them
     workloads: dict[str, workload.Workload] = {}
     devices: dict[str, OpenDevice] = {}

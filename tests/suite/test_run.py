@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import re
 import resource
@@ -22,7 +23,7 @@ import yaml
 
 from perfport.record import Record, Status
 from perfport.results import RECORDS, Run, Writer
-from perfport.run import chip_lock, pending
+from perfport.run import QUIET, WorkerHandle, chip_lock, pending
 
 FAULTY = Path(__file__).parents[1] / "data" / "faulty"
 TIMEOUT = 5  # seconds, of each step of a case
@@ -415,3 +416,25 @@ def test_a_wrong_work_model_is_loud(selector: str, perfport: Any, tmp_path: Path
     assert record.status is Status.IMPOSSIBLE and record.problem_bound and record.problem_bound.share.low > 1.02
     assert record.failure and "the declared work, the clock or the ceiling is wrong" in record.failure.reason
     assert done.returncode == 3 and "impossible" in done.stderr and "dram bound" in done.stderr
+
+
+def test_threads_of_libraries_sleep_in_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenBLAS's threads spin for tens of milliseconds after a product, which the next case would pay for."""
+    for name in QUIET:
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    handle = WorkerHandle([], "nothing")
+    try:
+        (child,) = multiprocessing.active_children()
+        environment = Path(f"/proc/{child.pid}/environ").read_bytes().split(b"\0")
+    finally:
+        handle.kill()
+    assert {f"{name}={value}".encode() for name, value in QUIET.items()} <= set(environment)
+    program = (
+        "import time, numpy as np; a = np.ones((600, 600), np.float32); a @ a; began = time.process_time();"
+        "time.sleep(0.1); print(time.process_time() - began)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, **QUIET}, capture_output=True, text=True, check=True
+    )
+    assert float(done.stdout) < 0.05
