@@ -89,7 +89,8 @@ def outcomes(cascade: Cascade, pyramid: Pyramid, image: np.ndarray, flat: bool =
     counts : Counts
     """
     tilted = bool(cascade.tilted.any())
-    # Levels below each other, so that a feature's corners are as far apart on all of them.
+    # Levels below each other, so that a feature's corners are as far apart on all of them. Not the atlas of the
+    # kernels: a fault in that would go unseen.
     pitch = max(level.width for level in pyramid.levels) + 1
     lines = sum(level.height + 1 for level in pyramid.levels)
     sums = np.zeros((2 + tilted, lines, pitch), np.uint32)

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
+from statistics import geometric_mean
 
 from ..comparison import Comparison, compare, is_ranked, time_of
 from ..statistics import Verdict
@@ -175,5 +176,4 @@ def _cell(found: Comparison | None) -> str:
 
 
 def _geometric(found: Sequence[Comparison]) -> str:
-    values = [one.ratio.value for one in found]
-    return significant(math.exp(sum(map(math.log, values)) / len(values))) if values else NONE
+    return significant(geometric_mean(one.ratio.value for one in found)) if found else NONE
