@@ -187,7 +187,10 @@ def _select(selectors: list[str] | None) -> list[DeviceInfo]:
 
 @app.command()
 def count(
-    what: Annotated[str | None, typer.Argument(help="WORKLOAD[/PROBLEM[/VARIANT]]; default: all of them.")] = None,
+    what: Annotated[
+        str | None,
+        typer.Argument(help="WORKLOAD[/PROBLEM[/VARIANT]]; PROBLEM may be *, VARIANT a pattern. Default: all of them."),
+    ] = None,
     device: DeviceOption = None,
     output: Annotated[Path | None, typer.Option("-o", "--out", help="Folder of the counts.")] = None,
     preset: Annotated[

@@ -62,11 +62,14 @@ def memory_seconds(read: float, write: float, ceilings: dict[str, Interval]) -> 
 
 
 def _arithmetic(flops: float, integer_ops: float, unit: str | None, ceilings: dict[str, Interval]) -> dict[str, str]:
-    """Return which ceiling each kind of operation goes under: ``{"flops": ceiling, "integer_ops": ceiling}``."""
+    """Return which ceiling each kind of operation goes under: ``{"flops": ceiling, "integer_ops": ceiling}``.
+
+    A unit of floating-point operations does integer ones where there are no others: libraries multiply bytes so.
+    """
     integer = max(INTEGER_CEILINGS, key=lambda name: ceilings[name].value if name in ceilings else 0.0)
     chosen = {"flops": "fp32_fma", "integer_ops": integer}
     if unit:
-        chosen["integer_ops" if unit in INTEGER_UNITS else "flops"] = unit
+        chosen["integer_ops" if unit in INTEGER_UNITS or not flops else "flops"] = unit
     amounts = {"flops": flops, "integer_ops": integer_ops}
     return {kind: name for kind, name in chosen.items() if amounts[kind] and name in ceilings}
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -241,10 +244,30 @@ def test_command_and_its_exit_codes(
     assert environment["tool"]["name"] == "oclgrind" and environment["seed"] == 1
 
 
+def test_patterns_name_variants(plugin: simulated.Counter, tmp_path: Path) -> None:
+    options = survey.Options(what="counted/*/no_*", workloads=[str(PLANTED)], out=tmp_path / "counts")
+    _, found = survey.run(options)
+    names = {count.identity.variant for count in found}
+    assert "no_atomics" in names and all(name.startswith("no_") for name in names)
+
+
+def test_a_killed_count_keeps_what_it_has(plugin: simulated.Counter, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "perfport.cli", "count", "counted", "--workloads", str(PLANTED), "-o", "counts"]
+    running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    stored = tmp_path / "counts" / "counts.jsonl"
+    end = time.monotonic() + 60
+    while not (stored.exists() and b"\n" in stored.read_bytes()) and time.monotonic() < end and running.poll() is None:
+        time.sleep(0.005)
+    running.kill()
+    running.wait()
+    assert read(tmp_path / "counts")
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
         (["nothing"], "no workload 'nothing'"),
+        (["counted/*/wid*h"], "no such variant"),
         (["counted/everything"], "everything"),
         (["counted/anything/wid"], "did you mean 'wide'"),
         (["a/b/c/d"], "expected WORKLOAD"),
@@ -267,7 +290,7 @@ def test_bad_stores(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"counts\.jsonl:1: identity"):
         read(tmp_path)
     with pytest.raises(InfrastructureError, match="cannot write counts here"):
-        counts.write(tmp_path / "counts.jsonl" / "below", {}, [])
+        counts.begin(tmp_path / "counts.jsonl" / "below", {})
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -157,6 +157,11 @@ def test_a_named_unit_takes_the_operations_of_its_kind(unit: str, replaced: str,
     assert bound and {unit, kept} <= set(bound.terms) and replaced not in bound.terms
 
 
+def test_a_floating_unit_does_integer_operations_where_there_are_no_others() -> None:
+    bound = problem_bound(Work(integer_ops=4e12), ALL, exact(2.0), unit="tf32_mma")
+    assert bound and bound.terms == {"tf32_mma": pytest.approx(1.0), "dram": 0.0} and bound.share.value == 0.5
+
+
 def test_a_unit_without_ceiling_bounds_nothing() -> None:
     ceilings = {name: ceiling for name, ceiling in ALL.items() if name != "tf32_mma"}
     assert not {"tf32_mma", "fp32_fma"} & set(terms(EVERYTHING, ceilings, unit="tf32_mma"))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -155,13 +156,24 @@ def overall(quantities: Mapping[str, Comparison]) -> Verdict:
     return Verdict.DEVIATES if deviates else Verdict.AGREES
 
 
-def write(folder: Path, environment: dict[str, Any], counts: Iterable[Count]) -> None:
-    """Write a folder of counts. Raises `InfrastructureError` where it cannot be written."""
-    try:
+def begin(folder: Path, environment: dict[str, Any]) -> None:
+    """Make a folder for counts to come. Raises `InfrastructureError` where it cannot be written."""
+    with _writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / ENVIRONMENT).write_text(json.dumps(environment, indent=1, sort_keys=True) + "\n")
-        lines = (count.model_dump_json(exclude_none=True) + "\n" for count in counts)
-        (folder / COUNTS).write_text("".join(lines))
+        (folder / COUNTS).touch()
+
+
+def append(folder: Path, count: Count) -> None:
+    """Store a count. Raises `InfrastructureError` where it cannot be written."""
+    with _writing(folder), (folder / COUNTS).open("a") as file:
+        file.write(count.model_dump_json(exclude_none=True) + "\n")
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise InfrastructureError(f"{folder}: cannot write counts here ({error.strerror})") from None
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -25,7 +26,7 @@ from ..work import Traffic
 from ..workload import Problem, Workload
 from . import profiled, simulated
 from .coalescing import DEFAULT_SHAPES, AccessPattern, Shape, shape_of
-from .counts import COUNTS, SCHEMA_VERSION, Comparison, Count, Verdict, compare, overall, write
+from .counts import COUNTS, SCHEMA_VERSION, Comparison, Count, Verdict, append, begin, compare, overall
 
 RESULTS = Path("results")
 SIZES = 2  # of a problem's check sizes: two show whether a declared quantity scales as the counted one
@@ -84,10 +85,23 @@ def run(options: Options) -> tuple[Path, list[Count]]:
     if "cuda" in device.capabilities:
         if shapes:
             raise UsageError(f"--coalescing: needs the simulator's trace of accesses, which {device.id} does not give")
-        counts, tool = _profile(subjects, device, options, console)
+        tool = {"name": "ncu", "version": profiled.version()}
+        stream = _profile(subjects, device, options, tool["version"], console)
     else:
-        counts, tool = _simulate(subjects, device, options, shapes, console)
-    write(folder, _environment(folder, device, tool, options), counts)
+        using, why = simulated.counter()
+        if why:
+            console.print(
+                f"using Oclgrind's own counter, which sees neither vector widths nor integer data: {why}", markup=False
+            )
+            if shapes:
+                raise UsageError(f"--coalescing: needs the plugin: {why}")
+        tool = {"name": using.name, "version": device.driver, "reason": why}
+        stream = _simulate(subjects, device, options, using, shapes, console)
+    begin(folder, _environment(folder, device, tool, options))
+    counts = []
+    for count in stream:
+        append(folder, count)  # at once: what stops the rest does not take it away
+        counts.append(count)
     return folder, counts
 
 
@@ -120,8 +134,13 @@ def _subjects(options: Options) -> list[_Subject]:
         raise UsageError(f"no workload {names[0]!r}{nearest(names[0], workloads)}; there are: {known}")
     subjects: list[_Subject] = []
     for found in [workloads[names[0]]] if names else workloads.values():
-        for problem in [found.problem(names[1])] if len(names) > 1 else found.problems.values():
-            chosen = (found.variant(problem.name, names[2]).name,) if len(names) > 2 else ()
+        every = len(names) < 2 or names[1] == "*"
+        for problem in found.problems.values() if every else [found.problem(names[1])]:
+            chosen = tuple(fnmatch.filter(found.variants[problem.name], names[2])) if len(names) > 2 else ()
+            if len(names) > 2 and not chosen:
+                if every:
+                    continue
+                found.variant(problem.name, names[2])  # says which there are
             subjects += [
                 _Subject(found, problem, preset, parameters, chosen) for preset, parameters in _sizes(problem, options)
             ]
@@ -129,7 +148,7 @@ def _subjects(options: Options) -> list[_Subject]:
     if unknown := [preset for preset in options.presets if preset not in presets]:
         raise UsageError(f"--preset: no problem here has {unknown[0]!r}{nearest(unknown[0], presets)}")
     if not subjects:
-        raise UsageError(f"{options.what or 'workloads'}: no problem here has check sizes; give --preset")
+        raise UsageError(f"{options.what or 'workloads'}: no such variant, or no check sizes; give --preset")
     return subjects
 
 
@@ -165,16 +184,13 @@ def _simulated_jobs(subject: _Subject, device: DeviceInfo, options: Options) -> 
 
 
 def _simulate(
-    subjects: list[_Subject], device: DeviceInfo, options: Options, shapes: tuple[Shape, ...], console: Console
-) -> tuple[list[Count], dict[str, Any]]:
-    using, why = simulated.counter()
-    if why:
-        console.print(
-            f"using Oclgrind's own counter, which sees neither vector widths nor integer data: {why}", markup=False
-        )
-        if shapes:
-            raise UsageError(f"--coalescing: needs the plugin: {why}")
-
+    subjects: list[_Subject],
+    device: DeviceInfo,
+    options: Options,
+    using: simulated.Counter,
+    shapes: tuple[Shape, ...],
+    console: Console,
+) -> Iterator[Count]:
     def count(subject: _Subject) -> list[tuple[Outcome, simulated.Tally]]:
         console.print(f"counting {_title(subject)}", markup=False)
         largest = [other for other in subjects if other.problem is subject.problem][-1]  # the others would say less
@@ -182,25 +198,20 @@ def _simulate(
         traced = shapes if subject is largest else ()
         return [pair for job in jobs for pair in simulated.count(job, using, traced, options.timeout)]
 
-    counts = []
     with ThreadPoolExecutor(check.parallel()) as pool:
-        pairs = list(pool.map(count, subjects))
-    for subject, own in zip(subjects, pairs, strict=True):
-        for outcome, tally in own:
-            made = _count(subject, outcome, device, options, using.name, device.driver)
-            if made.status is Status.OK:
-                counted = tally.traffic()
-                quantities = (using.judged, ()) if outcome.traffic else ((), using.judged)
-                _fill(made, tally, counted, compare(outcome.traffic or Traffic(), counted, *quantities))
-            counts.append(made)
-    return counts, {"name": using.name, "version": device.driver, "reason": why}
+        for subject, own in zip(subjects, pool.map(count, subjects), strict=True):
+            for outcome, tally in own:
+                made = _count(subject, outcome, device, options, using.name, device.driver)
+                if made.status is Status.OK:
+                    counted = tally.traffic()
+                    quantities = (using.judged, ()) if outcome.traffic else ((), using.judged)
+                    _fill(made, tally, counted, compare(outcome.traffic or Traffic(), counted, *quantities))
+                yield made
 
 
 def _profile(
-    subjects: list[_Subject], device: DeviceInfo, options: Options, console: Console
-) -> tuple[list[Count], dict[str, Any]]:
-    version = profiled.version()
-    counts = []
+    subjects: list[_Subject], device: DeviceInfo, options: Options, version: str, console: Console
+) -> Iterator[Count]:
     for subject in subjects:
         console.print(f"counting {_title(subject)}", markup=False)
         job = _job(subject, device, options, peers=True)
@@ -213,8 +224,7 @@ def _profile(
                 shown = tuple(name for name in profiled.COUNTED if name not in judged)
                 expansion = {"flops": profiled.expanded_flops(tally)}
                 _fill(count, tally, counted, compare(declared, counted, judged, shown, expansion))
-            counts.append(count)
-    return counts, {"name": "ncu", "version": version}
+            yield count
 
 
 def _title(subject: _Subject) -> str:

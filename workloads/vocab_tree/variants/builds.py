@@ -19,7 +19,7 @@ from ..builder.build import Build, Report
 from ..builder.jobs import Settings
 from ..builder.resident import Kernels
 from ..builder.workers import LocalWorker, PrivatePoints, ProcessWorker, SharedPoints, Worker
-from ..problems import TreeBuild, residual_of_words
+from ..problems import TreeBuild
 
 SOURCE = "CN105573834, host side"
 
@@ -110,7 +110,7 @@ class _Build(Variant):
         assert self.tree
         return {
             "split_nodes": self.tree.nodes, "words": self.tree.words, **summary(self.report),
-            "residual": residual_of_words(self.data.points, self.tree.points),
+            "residual": self.data.residual(self.tree.points),
         }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from perfport.errors import UnsupportedError
 from perfport.workload import Problem, Setup, Variant
 
 from .. import fixed_point, seeding
-from ..problems import FLOAT, HALF, TF32, KmeansFragments, KmeansIteration, TreeBuild, residual_of_words
+from ..problems import FLOAT, HALF, TF32, KmeansFragments, KmeansIteration, TreeBuild
 from . import inputs
 
 #: What FP16 peers divide points and centres by: the norm of SIFT, whose square (262144) is beyond FP16. k-means does
@@ -169,7 +169,7 @@ class FaissTree(_HostPeer):
         return {"words" + FLOAT: words}
 
     def notes(self) -> dict[str, Any]:
-        return {"threads": _threads(), "residual": residual_of_words(self.data.points, self.found["words" + FLOAT])}
+        return {"threads": _threads(), "residual": self.data.residual(self.found["words" + FLOAT])}
 
 
 class _Torch(_Peer):
