@@ -18,8 +18,9 @@ from perfport.discovery import discover
 from perfport.errors import InfrastructureError, PerfportError, UsageError
 from perfport.workloads.vocab_tree import data, passes, query, tree
 from perfport.workloads.vocab_tree.builder.build import Build
+from perfport.workloads.vocab_tree.builder.host_memory import PrivatePoints
 from perfport.workloads.vocab_tree.builder.jobs import Settings
-from perfport.workloads.vocab_tree.builder.workers import LocalWorker, PrivatePoints, loader_of
+from perfport.workloads.vocab_tree.builder.workers import LocalWorker, loader_of
 
 
 def describe(path: str) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import threading
@@ -20,16 +21,11 @@ from perfport.errors import InfrastructureError, UsageError
 from perfport.workloads.vocab_tree import data, passes, problems, reference, tree
 from perfport.workloads.vocab_tree.builder import chunks, memory
 from perfport.workloads.vocab_tree.builder.build import Build
+from perfport.workloads.vocab_tree.builder.host_memory import PrivatePoints, SharedPoints, Staging
 from perfport.workloads.vocab_tree.builder.jobs import Settings
-from perfport.workloads.vocab_tree.builder.preparing import Budget
+from perfport.workloads.vocab_tree.builder.mail import Receiver, Sender
 from perfport.workloads.vocab_tree.builder.queues import Node, Queues
-from perfport.workloads.vocab_tree.builder.workers import (
-    LocalWorker,
-    PrivatePoints,
-    ProcessWorker,
-    SharedPoints,
-    loader_of,
-)
+from perfport.workloads.vocab_tree.builder.workers import LocalWorker, ProcessWorker, loader_of
 from perfport.workloads.vocab_tree.variants import peers
 
 CLUSTERS, LEVELS, ITERATIONS, SEED, DIMS = 5, 4, 5, 11, 32
@@ -81,6 +77,7 @@ def local(device: OpenDevice) -> Iterator[Callable[[Settings], LocalWorker]]:
         {"memory_limit": LIMIT},
         {"memory_limit": LIMIT, "kept": 0},
         {"memory_limit": LIMIT, "kept": 2},
+        {"memory_limit": LIMIT, "host_limit": 1000},
         {"memory_limit": 30_000, "host_limit": 1000, "fragment": 300},
     ],
     ids=str,
@@ -274,19 +271,35 @@ def test_errors_of_a_process_reach_the_build(opencl_infos: list[DeviceInfo]) -> 
 
 @given(st.integers(1, 30), st.integers(1, 12), st.integers(0, 2))
 def test_chunk_loads_follow_the_formula(number: int, rounds: int, kept: int) -> None:
-    slots = chunks.Slots(kept)
+    traversal, held, loaded = chunks.Traversal(number, kept), {}, 0
     for turn in range(rounds):
-        order = list(chunks.walk(number, turn, kept))
-        assert sorted(order) == list(range(number))
-        for chunk in order:
-            place, _ = slots.place(chunk)
-            assert slots.held[place] == chunk
-        slots.end_pass()
-    assert slots.loaded == chunks.loads(number, rounds, kept)
+        order = [traversal.advance() for _ in range(number)]
+        assert [visit.chunk for visit in order if visit] == list(chunks.walk(number, turn, kept))
+        assert sorted(visit.chunk for visit in order if visit) == list(range(number))
+        for visit in order:
+            assert visit and (visit.missing or held[visit.place] == visit.chunk)
+            held[visit.place] = visit.chunk
+            loaded += visit.missing
+        assert traversal.advance(onward=False) is None
+    assert loaded == chunks.loads(number, rounds, kept)
     if kept == 1:
-        assert slots.loaded == number + (rounds - 1) * (number - 1)
+        assert loaded == number + (rounds - 1) * (number - 1)
     if kept == 0:
-        assert slots.loaded == number * rounds
+        assert loaded == number * rounds
+
+
+@given(st.integers(1, 12), st.integers(0, 2), st.data())
+def test_a_busy_place_is_not_loaded_to(number: int, kept: int, drawn: st.DataObject) -> None:
+    traversal, freely = chunks.Traversal(number, kept), chunks.Traversal(number, kept)
+    for _ in range(4 * number):
+        wanted = freely.advance()
+        assert wanted
+        busy = drawn.draw(st.sets(st.integers(0, 1)))
+        found = traversal.advance(busy)
+        if wanted.missing and wanted.place in busy:
+            assert found is None
+            found = traversal.advance()
+        assert found == wanted
 
 
 @given(st.integers(10**5, 2 * 10**11), st.integers(2, 256), st.sampled_from([16, 64, 128]), st.integers(1, 20_000))
@@ -329,15 +342,78 @@ def test_a_job_that_is_given_back_comes_first() -> None:
     assert again and [node.size for node in again.nodes] == [10, 20]
 
 
-def test_a_budget_makes_others_wait() -> None:
-    budget, order = Budget(100), []
-    budget.take(70)
-    thread = threading.Thread(target=lambda: (budget.take(60), order.append("second")))
+def test_staging_makes_others_wait() -> None:
+    made: list[int] = []
+
+    def share(nbytes: int) -> PrivatePoints:
+        made.append(nbytes)
+        return PrivatePoints(np.zeros(nbytes, np.uint8))
+
+    staging, order = Staging(256, share), []
+    first, give_first = staging.take((7, 10))
+    second, give_second = staging.take((100,))
+    first.array[:], second.array[:] = 1, 2
+    assert first.array.sum() == 70 and second.array.sum() == 200
+    thread = threading.Thread(target=lambda: (staging.take((60, 2)), order.append("third")))
     thread.start()
-    order.append("first")
-    budget.give(70)
+    order.append("before")
+    give_first()  # 70 bytes at the front, 28 at the end: no room in one piece
+    thread.join(0.2)
+    assert order == ["before"]
+    give_second()
     thread.join(10)
-    assert order == ["first", "second"] and budget.held == 60
-    budget.give(60)
-    budget.take(1000)  # alone, it may be larger than the budget
-    assert budget.most == 1000
+    assert order == ["before", "third"] and staging.most == 170 and made == [256]
+
+
+def test_staging_grows_for_what_is_larger_and_alone() -> None:
+    staging = Staging(100, lambda nbytes: PrivatePoints(np.zeros(nbytes, np.uint8)))
+    small, give = staging.take((100,))
+    thread = threading.Thread(target=staging.take, args=((1000,),))
+    thread.start()
+    thread.join(0.1)
+    assert thread.is_alive() and small.array.size == 100
+    give()
+    thread.join(10)
+    assert not thread.is_alive() and staging.most == 1000
+
+
+@given(st.lists(st.tuples(st.integers(1, 300), st.booleans()), max_size=30))
+def test_pieces_never_overlap(steps: list[tuple[int, bool]]) -> None:
+    staging, held = Staging(1000, lambda nbytes: PrivatePoints(np.zeros(nbytes, np.uint8))), []
+    for number, (size, gives) in enumerate(steps):
+        if gives and held:
+            held.pop(number % len(held))[2]()
+        elif staging._room(size) is not None:  # it would wait
+            piece, give = staging.take((size,))
+            piece.array[:] = number
+            held.append((number, piece, give))
+    assert all((piece.array == number).all() for number, piece, _ in held)
+
+
+def test_shared_points_are_seen_by_their_token() -> None:
+    points = SharedPoints((4, 8))
+    points.array[:] = np.arange(32).reshape(4, 8)
+    part = points.part(8, (2, 8))
+    other = SharedPoints((2, 8), part.token)
+    assert np.array_equal(other.array, np.arange(8, 24).reshape(2, 8))
+    other.array[0, 0] = 77
+    assert points.array[1, 0] == 77
+    other.free()
+    points.free()
+
+
+def test_messages_arrive_whole() -> None:
+    near, far = multiprocessing.Pipe()
+    sender, receiver = Sender(near), Receiver(far)
+    for number, value in enumerate(
+        (np.arange(10.0), np.empty((0, 3), np.uint8), np.arange(50_000).reshape(100, 500)[::2, ::3])
+    ):
+        sender.send(("call", [value, {"n": number}, value.T]))
+        word, (one, named, turned) = receiver.receive()
+        assert word == "call" and named == {"n": number}
+        assert np.array_equal(one, value) and np.array_equal(turned, value.T) and one.dtype == value.dtype
+        sender.send(None)
+        assert receiver.receive() is None
+        assert np.array_equal(one, value)  # a copy, not what the next message overwrites
+    receiver.close()
+    sender.close()

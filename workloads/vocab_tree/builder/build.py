@@ -18,12 +18,13 @@ from .. import fixed_point, seeding
 from ..reference import check_points
 from ..tree import Level, Tree
 from .chunks import loads
+from .host_memory import Points, Staging
 from .jobs import Nodes, Outcome, Settings, Splits
 from .memory import LEAST_CHUNK
-from .preparing import Budget, Prepared, Preparer
+from .preparing import Prepared, PreparedLarge, Preparer
 from .queues import Node, Queues
 from .streamed import PassResult
-from .workers import PrivatePoints, SharedPoints, Worker, WorkerLost
+from .workers import Worker, WorkerLost
 
 
 @dataclass
@@ -39,7 +40,9 @@ class Report:
     chunk_loads, chunk_loads_expected, chunk_loads_naive : int
         Chunks loaded; what the traversal takes by `chunks.loads`; what it would take without keeping any.
     loaded_bytes : int
-        Bytes of these chunks: over the seconds of large nodes they give the rate that streaming reaches.
+        Bytes of these chunks: over the seconds of the passes they give the rate that streaming reaches.
+    pass_seconds : float
+        Seconds that the passes over large nodes took, without moving the points to children.
     passes : int
         Passes over large nodes.
     reseeded : int
@@ -57,6 +60,7 @@ class Report:
     chunk_loads_expected: int = 0
     chunk_loads_naive: int = 0
     loaded_bytes: int = 0
+    pass_seconds: float = 0.0
     passes: int = 0
     reseeded: int = 0
     lost: list[str] = field(default_factory=list)
@@ -69,7 +73,7 @@ class Build:
 
     Parameters
     ----------
-    points : PrivatePoints or SharedPoints
+    points : Points
         What every worker can reach, uint8, (points, dims).
     settings : Settings
     workers : sequence of Worker
@@ -81,7 +85,7 @@ class Build:
         If the points cannot be clustered (`check_points`).
     """
 
-    def __init__(self, points: PrivatePoints | SharedPoints, settings: Settings, workers: Sequence[Worker]) -> None:
+    def __init__(self, points: Points, settings: Settings, workers: Sequence[Worker]) -> None:
         check_points(points.array, settings.clusters)
         self.points, self.settings, self.workers = points, settings, list(workers)
         self.count = len(points.array)
@@ -94,9 +98,8 @@ class Build:
         if len(self.workers) > 1:  # a node that would leave the other devices idle is for all of them
             capacity = min(capacity, max(self.count // (2 * len(self.workers)), settings.fragment))
         self.queues = Queues(capacity, settings.fragment, settings.batch)
-        limit = settings.host_limit or points.array.nbytes // 4
-        self.budget = Budget(limit)
-        self.preparer = Preparer(self.queues, points, self.workers[0].share, self.budget, settings.threads)
+        self.staging = Staging(settings.host_limit or points.array.nbytes // 2, self.workers[0].share)
+        self.preparer = Preparer(self.queues, points, self.staging, settings.threads)
 
     def run(self) -> Tree:
         """Build the tree.
@@ -109,13 +112,12 @@ class Build:
         started = time.perf_counter()
         try:
             self.queues.put(Node(0, 0, self.count))
-            while (node := self.queues.take_large()) is not None:
-                self._timed("large", node.level, lambda node=node: self._split_large(node))
+            self._split_all_large()
             self._serve_all()
         finally:
             self.preparer.close()
         self.report.nodes = dict(self.queues.nodes)
-        self.report.prepared_bytes = self.budget.most
+        self.report.prepared_bytes = self.staging.most
         tree = Tree(self.settings.clusters, self.settings.dims, self._levels())
         tree.points = np.empty(self.count, np.uint32)
         for leaves, order in self._leaves:
@@ -223,20 +225,32 @@ class Build:
 
     # --- large nodes ----------------------------------------------------------------------------------------------
 
-    def _split_large(self, node: Node) -> None:
+    def _split_all_large(self) -> None:
+        """Split large nodes one after the other; the next one's points are gathered meanwhile."""
+        with ThreadPoolExecutor(1) as ahead:
+            coming = self.preparer.next_large()
+            while coming is not None:
+                prepared, following = coming, ahead.submit(self.preparer.next_large)
+                try:
+                    self._timed("large", prepared.node.level, lambda p=prepared: self._split_large(p))
+                finally:
+                    prepared.release()
+                coming = following.result() or self.preparer.next_large()  # children have been put into the queue
+
+    def _split_large(self, prepared: PreparedLarge) -> None:
         """Split a node with all workers; if one is lost, begin again with the others."""
         while True:
             try:
-                self._stream(node)
+                self._stream(prepared)
                 return
             except _Lost as lost:
                 self._lose(lost.worker, lost.error)
 
-    def _stream(self, node: Node) -> None:
-        s = self.settings
+    def _stream(self, prepared: PreparedLarge) -> None:
+        s, node, started = self.settings, prepared.node, time.perf_counter()
         chunks, loaded = self._chunks(node.size), self.report.chunk_loads
         shares = [chunks[number :: len(self.workers)] for number in range(len(self.workers))]
-        self._all("open_node", *([self.points] * len(shares), [node.index] * len(shares), shares))
+        self._all("open_node", *([prepared.rows] * len(shares), [prepared.index] * len(shares), shares))
         one = np.array([node.level]), np.array([node.path], np.uint64), np.array([node.size])
         drawn = seeding.draw(s.seed, *one, s.clusters)[0]
         centres, passes, reseeded = fixed_point.from_points(self._rows(node, drawn)), 0, 0
@@ -267,6 +281,7 @@ class Build:
             self.report.chunk_loads_expected += expected
             self.report.chunk_loads_naive += passes * len(chunks)
             self.report.loaded_bytes += (self.report.chunk_loads - loaded) * node.size * s.dims // len(chunks)
+            self.report.pass_seconds += time.perf_counter() - started
         self._partition(node, labels, centres)
 
     def _chunks(self, size: int) -> list[tuple[int, int]]:

@@ -24,7 +24,7 @@ class Settings:
     memory_limit : int, optional
         Bytes of each device's memory; what is free unless given.
     host_limit : int, optional
-        Bytes of prepared points waiting in host memory; a quarter of the data unless given. One job always may.
+        Bytes of gathered points in host memory; half of the data unless given. One job always may.
     batch : int
         Nodes to a launch at most.
     fragment : int

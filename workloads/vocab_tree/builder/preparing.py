@@ -1,38 +1,16 @@
-"""Host threads that gather the points of jobs ahead of the devices, under a budget of memory."""
+"""Host threads that gather the points of jobs ahead of the devices, into a block of memory."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from .queues import Job, Queues
+from .host_memory import Points, Staging
+from .queues import Job, Node, Queues
 from .workers import gather
-
-
-class Budget:
-    """Bytes that may be held at a time. What is larger than the whole budget waits until it is alone."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit, self.held, self.most = limit, 0, 0
-        self._changed = threading.Condition()
-
-    def take(self, nbytes: int) -> None:
-        """Wait until so many bytes fit, and count them."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self.held or self.held + nbytes <= self.limit)
-            self.held += nbytes
-            self.most = max(self.most, self.held)
-
-    def give(self, nbytes: int) -> None:
-        """Count bytes no longer."""
-        with self._changed:
-            self.held -= nbytes
-            self._changed.notify_all()
 
 
 @dataclass
@@ -40,51 +18,67 @@ class Prepared:
     """A job with its points, node by node, and their numbers."""
 
     job: Job
-    rows: Any
+    rows: Points
     order: np.ndarray
     release: Callable[[], None]
 
 
+@dataclass
+class PreparedLarge:
+    """A large node with its points: in its own order, or all points, of which ``index`` are the node's."""
+
+    node: Node
+    rows: Points
+    index: np.ndarray | None
+    release: Callable[[], None]
+
+
+def _nothing() -> None:
+    """Nothing was taken."""
+
+
 class Preparer:
-    """Takes jobs from the queues and gathers their points, one job ahead for each device.
+    """Takes nodes from the queues and gathers their points, one job ahead for each device.
 
     Parameters
     ----------
     queues : Queues
-    points : PrivatePoints or SharedPoints
+    points : Points
         The whole set.
-    share : callable
-        Allocates points that every worker can reach, by shape.
-    budget : Budget
+    staging : Staging
+        Where gathered points go.
     threads : int
     """
 
-    def __init__(self, queues: Queues, points: Any, share: Callable[..., Any], budget: Budget, threads: int) -> None:
-        self.queues, self.points, self.share, self.budget, self.threads = queues, points, share, budget, threads
+    def __init__(self, queues: Queues, points: Points, staging: Staging, threads: int) -> None:
+        self.queues, self.points, self.staging, self.threads = queues, points, staging, threads
         self._pool = ThreadPoolExecutor(threads)
-        self._taking = threading.Lock()
 
     def next(self) -> Prepared | None:
         """Return the next job with its points; ``None`` when there is none left."""
         job = self.queues.take()
-        return None if job is None else self.prepare(job)
-
-    def prepare(self, job: Job) -> Prepared:
-        """Gather a job's points; a view where it is the whole set."""
+        if job is None:
+            return None
         if job.nodes[0].index is None:
-            return Prepared(job, self.points, np.arange(job.size, dtype=np.uint32), lambda: None)
+            return Prepared(job, self.points, np.arange(job.size, dtype=np.uint32), _nothing)
         order = np.concatenate([node.index for node in job.nodes if node.index is not None])
-        shape = (job.size, self.points.array.shape[1])
-        nbytes = shape[0] * shape[1]
-        self.budget.take(nbytes)
-        rows = self.share(shape)
-        gather(self._pool, self.threads, self.points.array, order, rows.array)
-
-        def release() -> None:
-            rows.free()
-            self.budget.give(nbytes)
-
+        rows, release = self._gathered(order)
         return Prepared(job, rows, order, release)
+
+    def next_large(self) -> PreparedLarge | None:
+        """Return the next large node; its points are gathered once if they fit, else at every load."""
+        node = self.queues.take_large()
+        if node is None:
+            return None
+        if node.index is None or node.size * self.points.array.shape[1] > self.staging.limit:
+            return PreparedLarge(node, self.points, node.index, _nothing)
+        rows, release = self._gathered(node.index)
+        return PreparedLarge(node, rows, None, release)
+
+    def _gathered(self, order: np.ndarray) -> tuple[Points, Callable[[], None]]:
+        rows, release = self.staging.take((len(order), self.points.array.shape[1]))
+        gather(self._pool, self.threads, self.points.array, order, rows.array)
+        return rows, release
 
     def close(self) -> None:
         """End the threads."""

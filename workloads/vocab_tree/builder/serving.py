@@ -10,17 +10,45 @@ from __future__ import annotations
 import pickle
 import signal
 import sys
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
+import numpy as np
+
 from perfport import backend, platforms
+from perfport.backend import OpenDevice
 from perfport.errors import InfrastructureError
 
-from .workers import DeviceWorker, SharedPoints, loader_of
+from .host_memory import SharedPoints, Token
+from .mail import Receiver, Sender
+from .workers import DeviceWorker, loader_of
 
 
-def _nothing() -> None:
-    """No memory is pinned yet."""
+class Opened:
+    """Shared points by token; those used last stay open, with their pages locked."""
+
+    LIMIT = 2  # the whole set, and the block of prepared points
+
+    def __init__(self, device: OpenDevice) -> None:
+        self.device = device
+        self._blocks: dict[str, tuple[SharedPoints, Callable[[], None]]] = {}  # by name, the one used last at the end
+
+    def points(self, token: Token) -> np.ndarray:
+        """Return the points, and open their memory unless it is."""
+        name, size, first, shape = token
+        if name not in self._blocks:
+            while len(self._blocks) >= self.LIMIT:
+                self._close(next(iter(self._blocks)))
+            whole = SharedPoints((size,), (name, size, 0, (size,)))
+            self._blocks[name] = whole, self.device.pin(whole.array)
+        self._blocks[name] = self._blocks.pop(name)
+        return self._blocks[name][0].part(first, shape).array
+
+    def _close(self, name: str) -> None:
+        whole, unpin = self._blocks.pop(name)
+        unpin()
+        whole.free()
 
 
 def _portable(error: Exception) -> Exception:
@@ -34,39 +62,34 @@ def _portable(error: Exception) -> Exception:
 
 def serve(connection: Connection) -> None:
     """Answer with (True, value) or (False, error) until the other side closes the connection."""
+    sender, receiver = Sender(connection), Receiver(connection)
     try:
-        info, settings, tunables = connection.recv()
+        info, settings, tunables = receiver.receive()
         platforms.use([info.runtime] if info.runtime else [])
         device = backend.get(info.backend).open(info)
         worker = DeviceWorker(device, loader_of(device), settings, tunables)
     except Exception as error:
-        connection.send((False, _portable(error)))
+        sender.send((False, _portable(error)))
         return
-    connection.send((True, worker.plan))
-    source: SharedPoints | None = None  # of the open node
-    unpin = _nothing
+    sender.send((True, worker.plan))
+    opened = Opened(device)
     while True:
         try:
-            method, args = connection.recv()
+            method, args = receiver.receive()
         except (EOFError, OSError):
+            sender.close()
             return
         try:
             value: Any = None
             if method == "open_node":
-                if source is None or source.memory.name != args[0][1]:
-                    unpin()
-                    source = SharedPoints(*args[0])
-                    unpin = device.pin(source.array)
-                worker.open_node(source.array, *args[1:])
+                worker.open_node(opened.points(args[0]), *args[1:])
             elif method == "split":
-                rows = SharedPoints(*args[1])
-                value = worker.split(args[0], rows.array, args[2])
-                rows.free()
+                value = worker.split(args[0], opened.points(args[1]), args[2])
             else:
                 value = getattr(worker, method)(*args)
-            connection.send((True, value))
+            sender.send((True, value))
         except Exception as error:
-            connection.send((False, _portable(error)))
+            sender.send((False, _portable(error)))
 
 
 if __name__ == "__main__":

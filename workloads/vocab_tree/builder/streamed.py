@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,9 +13,11 @@ import numpy as np
 from perfport.backend import OpenDevice
 
 from .. import fixed_point, passes
-from .chunks import Slots, walk
+from .chunks import Traversal, Visit
 from .jobs import Settings
 from .resident import Kernels, NodeState
+
+AHEAD = 2  # visits that are asked for before their turn, at most
 
 
 @dataclass(frozen=True)
@@ -42,10 +45,12 @@ class Streamed:
 
     Parameters
     ----------
-    rows : callable
-        ``rows(first, last, out)`` puts points of the node into ``out``, uint8, (last - first, dims), or returns a view.
+    points : uint8, (points, dims)
+        Of the node, unless ``gather`` is given.
     chunks : list of (first, last)
         This device's chunks.
+    gather : callable, optional
+        ``gather(first, last, out)`` puts points of the node into ``out``, uint8, (last - first, dims), at each load.
     """
 
     def __init__(
@@ -53,20 +58,22 @@ class Streamed:
         device: OpenDevice,
         kernels: Kernels,
         settings: Settings,
-        rows: Callable[[int, int, np.ndarray], np.ndarray],
+        points: np.ndarray,
         chunks: list[tuple[int, int]],
+        gather: Callable[[int, int, np.ndarray], None] | None = None,
     ) -> None:
-        self.device, self.settings, self.rows, self.chunks = device, settings, rows, chunks
+        self.device, self.settings, self.chunks = device, settings, chunks
+        self.points, self.gather = points, gather
         self.kernel, self.state = kernels.pass_, NodeState(device, kernels, settings, 1)
         self.length = max((last - first for first, last in chunks), default=0)
         self.places = [device.empty(self.length * settings.dims) for _ in range(2)]
-        self.staging = [device.pinned(max(1, self.length * settings.dims)) for _ in range(2)]
+        self.gathered = [device.pinned(max(1, self.length * settings.dims)) for _ in range(2)] if gather else []
         self.labels = [device.empty(self.length) for _ in range(2)]
         self.queue = device.queue()
         self.uploaded: list[Any] = [None, None]
         self.used: list[Any] = [None, None]
-        self.slots = Slots(settings.kept)
-        self.passes = 0
+        self.traversal = Traversal(len(chunks), settings.kept)
+        self.asked: deque[tuple[Visit, Future | None]] = deque()
         self.tables = {}
         for size in {last - first for first, last in chunks}:
             table = passes.tiles(np.zeros(1, np.int64), np.array([size]), self.kernel.tile_points(size))
@@ -82,23 +89,37 @@ class Streamed:
         for buffer in (*self.places, *self.labels, *(table for _, table in self.tables.values())):
             buffer.free()
         self.state.free()
-        self.staging = []
+        self.gathered = []
 
     def _load(self, chunk: int, place: int) -> Any:
-        """Gather a chunk and enqueue its upload behind the last use of its place."""
+        """Enqueue a chunk's upload behind the last use of its place, after gathering it where that is wanted."""
         first, last = self.chunks[chunk]
-        if self.uploaded[place] is not None:
-            self.device.synchronize(self.uploaded[place])  # the staging memory is free again
-        out = self.staging[place][: (last - first) * self.settings.dims].reshape(last - first, -1)
-        data = self.rows(first, last, out)
+        data = self.points[first:last]
+        if self.gather:
+            if self.uploaded[place] is not None:
+                self.device.synchronize(self.uploaded[place])  # the memory is free again
+            data = self.gathered[place][: (last - first) * self.settings.dims].reshape(last - first, -1)
+            self.gather(first, last, data)
         if self.used[place] is not None:
             self.device.wait(self.used[place], self.queue)
         self.device.write(self.places[place], data, self.queue)
         self.uploaded[place] = self.device.record(self.queue)
         return self.uploaded[place]
 
+    def _ask(self, onward: bool) -> None:
+        """Load what may be loaded ahead: up to the next load whose place waits for a launch."""
+        while len(self.asked) <= AHEAD:
+            visit = self.traversal.advance({visit.place for visit, _ in self.asked}, onward)
+            if visit is None:
+                return
+            loading = self.ahead.submit(self._load, visit.chunk, visit.place) if visit.missing else None
+            self.asked.append((visit, loading))
+
     def run(self, centres: np.ndarray, labels: bool = False) -> PassResult:
-        """Do one pass: sums and counts by the nearest of ``centres``, uint16, (clusters, dims); labels if asked for."""
+        """Do one pass: sums and counts by the nearest of ``centres``, uint16, (clusters, dims).
+
+        Labels are asked for in the last pass: every other one ends with the first loads of the next.
+        """
         self.state.write_centres(centres[None])
         found: dict[int, np.ndarray] = {}
 
@@ -106,7 +127,7 @@ class Streamed:
             if labels:
                 found[chunk] = self.device.read(self.labels[place], np.uint8, (size,))
 
-        sums, counts, loaded = self._walk(one)
+        sums, counts, loaded = self._walk(one, last=labels)
         return PassResult(sums, counts, found, loaded)
 
     def farthest(self, centres: np.ndarray, new: np.ndarray, count: int) -> tuple[list[tuple[int, int]], int]:
@@ -132,49 +153,43 @@ class Streamed:
             far = np.argsort(-own, kind="stable")[:count]
             found.extend((int(own[i]), self.chunks[chunk][0] + int(i)) for i in far)
 
-        _, _, loaded = self._walk(one)
+        _, _, loaded = self._walk(one, last=False)
         for buffer in (*targets, distances):
             buffer.free()
         return found, loaded
 
-    def _walk(self, then: Callable[[int, int, int], None]) -> tuple[np.ndarray, np.ndarray, int]:
-        """Go over all chunks; return sums, counts, and how many chunks were loaded."""
+    def _walk(self, then: Callable[[int, int, int], None], last: bool) -> tuple[np.ndarray, np.ndarray, int]:
+        """Go over all chunks; return sums, counts, and how many chunks were loaded for it."""
         state, k, dims = self.state, self.settings.clusters, self.settings.dims
-        sums, counts, added = np.zeros((k, dims), np.uint64), np.zeros(k, np.int64), 0
-        order, before = list(walk(len(self.chunks), self.passes, self.settings.kept)), self.slots.loaded
-        self.passes += 1
-        ready: dict[int, tuple[int, Future | None]] = {}
+        sums, counts, added, loaded = np.zeros((k, dims), np.uint64), np.zeros(k, np.int64), 0, 0
 
-        def ask(number: int) -> None:
-            if number < len(order):
-                place, missing = self.slots.place(order[number])
-                ready[number] = place, self.ahead.submit(self._load, order[number], place) if missing else None
-
-        def gather() -> None:
+        def add_up() -> None:
             nonlocal sums, counts
             sums += state.read("sums", np.uint32, k, dims)
             counts += state.read("counts", np.uint32, k)
             state.clear(1)
 
         state.clear(1)
-        ask(0)
-        for number, chunk in enumerate(order):
-            place, loading = ready.pop(number)
+        for _ in self.chunks:
+            if not self.asked:
+                self._ask(onward=True)
+            visit, loading = self.asked.popleft()
             if loading is not None:
                 self.device.wait(loading.result())
-            ask(number + 1)
-            first, last = self.chunks[chunk]
-            if added + last - first > fixed_point.POINTS_LIMIT:
-                gather()
+            loaded += visit.missing
+            first, end = self.chunks[visit.chunk]
+            size = end - first
+            if added + size > fixed_point.POINTS_LIMIT:
+                add_up()
                 added = 0
-            added += last - first
-            tiles, table = self.tables[last - first]
+            added += size
+            tiles, table = self.tables[size]
             self.kernel.launch(
-                tiles, self.places[place], table, *state.take("centres", "halves", "moving"), self.labels[place],
-                *state.take("sums", "counts"),
+                tiles, self.places[visit.place], table, *state.take("centres", "halves", "moving"),
+                self.labels[visit.place], *state.take("sums", "counts"),
             )  # fmt: skip
-            then(chunk, place, last - first)
-            self.used[place] = self.device.record()
-        gather()
-        self.slots.end_pass()
-        return sums, counts, self.slots.loaded - before
+            then(visit.chunk, visit.place, size)
+            self.used[visit.place] = self.device.record()
+            self._ask(onward=not last)
+        add_up()
+        return sums, counts, loaded

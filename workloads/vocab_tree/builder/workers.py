@@ -7,10 +7,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from multiprocessing import resource_tracker
-from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,7 +19,9 @@ from perfport.backend import OpenDevice
 from perfport.device import DeviceInfo
 
 from .. import passes
+from .host_memory import Points, PrivatePoints, SharedPoints
 from .jobs import Nodes, Outcome, Settings
+from .mail import Receiver, Sender
 from .memory import Plan, plan
 from .resident import Kernels, Resident
 from .streamed import PassResult, Streamed
@@ -31,40 +31,6 @@ KERNELS = Path(__file__).parent.parent / "kernels"
 
 class WorkerLost(Exception):
     """The process of a device worker ended."""
-
-
-class PrivatePoints:
-    """Points in this process's memory."""
-
-    def __init__(self, array: np.ndarray) -> None:
-        self.array = array
-
-    def free(self) -> None:
-        """Nothing to give back by hand."""
-
-
-class SharedPoints:
-    """Points in memory that processes share; a worker opens it by name."""
-
-    def __init__(self, shape: Sequence[int], name: str | None = None, dtype: Any = np.uint8) -> None:
-        self.shape, self.dtype, self.owner = tuple(shape), np.dtype(dtype), name is None
-        nbytes = max(1, int(np.prod(self.shape)) * self.dtype.itemsize)
-        self.memory = SharedMemory(name, create=self.owner, size=nbytes)
-        if not self.owner:  # or this process would remove it at its end
-            resource_tracker.unregister(self.memory._name, "shared_memory")  # type: ignore[attr-defined]
-        self.array: np.ndarray = np.ndarray(self.shape, self.dtype, self.memory.buf)
-
-    @property
-    def token(self) -> tuple[Sequence[int], str]:
-        """What another process opens it by."""
-        return self.shape, self.memory.name
-
-    def free(self) -> None:
-        """Close it; the owner also removes it."""
-        self.array = np.empty(0, self.dtype)
-        self.memory.close()
-        if self.owner:
-            self.memory.unlink()
 
 
 def loader_of(device: OpenDevice) -> passes.Loader:
@@ -113,20 +79,20 @@ class DeviceWorker:
         return self._resident.split(nodes, rows, order)
 
     def open_node(self, points: np.ndarray, index: np.ndarray | None, chunks: list[tuple[int, int]]) -> None:
-        """Begin with a large node: the points of ``index`` (all unless given); ``chunks`` are this device's."""
+        """Begin with a large node; ``chunks`` are this device's.
+
+        Its points are ``points``, or those of ``index``, which are then gathered at every load.
+        """
         self.device.attach()
         self.rest()
 
-        def rows(first: int, last: int, out: np.ndarray) -> np.ndarray:
-            if index is None:
-                return points[first:last]
-            self._gather(points, index[first:last], out)
-            return out
+        def rows(first: int, last: int, out: np.ndarray) -> None:
+            assert index is not None
+            gather(self._gatherers, self.settings.threads, points, index[first:last], out)
 
-        self._streamed = Streamed(self.device, self.kernels, self.settings, rows, chunks)
-
-    def _gather(self, points: np.ndarray, index: np.ndarray, out: np.ndarray) -> None:
-        gather(self._gatherers, self.settings.threads, points, index, out)
+        self._streamed = Streamed(
+            self.device, self.kernels, self.settings, points, chunks, None if index is None else rows
+        )
 
     def run_pass(self, centres: np.ndarray, labels: bool) -> PassResult:
         """Do a pass over the open node's chunks."""
@@ -174,15 +140,15 @@ class Worker(Protocol):
     name: str
     plan: Plan
 
-    def share(self, shape: Sequence[int]) -> PrivatePoints | SharedPoints:
-        """Allocate host memory for points that this worker can reach."""
+    def share(self, nbytes: int) -> Points:
+        """Return host memory that this worker, and every other of its kind, reaches; the next call takes it back."""
         ...
 
-    def split(self, nodes: Nodes, rows: Any, order: np.ndarray) -> Outcome:
-        """As of `DeviceWorker`, with points as `share` returned them."""
+    def split(self, nodes: Nodes, rows: Points, order: np.ndarray) -> Outcome:
+        """As of `DeviceWorker`."""
         ...
 
-    def open_node(self, points: Any, index: np.ndarray | None, chunks: list[tuple[int, int]]) -> None:
+    def open_node(self, points: Points, index: np.ndarray | None, chunks: list[tuple[int, int]]) -> None:
         """As of `DeviceWorker`."""
         ...
 
@@ -213,17 +179,26 @@ class LocalWorker:
         self.name, self.plan = device.info.id, self.inner.plan
         inner = self.inner
         self.run_pass, self.farthest = inner.run_pass, inner.farthest
-        self.close_node, self.close = inner.close_node, inner.close
+        self.close_node = inner.close_node
+        self._block: np.ndarray = np.empty(0, np.uint8)
 
-    def share(self, shape: Sequence[int]) -> PrivatePoints:
-        """Ordinary memory."""
-        return PrivatePoints(np.empty(shape, np.uint8))
+    def share(self, nbytes: int) -> PrivatePoints:
+        """Page-locked memory, where the device has it; it stays until the worker closes."""
+        if self._block.size < nbytes:
+            self.inner.device.attach()
+            self._block = self.inner.device.pinned(nbytes)
+        return PrivatePoints(self._block[:nbytes])
 
-    def split(self, nodes: Nodes, rows: PrivatePoints, order: np.ndarray) -> Outcome:
+    def close(self) -> None:
+        """As of `Worker`."""
+        self.inner.close()
+        self._block = np.empty(0, np.uint8)
+
+    def split(self, nodes: Nodes, rows: Points, order: np.ndarray) -> Outcome:
         """As of `DeviceWorker`."""
         return self.inner.split(nodes, rows.array, order)
 
-    def open_node(self, points: PrivatePoints, index: np.ndarray | None, chunks: list[tuple[int, int]]) -> None:
+    def open_node(self, points: Points, index: np.ndarray | None, chunks: list[tuple[int, int]]) -> None:
         """As of `DeviceWorker`."""
         self.inner.open_node(points.array, index, chunks)
 
@@ -235,11 +210,13 @@ class ProcessWorker:
         self.name = info.id
         self._lock = threading.Lock()
         self._connection, theirs = multiprocessing.Pipe()
+        self._sender, self._receiver = Sender(self._connection), Receiver(self._connection)
+        self._block: SharedPoints | None = None
         # Not a multiprocessing.Process: those may not be started by the harness's own workers, which are daemons.
         command = [sys.executable, "-m", f"{__package__}.serving", str(theirs.fileno())]
         self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
         theirs.close()
-        self._connection.send((info, settings, dict(tunables)))
+        self._sender.send((info, settings, dict(tunables)))
         self.plan: Plan = self._answer()
 
     @property
@@ -249,7 +226,7 @@ class ProcessWorker:
 
     def _answer(self) -> Any:
         try:
-            ok, value = self._connection.recv()
+            ok, value = self._receiver.receive()
         except (EOFError, ConnectionError, OSError):
             raise WorkerLost(f"{self.name}: its worker ended ({self._ending()})") from None
         if not ok:
@@ -259,20 +236,28 @@ class ProcessWorker:
     def _call(self, method: str, *args: Any) -> Any:
         with self._lock:
             try:
-                self._connection.send((method, args))
+                self._sender.send((method, args))
             except (ConnectionError, OSError):
                 raise WorkerLost(f"{self.name}: its worker ended ({self._ending()})") from None
             return self._answer()
 
-    def share(self, shape: Sequence[int]) -> SharedPoints:
-        """Shared memory."""
-        return SharedPoints(shape)
+    def share(self, nbytes: int) -> SharedPoints:
+        """Shared memory; it stays until the worker closes."""
+        if self._block is None or self._block.array.size < nbytes:
+            self._free_block()
+            self._block = SharedPoints((nbytes,))
+        return self._block
 
-    def split(self, nodes: Nodes, rows: SharedPoints, order: np.ndarray) -> Outcome:
+    def _free_block(self) -> None:
+        if self._block is not None:
+            self._block.free()
+            self._block = None
+
+    def split(self, nodes: Nodes, rows: Points, order: np.ndarray) -> Outcome:
         """As of `DeviceWorker`."""
         return self._call("split", nodes, rows.token, order)
 
-    def open_node(self, points: SharedPoints, index: np.ndarray | None, chunks: list[tuple[int, int]]) -> None:
+    def open_node(self, points: Points, index: np.ndarray | None, chunks: list[tuple[int, int]]) -> None:
         """As of `DeviceWorker`."""
         self._call("open_node", points.token, index, chunks)
 
@@ -296,6 +281,9 @@ class ProcessWorker:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._receiver.close()
+        self._sender.close()
+        self._free_block()
 
     def _ending(self) -> str:
         """How the process ended."""

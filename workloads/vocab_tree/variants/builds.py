@@ -16,9 +16,10 @@ from perfport.workload import Setup, Tunable, Variant
 from .. import passes, tree
 from ..builder import memory
 from ..builder.build import Build, Report
+from ..builder.host_memory import Points, PrivatePoints, SharedPoints
 from ..builder.jobs import Settings
 from ..builder.resident import Kernels
-from ..builder.workers import LocalWorker, PrivatePoints, ProcessWorker, SharedPoints, Worker
+from ..builder.workers import LocalWorker, ProcessWorker, Worker
 from ..problems import TreeBuild
 
 SOURCE = "CN105573834, host side"
@@ -28,7 +29,7 @@ def summary(report: Report) -> dict[str, Any]:
     """What a record keeps of a build."""
     found = {name: value for name, value in asdict(report).items() if name != "seconds"}
     if report.loaded_bytes:
-        found["streamed_bytes_per_second"] = report.loaded_bytes / report.seconds_by_class["large"]
+        found["streamed_bytes_per_second"] = report.loaded_bytes / report.pass_seconds
     return found
 
 
@@ -74,7 +75,7 @@ class _Build(Variant):
         local = LocalWorker(setup.device, setup.kernel, self.chosen, tunables)
         self.workers: list[Worker] = [local]
         self.local = local
-        self.points: PrivatePoints | SharedPoints = PrivatePoints(setup.input("pinned points", self._pinned(setup)))
+        self.points: Points = PrivatePoints(setup.input("pinned points", self._pinned(setup)))
 
     def rest(self) -> None:
         """Give the device's memory back between executions: other variants share it."""

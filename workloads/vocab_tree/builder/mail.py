@@ -1,0 +1,70 @@
+"""Messages between a build and its workers' processes; arrays travel through shared memory, not the pipe."""
+
+from __future__ import annotations
+
+import pickle
+from multiprocessing.connection import Connection
+from typing import Any
+
+from .host_memory import ALIGNMENT, SharedPoints, Token
+
+
+class Sender:
+    """Sends messages. An array lies in a block that the next message overwrites: who receives copies it at once.
+
+    A message may be sent only after the one before was received.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._block: SharedPoints | None = None
+
+    def send(self, value: Any) -> None:
+        """Send a value that can be pickled."""
+        buffers: list[memoryview] = []
+        data = pickle.dumps(value, protocol=5, buffer_callback=lambda buffer: buffers.append(buffer.raw()))
+        places, size = [], 0
+        for buffer in buffers:
+            places.append((size, buffer.nbytes))
+            size += -(-buffer.nbytes // ALIGNMENT) * ALIGNMENT
+        token = None
+        if size:
+            if self._block is None or self._block.array.size < size:
+                self.close()
+                self._block = SharedPoints((size,))
+            for (first, nbytes), buffer in zip(places, buffers, strict=True):
+                self._block.array[first : first + nbytes] = buffer
+            token = self._block.token
+        self.connection.send((data, token, places))
+
+    def close(self) -> None:
+        """Give the block back."""
+        if self._block is not None:
+            self._block.free()
+            self._block = None
+
+
+class Receiver:
+    """The other side of a `Sender`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._block: SharedPoints | None = None
+
+    def receive(self) -> Any:
+        """Wait for the next value. Raises what `Connection.recv` does."""
+        message: tuple[bytes, Token | None, list[tuple[int, int]]] = self.connection.recv()
+        data, token, places = message
+        buffers: list[bytearray] = []
+        if token:
+            if self._block is None or self._block.token != token:
+                self.close()
+                self._block = SharedPoints(token[3], token)
+            buffers = [bytearray(self._block.array[first : first + nbytes].data) for first, nbytes in places]
+        return pickle.loads(data, buffers=buffers)
+
+    def close(self) -> None:
+        """Close the block."""
+        if self._block is not None:
+            self._block.free()
+            self._block = None
