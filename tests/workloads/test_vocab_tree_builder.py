@@ -354,10 +354,10 @@ def test_staging_makes_others_wait() -> None:
     second, give_second = staging.take((100,))
     first.array[:], second.array[:] = 1, 2
     assert first.array.sum() == 70 and second.array.sum() == 200
-    thread = threading.Thread(target=lambda: (staging.take((60, 2)), order.append("third")))
+    thread = threading.Thread(target=lambda: (staging.take((75, 2)), order.append("third")))
     thread.start()
     order.append("before")
-    give_first()  # 70 bytes at the front, 28 at the end: no room in one piece
+    give_first()  # 128 bytes at the front: 156 are free, but not in one piece
     thread.join(0.2)
     assert order == ["before"]
     give_second()

@@ -121,7 +121,7 @@ class _Iteration(Problem):
 
     def _totals_of(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Sums and counts by node and class of these labels; kept, because every exact variant has the same."""
-        key = hashlib.sha256(labels.tobytes()).digest()
+        key = hashlib.sha256(np.ascontiguousarray(labels).data).digest()
         if key not in self._totals:
             found = [
                 reference.totals(self.points[first : first + size], labels[first : first + size], self.clusters)
@@ -361,7 +361,8 @@ class TreeBuild(_OnTree):
             return {"residual": self._check_residual(outputs["words" + FLOAT])}
         digest = hashlib.sha256()
         for name in sorted(outputs):
-            digest.update(name.encode() + np.ascontiguousarray(outputs[name]).tobytes())
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(outputs[name]).data)
         key = digest.digest()
         if key not in self._checked:  # every exact variant builds the same
             self._checked[key] = self._check_tree(outputs)
@@ -371,7 +372,7 @@ class TreeBuild(_OnTree):
 
     def residual(self, words: np.ndarray) -> float:
         """What `residual_of_words` says; kept, because every exact variant gives the same words."""
-        key = hashlib.sha256(np.ascontiguousarray(words).tobytes()).digest()
+        key = hashlib.sha256(np.ascontiguousarray(words).data).digest()
         if key not in self._residuals:
             self._residuals[key] = residual_of_words(self.points, words)
         return self._residuals[key]

@@ -1,4 +1,4 @@
-"""Points in host memory: the caller's, shared ones that worker processes open by name, and pieces of a block for jobs."""
+"""Points in host memory: the caller's, shared ones that other processes open by name, pieces of a block for jobs."""
 
 from __future__ import annotations
 

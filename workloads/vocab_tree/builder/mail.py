@@ -28,10 +28,10 @@ class Sender:
             places.append((size, buffer.nbytes))
             size += -(-buffer.nbytes // ALIGNMENT) * ALIGNMENT
         token = None
-        if size:
+        if buffers:
             if self._block is None or self._block.array.size < size:
                 self.close()
-                self._block = SharedPoints((size,))
+                self._block = SharedPoints((max(1, size),))
             for (first, nbytes), buffer in zip(places, buffers, strict=True):
                 self._block.array[first : first + nbytes] = buffer
             token = self._block.token
