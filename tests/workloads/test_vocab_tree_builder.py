@@ -20,7 +20,7 @@ from perfport.device import DeviceInfo
 from perfport.errors import InfrastructureError, UsageError
 from perfport.workloads.vocab_tree import data, passes, problems, reference, tree
 from perfport.workloads.vocab_tree.builder import chunks, memory
-from perfport.workloads.vocab_tree.builder.build import Build
+from perfport.workloads.vocab_tree.builder.build import Build, by_class
 from perfport.workloads.vocab_tree.builder.host_memory import PrivatePoints, SharedPoints, Staging
 from perfport.workloads.vocab_tree.builder.jobs import Settings
 from perfport.workloads.vocab_tree.builder.mail import Receiver, Sender
@@ -312,6 +312,15 @@ def test_plans_fit_the_limit(limit: int, clusters: int, dims: int, batch: int) -
     assert found.chunk * (dims + 5) < limit / 2 and found.chunk >= memory.LEAST_CHUNK
     assert found.points * (2 * dims + 9) + found.nodes * memory.node_bytes(clusters, dims) <= limit
     assert 1 <= found.nodes <= batch and found.points >= memory.LEAST_CHUNK
+
+
+@given(st.integers(2, 256), st.integers(0, 500), st.integers(1, 5), st.integers(0, 99))
+def test_points_by_class(clusters: int, count: int, threads: int, seed: int) -> None:
+    labels = np.random.default_rng(seed).integers(0, clusters, count).astype(np.uint8)
+    found = by_class(labels, clusters, threads)
+    assert len(found) == clusters
+    for number, own in enumerate(found):
+        assert own.dtype == np.uint32 and np.array_equal(own, np.flatnonzero(labels == number))
 
 
 def test_later_queues_wait_for_earlier_ones() -> None:

@@ -118,10 +118,7 @@ class Build:
             self.preparer.close()
         self.report.nodes = dict(self.queues.nodes)
         self.report.prepared_bytes = self.staging.most
-        tree = Tree(self.settings.clusters, self.settings.dims, self._levels())
-        tree.points = np.empty(self.count, np.uint32)
-        for leaves, order in self._leaves:
-            tree.points[order] = np.repeat(tree.words_at(leaves.path, leaves.level), leaves.size)
+        tree = self._tree()
         self.report.seconds = time.perf_counter() - started
         return tree
 
@@ -285,9 +282,10 @@ class Build:
         self._partition(node, labels, centres)
 
     def _chunks(self, size: int) -> list[tuple[int, int]]:
-        """Cut a node into chunks that fit every worker, of nearly equal size, at least one for each worker."""
-        length = min(worker.plan.chunk for worker in self.workers)
-        number = max(-(-size // length), min(len(self.workers), size // LEAST_CHUNK or 1))
+        """Cut a node into chunks that fit every worker, of nearly equal size, as many for each worker."""
+        length, workers = min(worker.plan.chunk for worker in self.workers), len(self.workers)
+        number = -(-size // (length * workers)) * workers
+        number = max(-(-size // length), min(number, size // LEAST_CHUNK))
         cuts = [size * i // number for i in range(number + 1)]
         return list(pairwise(cuts))
 
@@ -326,14 +324,14 @@ class Build:
     def _partition(self, node: Node, labels: np.ndarray, centres: np.ndarray) -> None:
         """Children of a large node into the queues."""
         s, k = self.settings, self.settings.clusters
-        counts = np.bincount(labels, minlength=k).astype(np.uint32)
+        inside = by_class(labels, k, s.threads)
+        counts = np.array([len(numbers) for numbers in inside], np.uint32)
         self._splits.append(
             Splits(np.array([node.level]), np.array([node.path], np.uint64), centres[None], counts[None])
         )
 
         def child(number: int) -> None:
-            inside = np.flatnonzero(labels == number).astype(np.uint32)
-            index = inside if node.index is None else node.index[inside]
+            index = inside[number] if node.index is None else node.index[inside[number]]
             path = node.path * k + number
             if node.level + 1 < s.levels and len(index) >= k:
                 children[number] = Node(node.level + 1, path, len(index), index)
@@ -347,7 +345,20 @@ class Build:
         for number in sorted(children):
             self.queues.put(children[number])
 
-    def _levels(self) -> list[Level]:
+    def _tree(self) -> Tree:
+        """Put splits and leaves together; host threads copy, for these are some hundred bytes for every word."""
+        with ThreadPoolExecutor(self.settings.threads) as pool:
+            tree = Tree(self.settings.clusters, self.settings.dims, self._levels(pool))
+            tree.points = np.empty(self.count, np.uint32)
+
+            def note(entry: tuple[Nodes, np.ndarray]) -> None:
+                leaves, order = entry
+                tree.points[order] = np.repeat(tree.words_at(leaves.path, leaves.level), leaves.size)
+
+            list(pool.map(note, self._leaves))
+        return tree
+
+    def _levels(self, pool: ThreadPoolExecutor) -> list[Level]:
         """Put the splits into the order of the tree's file, by level, then by path; what is in order is not copied."""
         found = []
         for number in range(self.settings.levels):
@@ -359,12 +370,44 @@ class Build:
                     parts.append(arrays if here.all() else tuple(array[here] for array in arrays))
             if not parts:
                 break
-            path, centres, counts = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
-            if (path[1:] < path[:-1]).any():
-                order = np.argsort(path)
-                path, centres, counts = path[order], centres[order], counts[order]
+            path, centres, counts = parts[0]
+            if len(parts) > 1 or (path[1:] < path[:-1]).any():
+                path, centres, counts = _merged(parts, pool)
             found.append(Level(path, centres, counts))
         return found
+
+
+def _merged(parts: Sequence[tuple[np.ndarray, ...]], pool: ThreadPoolExecutor) -> tuple[np.ndarray, ...]:
+    """Paths, centres and counts of all parts by ascending path."""
+    paths = np.concatenate([path for path, _, _ in parts])
+    order = np.argsort(paths)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    ends = np.cumsum([len(path) for path, _, _ in parts])
+    _, like, counted = parts[0]
+    centres, counts = (np.empty((len(paths), *array.shape[1:]), array.dtype) for array in (like, counted))
+
+    def copy(number: int) -> None:
+        _, own, sizes = parts[number]
+        where = place[ends[number] - len(own) : ends[number]]
+        centres[where], counts[where] = own, sizes
+
+    list(pool.map(copy, range(len(parts))))
+    return paths[order], centres, counts
+
+
+def by_class(labels: np.ndarray, clusters: int, threads: int) -> list[np.ndarray]:
+    """Return the numbers of each class's points, ascending, uint32; by several threads."""
+    cuts = np.linspace(0, len(labels), 4 * threads + 1).astype(int)
+
+    def sort(number: int) -> list[np.ndarray]:
+        own = labels[cuts[number] : cuts[number + 1]]
+        order = np.argsort(own, kind="stable").astype(np.uint32) + np.uint32(cuts[number])  # a radix sort
+        return np.split(order, np.cumsum(np.bincount(own, minlength=clusters))[: clusters - 1])
+
+    with ThreadPoolExecutor(threads) as pool:
+        parts = list(pool.map(sort, range(4 * threads)))
+        return list(pool.map(np.concatenate, zip(*parts, strict=True)))
 
 
 class _Lost(Exception):
