@@ -113,7 +113,7 @@ def problem_bound(
         Whether inputs lie in DRAM at the start. From a warm cache DRAM is no bound, and its term is left out.
     """
     chosen = _arithmetic(work.flops, work.integer_ops, unit, ceilings)
-    amounts = {name: getattr(work, kind) for kind, name in chosen.items()}
+    amounts = {name: getattr(work, kind) for kind, name in chosen.items()} | {"h2d_pinned": work.host_bytes}
     moving = memory_seconds(work.read_bytes, work.write_bytes, ceilings) if cold else None
     return _bound(amounts, moving, ceilings, time)
 

@@ -20,6 +20,8 @@ class Work(BaseModel):
         Useful integer operations (a multiply-add counts 2).
     read_bytes, write_bytes : float
         Compulsory DRAM traffic in bytes.
+    host_bytes : float
+        Bytes that lie in host memory at the start and must go to the device; a CPU has them already.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -28,6 +30,11 @@ class Work(BaseModel):
     integer_ops: NonNegativeFloat = 0.0
     read_bytes: NonNegativeFloat = 0.0
     write_bytes: NonNegativeFloat = 0.0
+    host_bytes: NonNegativeFloat = 0.0
+
+    def on(self, kind: str) -> Work:
+        """Return the work as it is on a device of this kind, ``cpu`` or another."""
+        return self.model_copy(update={"host_bytes": 0.0}) if kind == "cpu" else self
 
     @property
     def bytes(self) -> float:

@@ -124,6 +124,7 @@ class GroupRun:
         self.device = self._open(devices)
         cls = found.problem(group.problem)
         self.problem: Problem = cls(cls.Parameters.model_validate(group.parameters), group.seed)
+        self.work = self.problem.work().on(group.device.kind)
         self.session = Session(self.device, self.problem, found.folder)
         profile = match_profile(self.device.info.name, self.device.info.kind)
         self.datasheet = datasheet_ceilings(profile) if profile else {}
@@ -176,7 +177,7 @@ class GroupRun:
 
     def _probed(self, known: Ceilings) -> set[str]:
         """The ceilings to probe: memory, and what the work of this group goes under."""
-        work = self.problem.work()
+        work = self.work
         units = {self.workload.variant(self.group.problem, case.identity.variant).unit for case in self.group.cases}
         names = {"dram_read", "dram_copy", *filter(None, units)}
         names |= {"fp32_fma"} if work.flops else set()
@@ -202,7 +203,7 @@ class GroupRun:
         cls = self.workload.variant(self.group.problem, case.identity.variant)
         record = Record(
             key=case.key, run=self.run_name, time=_now(), status=Status.CRASHED, identity=case.identity,
-            title=cls.title, unit=cls.unit, source=cls.source, seed=self.group.seed, work=self.problem.work(),
+            title=cls.title, unit=cls.unit, source=cls.source, seed=self.group.seed, work=self.work,
         )  # fmt: skip
         try:
             self._at(case, "compile")

@@ -162,6 +162,16 @@ def test_a_floating_unit_does_integer_operations_where_there_are_no_others() -> 
     assert bound and bound.terms == {"tf32_mma": pytest.approx(1.0), "dram": 0.0} and bound.share.value == 0.5
 
 
+def test_what_begins_in_host_memory_goes_over_the_link() -> None:
+    work, link = Work(integer_ops=2e9, read_bytes=4e9, host_bytes=5e9), {**ALL, "h2d_pinned": exact(10e9)}
+    for cold in (True, False):
+        bound = problem_bound(work, link, exact(1.0), cold=cold)
+        assert bound and bound.binding == "h2d_pinned" and bound.seconds == pytest.approx(0.5)
+    assert work.on("gpu") == work and work.on("cpu") == Work(integer_ops=2e9, read_bytes=4e9)
+    near = problem_bound(work.on("cpu"), link, exact(1.0))
+    assert near and "h2d_pinned" not in near.terms and near.binding == "dram"
+
+
 def test_a_unit_without_ceiling_bounds_nothing() -> None:
     ceilings = {name: ceiling for name, ceiling in ALL.items() if name != "tf32_mma"}
     assert not {"tf32_mma", "fp32_fma"} & set(terms(EVERYTHING, ceilings, unit="tf32_mma"))

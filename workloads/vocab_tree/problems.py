@@ -347,10 +347,11 @@ class TreeBuild(_OnTree):
         self._residuals: dict[bytes, float] = {}
 
     def work(self) -> Work:
-        """One read of the points, what no build does without; iterations depend on the data and are left out."""
+        """One transfer and one read of the points, what no build does without; iterations depend on the data."""
         elements = float(self.count) * self.dims
         return Work(
-            integer_ops=2 * elements * self.clusters, read_bytes=elements, write_bytes=4.0 * self.count
+            integer_ops=2 * elements * self.clusters, read_bytes=elements, write_bytes=4.0 * self.count,
+            host_bytes=elements,
         )  # fmt: skip
 
     def metric_value(self, seconds: float) -> float:

@@ -29,10 +29,10 @@ LABELS = {
     "atomic_local_many": "local atomics",
     "atomic_local_one": "local atomics, one address",
     "launch_latency": "launch latency",
-    "h2d_pageable": "to device, pageable",
-    "h2d_pinned": "to device, pinned",
-    "d2h_pageable": "from device, pageable",
-    "d2h_pinned": "from device, pinned",
+    "h2d_pageable": "transfer to the device, pageable",
+    "h2d_pinned": "transfer to the device",
+    "d2h_pageable": "transfer from the device, pageable",
+    "d2h_pinned": "transfer from the device",
 }
 #: Units of floating-point operations that a variant may name; `roofline.INTEGER_UNITS` are the others.
 FLOP_UNITS = ("fp32_fma", "tf32_mma", "bf16_mma")

@@ -51,6 +51,7 @@ def problem_facts(ladder: Ladder) -> str:
         parts = [scaled(work.flops, "FLOP")] if work.flops else []
         parts += [scaled(work.integer_ops, "OP") + " on integers"] if work.integer_ops else []
         parts.append(f"{scaled(work.read_bytes, 'B')} read and {scaled(work.write_bytes, 'B')} written at least")
+        parts += [f"{scaled(work.host_bytes, 'B')} from host memory"] if work.host_bytes else []
         intensity = f" ({significant(work.intensity)} {'FLOP' if work.flops else 'OP'}/B)" if work.bytes else ""
         facts.append(f"Useful work of one execution: {', '.join(parts)}{intensity}.")
     return " ".join(facts)

@@ -100,6 +100,7 @@ class Build:
         self.queues = Queues(capacity, settings.fragment, settings.batch)
         self.staging = Staging(settings.host_limit or points.array.nbytes // 2, self.workers[0].share)
         self.preparer = Preparer(self.queues, points, self.staging, settings.threads)
+        self._callers = ThreadPoolExecutor(len(self.workers))  # a pass over a node lasts a few milliseconds
 
     def run(self) -> Tree:
         """Build the tree.
@@ -116,6 +117,7 @@ class Build:
             self._serve_all()
         finally:
             self.preparer.close()
+            self._callers.shutdown()
         self.report.nodes = dict(self.queues.nodes)
         self.report.prepared_bytes = self.staging.most
         tree = self._tree()
@@ -302,8 +304,7 @@ class Build:
             except WorkerLost as error:
                 raise _Lost(workers[number], error) from error
 
-        with ThreadPoolExecutor(len(workers)) as pool:
-            return list(pool.map(call, range(len(workers))))
+        return list(self._callers.map(call, range(len(workers))))
 
     def _pass(self, centres: np.ndarray, labels: bool) -> list[PassResult]:
         number = len(self.workers)

@@ -8,9 +8,11 @@ from typing import Any
 
 from .host_memory import ALIGNMENT, SharedPoints, Token
 
+LARGE = 1 << 14  # bytes; a smaller array goes through the pipe
+
 
 class Sender:
-    """Sends messages. An array lies in a block that the next message overwrites: who receives copies it at once.
+    """Sends messages. A large array lies in a block that the next message overwrites: who receives copies it at once.
 
     A message may be sent only after the one before was received.
     """
@@ -22,7 +24,16 @@ class Sender:
     def send(self, value: Any) -> None:
         """Send a value that can be pickled."""
         buffers: list[memoryview] = []
-        data = pickle.dumps(value, protocol=5, buffer_callback=lambda buffer: buffers.append(buffer.raw()))
+
+        def apart(buffer: pickle.PickleBuffer) -> bool:
+            """Take a large array out of the message; true leaves it in."""
+            own = buffer.raw()
+            if own.nbytes < LARGE:
+                return True
+            buffers.append(own)
+            return False
+
+        data = pickle.dumps(value, protocol=5, buffer_callback=apart)
         places, size = [], 0
         for buffer in buffers:
             places.append((size, buffer.nbytes))
@@ -31,7 +42,7 @@ class Sender:
         if buffers:
             if self._block is None or self._block.array.size < size:
                 self.close()
-                self._block = SharedPoints((max(1, size),))
+                self._block = SharedPoints((size,))
             for (first, nbytes), buffer in zip(places, buffers, strict=True):
                 self._block.array[first : first + nbytes] = buffer
             token = self._block.token
