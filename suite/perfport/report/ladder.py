@@ -18,6 +18,8 @@ from ..results import Run
 from ..roofline import INTEGER_CEILINGS, datasheet_ceilings, problem_bound
 from ..work import Traffic
 
+#: The figure in a record's ``extra`` that is shown as an image.
+PICTURE = "picture"
 Recount = Callable[[Run, Record], Record | None]
 ROLES = ("rung", "control", "beyond", "peer")
 PRESETS = ("tiny", "quick", "full", "large", "paper")

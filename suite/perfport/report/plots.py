@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from ..comparison import is_measured, time_of
 from ..errors import InfrastructureError
 from ..record import Interval, Record, Status
-from .ladder import Ladder, Row
+from .ladder import PICTURE, Ladder, Row
 from .markdown import line, middle
 from .quantities import percent
 
@@ -92,7 +92,7 @@ def pictures(ladder: Ladder, name: str) -> list[Plot]:
     """Return the pictures that variants made of their results (docs/records.md, ``extra.picture``)."""
     found = []
     for row in ladder.measured:
-        made, variant = row.record.extra.get("picture"), row.record.identity.variant
+        made, variant = row.record.extra.get(PICTURE), row.record.identity.variant
         if made:
             content, caption = (
                 base64.b64decode(made["jpeg"]),

@@ -6,7 +6,7 @@ from ..comparison import common_clock, compare, is_measured, time_of
 from ..record import Record, Status
 from .bounds import bounds_tables, problem_bound_note
 from .failures import reason
-from .ladder import ROLES, Ladder, Published, Row, plain
+from .ladder import PICTURE, ROLES, Ladder, Published, Row, plain
 from .markdown import NONE, code, join, line, middle, table, text
 from .quantities import column, percent, scaled, seconds, significant, size, time_scale
 from .summary import ratio
@@ -213,6 +213,7 @@ def _extra(ladder: Ladder) -> str:
         [_name(row), text(name, 60), text(plain(value), 70)]
         for row in ladder.measured
         for name, value in sorted(row.record.extra.items())
+        if name != PICTURE
     ]
     return (
         join(
