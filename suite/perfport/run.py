@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from .plan import Group
 from .record import Record, Status
@@ -92,9 +92,12 @@ class WorkerHandle:
 def chip_lock(chip: str, say: Callable[[str], None]) -> Iterator[None]:
     """Hold a chip alone among runs of this suite on this machine; waits for a run that holds it."""
     name = re.sub(r"[^A-Za-z0-9]+", "-", chip)
+    path = Path(tempfile.gettempdir()) / f"perfport-{name}.lock"
+    with contextlib.suppress(PermissionError):  # another user's: reading is enough for a lock
+        path.touch(0o644)
     try:
-        file: IO[str] = (Path(tempfile.gettempdir()) / f"perfport-{name}.lock").open("w")
-    except PermissionError:  # left there by another user
+        file = path.open()
+    except PermissionError:
         say(f"cannot lock {chip}: runs of other users may disturb this one")
         yield
         return
