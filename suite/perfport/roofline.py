@@ -27,13 +27,16 @@ def measured_ceilings(ceilings: Ceilings, now: Ceilings | None = None) -> dict[s
     """Return ceilings as intervals, widened to hold what a probe beside the measurement gave.
 
     The value is the larger of the two: a ceiling is what the device can do, and a probe in a bad moment does not
-    lower it; the interval says how far it moved.
+    lower it. The interval holds both, and reaches as far above them as they are apart: what has moved between two
+    moments may have moved as much, upwards too, at a third (a server shared with others).
     """
     found = {}
     for name, entry in ceilings.entries.items():
         parts = [entry] + ([now.entries[name]] if now and name in now.entries else [])
         best = max(parts, key=lambda part: part.value)
-        found[name] = Interval(value=best.value, low=min(p.low for p in parts), high=max(p.high for p in parts))
+        moved = best.value / min(part.value for part in parts)
+        high = max(part.high for part in parts) * moved
+        found[name] = Interval(value=best.value, low=min(part.low for part in parts), high=high)
     return found
 
 

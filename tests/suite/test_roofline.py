@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from perfport.ceilings import Ceiling, Ceilings
 from perfport.profile import load_profile
 from perfport.record import Interval
-from perfport.roofline import datasheet_ceilings, measured_ceilings, memory_seconds, problem_bound, variant_bound
+from perfport.roofline import (
+    IMPOSSIBLE_SHARE,
+    datasheet_ceilings,
+    measured_ceilings,
+    memory_seconds,
+    problem_bound,
+    variant_bound,
+)
 from perfport.work import Traffic, Work
 
 
@@ -233,9 +240,19 @@ def ceilings(value: float, low: float, high: float) -> Ceilings:
 def test_a_probe_widens_the_ceiling_and_never_lowers_it() -> None:
     known = ceilings(100, 98, 102)
     assert measured_ceilings(known)["dram_read"] == Interval(value=100, low=98, high=102)
-    slow, fast = ceilings(60, 58, 62), ceilings(120, 115, 125)
-    assert measured_ceilings(known, slow)["dram_read"] == Interval(value=100, low=58, high=102)
-    assert measured_ceilings(known, fast)["dram_read"] == Interval(value=120, low=98, high=125)
+    slow, fast = ceilings(80, 78, 82), ceilings(120, 115, 125)
+    assert measured_ceilings(known, slow)["dram_read"] == Interval(value=100, low=78, high=102 * 1.25)
+    assert measured_ceilings(known, fast)["dram_read"] == Interval(value=120, low=98, high=125 * 1.2)
+
+
+def test_a_time_between_two_moments_of_a_noisy_ceiling_is_not_impossible() -> None:
+    """As on a shared server: stored 26.2 GB/s, probed 24.5, and 28 GB/s read between this probe and the next."""
+    now = measured_ceilings(ceilings(26.23e9, 26.1e9, 26.35e9), ceilings(24.53e9, 24.34e9, 24.72e9))
+    bound = problem_bound(Work(read_bytes=64e6), now, Interval(value=2.288e-3, low=2.178e-3, high=2.385e-3))
+    assert bound and bound.stale and bound.share.low < IMPOSSIBLE_SHARE < bound.share.value
+    quiet = measured_ceilings(ceilings(26.23e9, 26.1e9, 26.35e9), ceilings(26.2e9, 26.1e9, 26.3e9))
+    bound = problem_bound(Work(read_bytes=64e6), quiet, Interval(value=2.2e-3, low=2.19e-3, high=2.21e-3))
+    assert bound and bound.share.low > IMPOSSIBLE_SHARE
 
 
 def test_datasheet_ceilings() -> None:
