@@ -403,26 +403,34 @@ def test_shared_points_are_seen_by_their_token() -> None:
     points = SharedPoints((4, 8))
     points.array[:] = np.arange(32).reshape(4, 8)
     part = points.part(8, (2, 8))
-    other = SharedPoints((2, 8), part.token)
-    assert np.array_equal(other.array, np.arange(8, 24).reshape(2, 8))
-    other.array[0, 0] = 77
+    assert part.token
+    name, size, first, shape = part.token
+    whole = SharedPoints((size,), name)
+    other = whole.part(first, shape).array
+    assert np.array_equal(other, np.arange(8, 24).reshape(2, 8))
+    other[0, 0] = 77
     assert points.array[1, 0] == 77
-    other.free()
+    del other
+    whole.free()
+    del part
     points.free()
 
 
 def test_messages_arrive_whole() -> None:
     near, far = multiprocessing.Pipe()
     sender, receiver = Sender(near), Receiver(far)
-    for number, value in enumerate(
-        (np.arange(10.0), np.empty((0, 3), np.uint8), np.arange(50_000).reshape(100, 500)[::2, ::3])
-    ):
+    large = np.arange(3000.0).reshape(100, 30)
+    values = np.arange(10.0), np.empty((0, 3), np.uint8), large, np.arange(50_000).reshape(100, 500)[::2, ::3]
+    for number, value in enumerate(values):
         sender.send(("call", [value, {"n": number}, value.T]))
         word, (one, named, turned) = receiver.receive()
         assert word == "call" and named == {"n": number}
         assert np.array_equal(one, value) and np.array_equal(turned, value.T) and one.dtype == value.dtype
         sender.send(None)
         assert receiver.receive() is None
+        assert np.array_equal(one, value)
+        sender.send(-large)
+        assert np.array_equal(receiver.receive(), -large)
         assert np.array_equal(one, value)  # a copy, not what the next message overwrites
     receiver.close()
     sender.close()

@@ -30,6 +30,15 @@ ROUNDED_SLACK = 1024.0
 FLOAT, TF32, HALF = ".float", ".tf32", ".half"
 
 
+def _digest(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """A key for what was found of these arrays."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(arrays[name]).data)
+    return digest.digest()
+
+
 class NodeParameters(BaseModel):
     """``points`` descriptors of ``dims`` bytes from ``source``: ``generated``, ``sift``, or a file's path."""
 
@@ -121,7 +130,7 @@ class _Iteration(Problem):
 
     def _totals_of(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Sums and counts by node and class of these labels; kept, because every exact variant has the same."""
-        key = hashlib.sha256(np.ascontiguousarray(labels).data).digest()
+        key = _digest({"labels": labels})
         if key not in self._totals:
             found = [
                 reference.totals(self.points[first : first + size], labels[first : first + size], self.clusters)
@@ -335,16 +344,17 @@ class TreeBuild(_OnTree):
         {"points": 83, "dims": 32, "clusters": 4, "levels": 3, "iterations": 3},
     )
 
+    def __init__(self, parameters: Any, seed: int) -> None:
+        super().__init__(parameters, seed)
+        self.last_residual: float | None = None
+        self._checked: dict[bytes, dict[str, OutputError]] = {}
+        self._residuals: dict[bytes, float] = {}
+
     @property
     def memory_limit(self) -> int | None:
         """Bytes of device memory that a build may take."""
         share = self.parameters.memory_share
         return None if share is None else int(share * self.count * self.dims)
-
-    def __init__(self, parameters: Any, seed: int) -> None:
-        super().__init__(parameters, seed)
-        self._checked: dict[bytes, dict[str, OutputError]] = {}
-        self._residuals: dict[bytes, float] = {}
 
     def work(self) -> Work:
         """One transfer and one read of the points, what no build does without; iterations depend on the data."""
@@ -360,20 +370,14 @@ class TreeBuild(_OnTree):
     def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
         if "words" + FLOAT in outputs:
             return {"residual": self._check_residual(outputs["words" + FLOAT])}
-        digest = hashlib.sha256()
-        for name in sorted(outputs):
-            digest.update(name.encode())
-            digest.update(np.ascontiguousarray(outputs[name]).data)
-        key = digest.digest()
+        key = _digest(outputs)
         if key not in self._checked:  # every exact variant builds the same
             self._checked[key] = self._check_tree(outputs)
         return self._checked[key]
 
-    last_residual: float | None = None
-
     def residual(self, words: np.ndarray) -> float:
         """What `residual_of_words` says; kept, because every exact variant gives the same words."""
-        key = hashlib.sha256(np.ascontiguousarray(words).data).digest()
+        key = _digest({"words": words})
         if key not in self._residuals:
             self._residuals[key] = residual_of_words(self.points, words)
         return self._residuals[key]

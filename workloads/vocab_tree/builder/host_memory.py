@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from multiprocessing.shared_memory import SharedMemory
 from typing import Protocol
@@ -16,24 +17,28 @@ ALIGNMENT = 64  # bytes; of pieces
 
 
 class Points(Protocol):
-    """Points that workers reach: in this process by ``array``, in others by ``token``."""
+    """Points that workers reach: in this process by ``array``, uint8, in others by ``token``, if they can."""
 
     @property
-    def array(self) -> np.ndarray:
-        """uint8."""
-        ...
+    def array(self) -> np.ndarray: ...
 
     @property
-    def token(self) -> Token | None:
-        """What another process opens it by, if it can."""
-        ...
+    def token(self) -> Token | None: ...
 
-    def part(self, first: int, shape: Sequence[int]) -> Points:
+
+@dataclass(frozen=True)
+class Piece:
+    """Points in a part of a block; they live no longer than the block."""
+
+    array: np.ndarray
+    token: Token | None
+
+
+class Block(Points, Protocol):
+    """Memory that pieces are cut from."""
+
+    def part(self, first: int, shape: Sequence[int]) -> Piece:
         """The bytes from ``first`` on, as an array of this shape."""
-        ...
-
-    def free(self) -> None:
-        """Give the memory back."""
         ...
 
 
@@ -45,12 +50,9 @@ class PrivatePoints:
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
 
-    def part(self, first: int, shape: Sequence[int]) -> PrivatePoints:
-        """As of `Points`."""
-        return PrivatePoints(_part(self.array, first, shape))
-
-    def free(self) -> None:
-        """Nothing to give back by hand."""
+    def part(self, first: int, shape: Sequence[int]) -> Piece:
+        """As of `Block`."""
+        return Piece(_part(self.array, first, shape), None)
 
 
 class SharedPoints:
@@ -59,41 +61,39 @@ class SharedPoints:
     Parameters
     ----------
     shape : sequence of int
-    token : Token, optional
+    name : str, optional
         Opens the memory of another process in place of making some.
     """
 
-    def __init__(self, shape: Sequence[int], token: Token | None = None) -> None:
-        self.owner = token is None
-        name, size, first = token[:3] if token else (None, max(1, int(np.prod(shape))), 0)
+    def __init__(self, shape: Sequence[int], name: str | None = None) -> None:
+        self.owner = name is None
+        size = max(1, int(np.prod(shape)))
         self.memory = SharedMemory(name, create=self.owner, size=size)
         if not self.owner:  # or this process would remove it at its end
             resource_tracker.unregister(self.memory._name, "shared_memory")  # type: ignore[attr-defined]
-        self._whole = np.ndarray((size,), np.uint8, self.memory.buf)
-        self.token: Token = (self.memory.name, size, first, tuple(shape))
-        self.array = _part(self._whole, first, shape)
+        self.array: np.ndarray = np.ndarray(tuple(shape), np.uint8, self.memory.buf)
+        self.token: Token = (self.memory.name, size, 0, tuple(shape))
 
-    def part(self, first: int, shape: Sequence[int]) -> Points:
-        """As of `Points`; it lives no longer than these points."""
-        return _SharedPart(self, first, shape)
+    def part(self, first: int, shape: Sequence[int]) -> Piece:
+        """As of `Block`."""
+        name, size, *_ = self.token
+        return Piece(_part(self.array, first, shape), (name, size, first, tuple(shape)))
 
     def free(self) -> None:
         """Close the memory; the owner also removes it."""
-        self.array = self._whole = np.empty(0, np.uint8)
+        self.array = np.empty(0, np.uint8)
         self.memory.close()
         if self.owner:
             self.memory.unlink()
 
 
-class _SharedPart:
-    def __init__(self, whole: SharedPoints, first: int, shape: Sequence[int]) -> None:
-        name, size, start, _ = whole.token
-        self.token: Token = (name, size, start + first, tuple(shape))
-        self.array = _part(whole.array, first, shape)
-        self.part = lambda first, shape: _SharedPart(whole, first, shape)
-
-    def free(self) -> None:
-        """The whole is freed."""
+def grown(block: SharedPoints | None, nbytes: int) -> SharedPoints:
+    """Return a block of at least so many bytes: the one given, or a new one in its place."""
+    if block is not None:
+        if block.array.size >= nbytes:
+            return block
+        block.free()
+    return SharedPoints((nbytes,))
 
 
 def _part(array: np.ndarray, first: int, shape: Sequence[int]) -> np.ndarray:
@@ -111,7 +111,7 @@ class Staging:
     limit : int
         Bytes.
     share : callable
-        ``share(nbytes)`` returns `Points` that every worker reaches, and takes back those that it returned before.
+        ``share(nbytes)`` returns a `Block` that every worker reaches, and takes back the one that it returned before.
 
     Attributes
     ----------
@@ -119,14 +119,14 @@ class Staging:
         Most bytes that were handed out at a time.
     """
 
-    def __init__(self, limit: int, share: Callable[[int], Points]) -> None:
+    def __init__(self, limit: int, share: Callable[[int], Block]) -> None:
         self.limit, self.share, self.most = limit, share, 0
-        self._block: Points | None = None
+        self._block: Block | None = None
         self._size = limit
         self._held: dict[int, int] = {}  # bytes by the first one
         self._changed = threading.Condition()
 
-    def take(self, shape: Sequence[int]) -> tuple[Points, Callable[[], None]]:
+    def take(self, shape: Sequence[int]) -> tuple[Piece, Callable[[], None]]:
         """Wait until there is room for an array of bytes; return it, and what gives it back."""
         nbytes = int(np.prod(shape))
         with self._changed:

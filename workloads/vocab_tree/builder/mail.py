@@ -6,20 +6,30 @@ import pickle
 from multiprocessing.connection import Connection
 from typing import Any
 
-from .host_memory import ALIGNMENT, SharedPoints, Token
+from .host_memory import ALIGNMENT, SharedPoints, Token, grown
 
 LARGE = 1 << 14  # bytes; a smaller array goes through the pipe
 
 
-class Sender:
-    """Sends messages. A large array lies in a block that the next message overwrites: who receives copies it at once.
-
-    A message may be sent only after the one before was received.
-    """
+class _End:
+    """One end of a connection, and the block that its arrays lie in."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self._block: SharedPoints | None = None
+
+    def close(self) -> None:
+        """Give the block back."""
+        if self._block is not None:
+            self._block.free()
+            self._block = None
+
+
+class Sender(_End):
+    """Sends messages. A large array lies in a block that the next message overwrites: who receives copies it at once.
+
+    A message may be sent only after the one before was received.
+    """
 
     def send(self, value: Any) -> None:
         """Send a value that can be pickled."""
@@ -40,27 +50,15 @@ class Sender:
             size += -(-buffer.nbytes // ALIGNMENT) * ALIGNMENT
         token = None
         if buffers:
-            if self._block is None or self._block.array.size < size:
-                self.close()
-                self._block = SharedPoints((size,))
+            self._block = grown(self._block, size)
             for (first, nbytes), buffer in zip(places, buffers, strict=True):
                 self._block.array[first : first + nbytes] = buffer
             token = self._block.token
         self.connection.send((data, token, places))
 
-    def close(self) -> None:
-        """Give the block back."""
-        if self._block is not None:
-            self._block.free()
-            self._block = None
 
-
-class Receiver:
+class Receiver(_End):
     """The other side of a `Sender`."""
-
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-        self._block: SharedPoints | None = None
 
     def receive(self) -> Any:
         """Wait for the next value. Raises what `Connection.recv` does."""
@@ -70,12 +68,7 @@ class Receiver:
         if token:
             if self._block is None or self._block.token != token:
                 self.close()
-                self._block = SharedPoints(token[3], token)
+                name, size, *_ = token
+                self._block = SharedPoints((size,), name)
             buffers = [bytearray(self._block.array[first : first + nbytes].data) for first, nbytes in places]
         return pickle.loads(data, buffers=buffers)
-
-    def close(self) -> None:
-        """Close the block."""
-        if self._block is not None:
-            self._block.free()
-            self._block = None

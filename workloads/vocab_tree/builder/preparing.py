@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .host_memory import Points, Staging
+from .host_memory import Piece, Points, Staging
 from .queues import Job, Node, Queues
 from .workers import gather
 
@@ -75,7 +75,7 @@ class Preparer:
         rows, release = self._gathered(node.index)
         return PreparedLarge(node, rows, None, release)
 
-    def _gathered(self, order: np.ndarray) -> tuple[Points, Callable[[], None]]:
+    def _gathered(self, order: np.ndarray) -> tuple[Piece, Callable[[], None]]:
         rows, release = self.staging.take((len(order), self.points.array.shape[1]))
         gather(self._pool, self.threads, self.points.array, order, rows.array)
         return rows, release

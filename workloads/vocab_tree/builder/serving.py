@@ -40,7 +40,7 @@ class Opened:
         if name not in self._blocks:
             while len(self._blocks) >= self.LIMIT:
                 self._close(next(iter(self._blocks)))
-            whole = SharedPoints((size,), (name, size, 0, (size,)))
+            whole = SharedPoints((size,), name)
             self._blocks[name] = whole, self.device.pin(whole.array)
         self._blocks[name] = self._blocks.pop(name)
         return self._blocks[name][0].part(first, shape).array

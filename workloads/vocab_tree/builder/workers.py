@@ -19,7 +19,7 @@ from perfport.backend import OpenDevice
 from perfport.device import DeviceInfo
 
 from .. import passes
-from .host_memory import Points, PrivatePoints, SharedPoints
+from .host_memory import Block, Points, PrivatePoints, SharedPoints, grown
 from .jobs import Nodes, Outcome, Settings
 from .mail import Receiver, Sender
 from .memory import Plan, plan
@@ -140,7 +140,7 @@ class Worker(Protocol):
     name: str
     plan: Plan
 
-    def share(self, nbytes: int) -> Points:
+    def share(self, nbytes: int) -> Block:
         """Return host memory that this worker, and every other of its kind, reaches; the next call takes it back."""
         ...
 
@@ -243,15 +243,8 @@ class ProcessWorker:
 
     def share(self, nbytes: int) -> SharedPoints:
         """Shared memory; it stays until the worker closes."""
-        if self._block is None or self._block.array.size < nbytes:
-            self._free_block()
-            self._block = SharedPoints((nbytes,))
+        self._block = grown(self._block, nbytes)
         return self._block
-
-    def _free_block(self) -> None:
-        if self._block is not None:
-            self._block.free()
-            self._block = None
 
     def split(self, nodes: Nodes, rows: Points, order: np.ndarray) -> Outcome:
         """As of `DeviceWorker`."""
@@ -283,7 +276,9 @@ class ProcessWorker:
             self._process.wait()
         self._receiver.close()
         self._sender.close()
-        self._free_block()
+        if self._block is not None:
+            self._block.free()
+            self._block = None
 
     def _ending(self) -> str:
         """How the process ended."""
