@@ -251,6 +251,26 @@ def test_patterns_name_variants(plugin: simulated.Counter, tmp_path: Path) -> No
     assert "no_atomics" in names and all(name.startswith("no_") for name in names)
 
 
+def test_a_size_that_fails_takes_no_other_away(
+    plugin: simulated.Counter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = simulated.count
+    sizes: list[Any] = []
+
+    def failing(job: Job, *rest: Any) -> Any:
+        sizes.append(job.parameters)
+        if job.parameters != sizes[0]:
+            raise InfrastructureError("the tool failed")
+        return count(job, *rest)
+
+    monkeypatch.setattr(simulated, "count", failing)
+    monkeypatch.setattr("perfport.check.parallel", lambda: 1)
+    with pytest.raises(InfrastructureError, match="the tool failed"):
+        survey.run(survey.Options(what="counted", workloads=[str(PLANTED)], out=tmp_path / "counts"))
+    kept = read(tmp_path / "counts")
+    assert kept and all(one.identity.parameters == sizes[0] for one in kept)
+
+
 def test_a_killed_count_keeps_what_it_has(plugin: simulated.Counter, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "perfport.cli", "count", "counted", "--workloads", str(PLANTED), "-o", "counts"]
     running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
