@@ -196,12 +196,19 @@ def count(
     preset: Annotated[
         list[str] | None, typer.Option("--preset", help="Count at this preset too (DRAM traffic); repeatable.")
     ] = None,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="NAME=VALUE[,VALUE...] in place of the preset's, and nothing at check sizes; repeatable."
+        ),
+    ] = None,
     coalescing: Annotated[
         bool, typer.Option("--coalescing", help="Cache lines touched by each access of a hardware thread.")
     ] = False,
     profile: Annotated[
         list[str] | None, typer.Option("--profile", help="--coalescing for this device profile; repeatable.")
     ] = None,
+    stalls: Annotated[bool, typer.Option("--stalls", help="What warps wait for (Nsight Compute).")] = False,
     workloads: WorkloadsOption = None,
     seed: Annotated[int, typer.Option(help="Seed of all random inputs.")] = 1,
     timeout: Annotated[float, typer.Option(help="Seconds for the variants of one problem at one size.")] = 1800.0,
@@ -217,7 +224,8 @@ def count(
 
     options = survey.Options(
         what=what, devices=device or [], out=output, presets=preset or [], coalescing=coalescing,
-        profiles=profile or [], workloads=[str(path) for path in workloads or []], seed=seed, timeout=timeout,
+        profiles=profile or [], stalls=stalls, parameters=parameter or [],
+        workloads=[str(path) for path in workloads or []], seed=seed, timeout=timeout,
         command=["perfport", *sys.argv[1:]],
     )  # fmt: skip
     folder, counts = survey.run(options)

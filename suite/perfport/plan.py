@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -19,7 +19,7 @@ from .experiment import NATIVE, Experiment, Study, explain
 from .measure import Targets
 from .profile import load_profile, parameters_for
 from .record import Identity, Record
-from .workload import Tunable, Variant, Workload
+from .workload import Problem, Tunable, Variant, Workload
 
 
 class Case(BaseModel):
@@ -185,17 +185,38 @@ def _parameter_sets(study: Study, problem: Any, at: str) -> list[tuple[str | Non
     presets: list[str | None] = list(study.presets) if study.presets else [None]
     if not study.presets and not study.parameters:
         raise UsageError(f"{at}: give 'presets' (one of: {', '.join(problem.presets)}) or 'parameters'")
-    axes = {key: value if isinstance(value, list) and value else [value] for key, value in study.parameters.items()}
     found = []
     for preset in presets:
         base = _lookup(problem.presets, preset, f"{at}.presets", "preset") if preset else {}
-        for values in itertools.product(*axes.values()):
-            given = {**base, **dict(zip(axes, values, strict=True))}
-            try:
-                parameters = problem.Parameters.model_validate(given)
-            except ValidationError as error:
-                raise UsageError(f"{at}.parameters.{explain(error, problem.Parameters)}") from None
-            found.append((preset, parameters.model_dump(exclude_unset=True)))
+        found += [(preset, values) for values in parameter_sets(problem, base, study.parameters, f"{at}.parameters.")]
+    return found
+
+
+def parameter_sets(
+    problem: type[Problem], base: Mapping[str, Any], axes: Mapping[str, Any], at: str
+) -> list[dict[str, Any]]:
+    """Return a problem's parameters: those of ``base``, with every combination of what ``axes`` has in their place.
+
+    Parameters
+    ----------
+    axes : mapping
+        A value or a list of them, by parameter.
+    at : str
+        What stands in front of a parameter's name in messages.
+
+    Raises
+    ------
+    UsageError
+        If the problem has no such parameter, or not with this value.
+    """
+    lists = {key: value if isinstance(value, list) and value else [value] for key, value in axes.items()}
+    found = []
+    for values in itertools.product(*lists.values()):
+        try:
+            parameters = problem.Parameters.model_validate({**base, **dict(zip(lists, values, strict=True))})
+        except ValidationError as error:
+            raise UsageError(f"{at}{explain(error, problem.Parameters)}") from None
+        found.append(parameters.model_dump(exclude_unset=True))
     return found
 
 

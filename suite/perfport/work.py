@@ -36,6 +36,10 @@ class Work(BaseModel):
         """Return the work as it is on a device of this kind, ``cpu`` or another."""
         return self.model_copy(update={"host_bytes": 0.0}) if kind == "cpu" else self
 
+    def moved(self) -> Work:
+        """Return the bytes alone, for what may do with fewer operations."""
+        return self.model_copy(update={"flops": 0.0, "integer_ops": 0.0})
+
     @property
     def bytes(self) -> float:
         """Compulsory bytes, read and written."""

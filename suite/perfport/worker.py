@@ -300,8 +300,9 @@ class GroupRun:
         )  # fmt: skip
         assert record.work
         record.ceilings = self.ceilings
-        record.problem_bound = problem_bound(record.work, self.ceilings, taken, unit, cold)
-        record.datasheet_bound = problem_bound(record.work, self.datasheet, taken, unit, cold)
+        required = record.work.moved() if live.variant.fewer_operations else record.work
+        record.problem_bound = problem_bound(required, self.ceilings, taken, unit, cold)
+        record.datasheet_bound = problem_bound(required, self.datasheet, taken, unit, cold)
         if record.traffic:
             merged = self.device.info.kind == "cpu"
             record.variant_bound = variant_bound(record.traffic, self.ceilings, taken, unit, cold, merged)

@@ -291,6 +291,9 @@ class Variant(ABC):
     unit : str, optional
         The ceiling that its operations go under, where that is not ``fp32_fma`` (floating point) or 32-bit integer
         arithmetic: ``tf32_mma``, ``bf16_mma``, ``dp4a``, ``int8_mma``.
+    fewer_operations : bool
+        May do fewer operations than the problem counts, as Winograd's and FFT's convolutions do: held to the bound of
+        bytes alone.
     host_driven : bool
         Reads back within an execution: ranked by wall time.
     host : bool
@@ -308,6 +311,7 @@ class Variant(ABC):
     tunables: ClassVar[dict[str, Tunable]] = {}
     precision: ClassVar[str] = "fp32"
     unit: ClassVar[str | None] = None
+    fewer_operations: ClassVar[bool] = False
     host_driven: ClassVar[bool] = False
     host: ClassVar[bool] = False
 

@@ -20,7 +20,7 @@ from perfport.counting import Count, Verdict, coalescing, counts, profiled, read
 from perfport.counting.coalescing import ACCESS, DEFAULT_SHAPES, Shape
 from perfport.device import DeviceInfo
 from perfport.errors import InfrastructureError, PerfportError, UnavailableError, UsageError
-from perfport.record import Status
+from perfport.record import Identity, Status
 from perfport.work import Traffic
 
 PLANTED = Path(__file__).parents[1] / "data" / "counted"
@@ -251,6 +251,19 @@ def test_patterns_name_variants(plugin: simulated.Counter, tmp_path: Path) -> No
     assert "no_atomics" in names and all(name.startswith("no_") for name in names)
 
 
+def test_values_in_place_of_a_presets(plugin: simulated.Counter, tmp_path: Path) -> None:
+    options = survey.Options(
+        what="counted/anything/wide", workloads=[str(PLANTED)], out=tmp_path / "counts", presets=["tiny"],
+        parameters=["n=32,96"],
+    )  # fmt: skip
+    _, found = survey.run(options)
+    assert [(one.identity.preset, one.identity.parameters) for one in found] == [
+        ("tiny", {"n": 32}),
+        ("tiny", {"n": 96}),
+    ]
+    assert "tiny: n=32" in survey.tables(found) and "tiny: n=96" in survey.tables(found)
+
+
 def test_a_size_that_fails_takes_no_other_away(
     plugin: simulated.Counter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,6 +306,10 @@ def test_a_killed_count_keeps_what_it_has(plugin: simulated.Counter, tmp_path: P
         (["a/b/c/d"], "expected WORKLOAD"),
         (["counted", "--preset", "tyni"], "did you mean 'tiny'"),
         (["counted", "--profile", "hd7979"], "did you mean 'hd7970'"),
+        (["counted", "--stalls"], "choose a CUDA device"),
+        (["counted", "--set", "n=64"], "needs the --preset"),
+        (["counted", "--preset", "tiny", "--set", "n"], "expected NAME=VALUE"),
+        (["counted", "--preset", "tiny", "--set", "n=33"], "--set n: "),
     ],
 )
 def test_bad_arguments(
@@ -430,6 +447,22 @@ def test_ncu_counts_operations_of_matrix_units() -> None:
     assert profiled.traffic(tally).flops == 5 + 1024 + 3  # 8-bit operations are not floating-point ones
 
 
+def test_ncu_adds_up_what_warps_waited_for() -> None:
+    """Averages for each issued instruction: a launch counts by what it issued."""
+    reasons = ("barrier", "no_instruction", "wait")
+    names = ["smsp__issue_active.sum"]
+    names += [f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio" for reason in reasons]
+    rows = (
+        row(0, "perfport_marker", "9", "9", "9", "9"), row(1, "work", "1,000", "0.5", "2.0", "0"),
+        row(2, "work", "3,000", "0.5", "1.0", "0"), row(3, "other", "500", "0", "2.0", "0"),
+    )  # fmt: skip
+    header = (",".join(f'"{name}"' for name in (*LEFT, *names)), ",".join(['""'] * 11 + ['"inst"', '""', '""', '""']))
+    (tally,) = profiled.by_window(profiled.parse("\n".join((*header, *rows))))
+    assert tally.raw["work"]["stalled_barrier"] == 2000 and tally.raw["work"]["stalled_no_instruction"] == 5000
+    assert list(profiled.stalls(tally).items()) == [("no_instruction", 0.75), ("barrier", 0.25)]
+    assert profiled.stalls(simulated.Tally()) == {}
+
+
 GPU = DeviceInfo(
     id="cuda:nvidia:0", backend="cuda", platform="p", name="n", chip="c", kind="gpu", compute_units=1, memory_bytes=1,
     max_alloc_bytes=1, local_memory_bytes=1, max_work_group=1,
@@ -447,7 +480,11 @@ def test_ncu_command(tmp_path: Path) -> None:
     words = profiled.command(tmp_path / "log", GPU)
     for pair in (("--page", "raw"), ("--clock-control", "none"), ("--profile-from-start", "off")):
         assert words[words.index(pair[0]) + 1] == pair[1]
-    assert set(NAMES) <= set(words[words.index("--metrics") + 1].split(","))
+    asked = words[words.index("--metrics") + 1]
+    assert set(NAMES) <= set(asked.split(",")) and "issue_stalled" not in asked
+    words = profiled.command(tmp_path / "log", GPU, stalls=True)
+    metrics = words[words.index("--metrics") + 1].split(",")
+    assert "smsp__issue_active.sum" in metrics and len([name for name in metrics if "issue_stalled" in name]) == 18
 
 
 FAKE_NCU = """#!{python}
@@ -457,6 +494,7 @@ if arguments == ["--version"]:
     print("NVIDIA (R) Nsight Compute Command Line Profiler\\nVersion 2025.3.0.0 (build 1)")
     sys.exit()
 log = arguments[arguments.index("--log-file") + 1]
+open({arguments!r}, "w").write(" ".join(arguments))
 child = arguments[arguments.index("--metrics") + 2:]
 code = subprocess.run(child).returncode
 open(log, "w").write(open({sample!r}).read())
@@ -473,7 +511,11 @@ def fake_ncu(plugin: simulated.Counter, tmp_path: Path, monkeypatch: pytest.Monk
     def install(log: str) -> Job:
         (tmp_path / "sample").write_text(log)
         program = tmp_path / "ncu"
-        program.write_text(FAKE_NCU.format(python=sys.executable, sample=str(tmp_path / "sample")))
+        program.write_text(
+            FAKE_NCU.format(
+                python=sys.executable, sample=str(tmp_path / "sample"), arguments=str(tmp_path / "arguments")
+            )
+        )
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
         device = simulator.find().model_copy(update={"kind": "gpu"})
@@ -490,6 +532,31 @@ def test_windows_go_to_the_cases_that_ran(fake_ncu: Callable[[str], Job]) -> Non
     assert profiled.version() == "2025.3.0.0"
     assert [outcome.status.value for outcome, _ in found] == ["ok", "unsupported", "ok"]
     assert [tally.launches for _, tally in found] == [3, 0, 1]
+
+
+def test_stalls_are_asked_for(fake_ncu: Callable[[str], Job], tmp_path: Path) -> None:
+    profiled.count(fake_ncu(SAMPLE), 60.0, stalls=True)
+    assert "issue_stalled_no_instruction" in (tmp_path / "arguments").read_text()
+
+
+def test_tables_say_what_warps_waited_for() -> None:
+    identity = Identity(
+        workload="counted", problem="anything", preset="tiny", parameters={"n": 64}, variant="wide", role="rung",
+        rung=1, tunables={}, devices=["cuda:nvidia:0"], backend="cuda", precision="fp32",
+    )  # fmt: skip
+    waits = {"wait": 0.4, "no_instruction": 0.3, "barrier": 0.2, "drain": 0.07, "misc": 0.03}
+    one = Count(
+        identity=identity,
+        time="2026-01-01T00:00:00+00:00",
+        seed=1,
+        tool="ncu",
+        tool_version="1",
+        status=Status.OK,
+        stalls=waits,
+    )
+    text = survey.tables([one])
+    assert "30.0%" in text and "wait 40%, no_instruction 30%, barrier 20%, drain 7%" in text and "misc" not in text
+    assert "waited for" not in survey.tables([one.model_copy(update={"stalls": {}})])
 
 
 def test_ncu_that_fails_says_why(fake_ncu: Callable[[str], Job]) -> None:

@@ -451,7 +451,9 @@ def test_counted_work_shows_every_quantity_and_verdict(tmp_path: Path) -> None:
     failed = data.count(data.record("a|b", device=data.GPU), Traffic()).model_copy(
         update={"verdict": Verdict.FAILED, "counted": None, "quantities": {}, "reason": "the tool | died"}
     )
-    folder = data.store_counts(tmp_path / "counts", [*hardware_counts(), failed])
+    first, second = hardware_counts()
+    first.stalls = {"long_scoreboard": 0.5, "no_instruction": 0.3, "wait": 0.1, "barrier": 0.06, "drain": 0.04}
+    folder = data.store_counts(tmp_path / "counts", [first, second, failed])
     found = section(counted_report(tmp_path, folder, data.gpu_ladder()), "Counted work")
     good, bad = (rows_of(found, "farthest from 1", name)[0] for name in ("row_major", "column_major"))
     assert good["verdict"] == "agrees" and good["farthest from 1"] == "flops 1.000"
@@ -461,6 +463,9 @@ def test_counted_work_shows_every_quantity_and_verdict(tmp_path: Path) -> None:
     assert rows["dram read"]["ratio"] == "0.5000" and rows["dram read"]["verdict"] == "shown"
     assert rows["flops"]["declared"] == rows["flops"]["counted"] == "600 M"
     assert r"failed: the tool \| died" in found
+    (waited,) = rows_of(found, "no instruction fetched", "row_major")
+    assert waited["no instruction fetched"] == "30.0 %"
+    assert waited["largest shares"] == "long scoreboard 50.0 %, no instruction 30.0 %, wait 10.0 %, barrier 6.0 %"
 
 
 def test_a_path_with_neither_runs_nor_counts_is_refused(tmp_path: Path) -> None:

@@ -437,6 +437,16 @@ def test_a_wrong_work_model_is_loud(selector: str, perfport: Any, tmp_path: Path
     assert done.returncode == 3 and "impossible" in done.stderr and "dram bound" in done.stderr
 
 
+def test_what_may_do_fewer_operations_is_held_to_bytes_alone(selector: str, perfport: Any, tmp_path: Path) -> None:
+    file = experiment(tmp_path, {"problem": "roundabout", "measurement": {"cache": "cold"}})
+    perfport(*command(file, selector, tmp_path / "out"), cwd=tmp_path)
+    by_name = {record.identity.variant: record for record in Run(tmp_path / "out").records}
+    assert by_name["good"].status is Status.IMPOSSIBLE and by_name["direct"].status is Status.OK
+    counted, moved = by_name["good"].problem_bound, by_name["direct"].problem_bound
+    assert counted and counted.binding == "fp32_fma"
+    assert moved and moved.terms.keys() == counted.terms.keys() - {"fp32_fma"}
+
+
 def test_threads_of_libraries_sleep_in_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """OpenBLAS's threads spin for tens of milliseconds after a product, which the next case would pay for."""
     for name in QUIET:

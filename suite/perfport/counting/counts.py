@@ -22,6 +22,8 @@ SCHEMA_VERSION = 1
 
 #: Largest deviation of a declared quantity from the counted one, relative to the counted one.
 TOLERANCE = 0.05
+#: Reasons for which warps waited that tables show, the largest.
+REASONS = 4
 #: Where declared and counted are both below this share of their class's total, they are not compared.
 NEGLIGIBLE = 0.01
 #: Quantities in the order of tables, and the class that each is a part of. Special functions and atomics cost many
@@ -87,6 +89,8 @@ class Count(_Model):
         Built-in functions that the plugin does not know and did not count.
     coalescing : list of AccessPattern
         Where a trace was taken.
+    stalls : dict of str to float
+        What warps that did not issue waited for, where that was counted: shares of their cycles, the largest first.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -105,6 +109,7 @@ class Count(_Model):
     raw: dict[str, dict[str, float]] = Field(default_factory=dict)
     unknown: list[str] = Field(default_factory=list)
     coalescing: list[AccessPattern] = Field(default_factory=list)
+    stalls: dict[str, float] = Field(default_factory=dict)
 
 
 def compare(

@@ -33,6 +33,14 @@ MATRIX_METRICS = {
     "tf32_mma": "sm__ops_path_tensor_src_tf32_dst_fp32.sum", "bf16_mma": "sm__ops_path_tensor_src_bf16_dst_fp32.sum",
     "int8_mma": "sm__ops_path_tensor_src_int8.sum",
 }  # fmt: skip
+#: What a warp that could not issue waited for, in Nsight Compute's words; ``selected`` is the one that could.
+REASONS = (
+    "barrier", "branch_resolve", "dispatch_stall", "drain", "gmma", "imc_miss", "lg_throttle", "long_scoreboard",
+    "math_pipe_throttle", "membar", "mio_throttle", "misc", "no_instruction", "not_selected", "short_scoreboard",
+    "sleeping", "tex_throttle", "wait",
+)  # fmt: skip
+_ISSUES = "smsp__issue_active.sum"
+_WAITING = {f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio": reason for reason in REASONS}
 #: Quantities of `Traffic` that these make up.
 COUNTED = ("flops", "dram_read", "dram_write")
 #: Units whose operations are in ``flops``; ``dp4a`` and 8-bit matrix units are not.
@@ -55,18 +63,28 @@ def version() -> str:
     return found.group(1) if found else "unknown"
 
 
-def command(log: Path, device: DeviceInfo) -> tuple[str, ...]:
+def command(log: Path, device: DeviceInfo, stalls: bool = False) -> tuple[str, ...]:
     """Return the words in front of a child's command line; ``ncu`` writes its table to ``log``."""
-    matrix = MATRIX_METRICS.values() if "mma" in device.capabilities else ()
+    further = [*MATRIX_METRICS.values()] if "mma" in device.capabilities else []
+    if stalls:
+        further += [_ISSUES, *_WAITING]
     return (
         "ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none",
         "--profile-from-start", "off", "--target-processes", "all", "--log-file", str(log),
-        "--metrics", ",".join((*METRICS, *matrix)),
+        "--metrics", ",".join((*METRICS, *further)),
     )  # fmt: skip
 
 
-def count(job: Job, timeout: float) -> list[tuple[Outcome, Tally]]:
+def count(job: Job, timeout: float, stalls: bool = False) -> list[tuple[Outcome, Tally]]:
     """Profile a job's cases in one child process, or in one each where a child did not live to show all of them.
+
+    Parameters
+    ----------
+    job : Job
+    timeout : float
+        Seconds for the job.
+    stalls : bool
+        Also count what warps waited for.
 
     Raises
     ------
@@ -76,7 +94,7 @@ def count(job: Job, timeout: float) -> list[tuple[Outcome, Tally]]:
     with tempfile.TemporaryDirectory(prefix="perfport-count-") as folder:
         log, marks = Path(folder) / "ncu.csv", Path(folder) / "marks"
         marks.touch()
-        wrapping = Wrapping(command(log, job.device), {check.MARKS: str(marks), "LC_ALL": "C"})
+        wrapping = Wrapping(command(log, job.device, stalls), {check.MARKS: str(marks), "LC_ALL": "C"})
         outcomes = check.run(job, wrapping, timeout)
         begun = [line.partition(" ")[2] for line in marks.read_text().splitlines() if line.startswith("begin ")]
         text = log.read_text(errors="replace") if log.exists() else ""
@@ -87,7 +105,7 @@ def count(job: Job, timeout: float) -> list[tuple[Outcome, Tally]]:
         tallies = dict(zip(begun, windows, strict=True))
         return [(outcome, tallies.get(outcome.case.variant, Tally())) for outcome in outcomes]
     if len(job.cases) > 1:
-        return [pair for case in job.cases for pair in count(job.model_copy(update={"cases": [case]}), timeout)]
+        return [pair for case in job.cases for pair in count(job.model_copy(update={"cases": [case]}), timeout, stalls)]
     (outcome,) = outcomes
     if outcome.status is not Status.OK:
         return [(outcome, Tally())]
@@ -101,6 +119,8 @@ def parse(text: str) -> list[tuple[str, dict[str, float]]]:
 
     Lines ahead of the header (messages of ``ncu`` and of the program) are passed over. The row below the header gives
     units; a prefix of thousands in it (``Kbyte``, ``Ginst``) scales the column. Empty cells and ``n/a`` are left out.
+    Warps that waited, an average for each issued instruction, become a sum over cycles (``stalled_REASON``), which
+    launches can be added up by.
 
     Raises
     ------
@@ -114,7 +134,7 @@ def parse(text: str) -> list[tuple[str, dict[str, float]]]:
     rows = csv.reader(line for line in lines[start:] if line.startswith('"'))
     header = next(rows)
     name_at = header.index("Kernel Name")
-    known = {*METRICS, *MATRIX_METRICS.values()}
+    known = {*METRICS, *MATRIX_METRICS.values(), _ISSUES, *_WAITING}
     wanted = [number for number, name in enumerate(header) if name in known]  # device attributes stand beside them
     scales = dict.fromkeys(wanted, 1.0)
     found = []
@@ -125,8 +145,16 @@ def parse(text: str) -> list[tuple[str, dict[str, float]]]:
             scales = {number: _scale(row[number]) for number in wanted}
             continue
         metrics = {header[n]: value * scales[n] for n in wanted if (value := _number(row[n])) is not None}
-        found.append((row[name_at], metrics))
+        found.append((row[name_at], _summable(metrics)))
     return found
+
+
+def _summable(metrics: dict[str, float]) -> dict[str, float]:
+    issues = metrics.get(_ISSUES, 0.0)
+    return {
+        f"stalled_{_WAITING[name]}" if name in _WAITING else name: value * issues if name in _WAITING else value
+        for name, value in metrics.items()
+    }
 
 
 def _scale(unit: str) -> float:
@@ -163,6 +191,14 @@ def traffic(tally: Tally) -> Traffic:
         dram_write=_total(tally, "dram__bytes_write.sum"), l2_bytes=_total(tally, "lts__t_bytes.sum"),
         provenance="counted",
     )  # fmt: skip
+
+
+def stalls(tally: Tally) -> dict[str, float]:
+    """What warps that did not issue waited for: shares of their cycles by reason, the largest first."""
+    waited = {reason: _total(tally, f"stalled_{reason}") for reason in REASONS}
+    total = sum(waited.values())
+    ordered = sorted(waited, key=lambda reason: -waited[reason])
+    return {reason: waited[reason] / total for reason in ordered if waited[reason]}
 
 
 def expanded_flops(tally: Tally) -> float:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import yaml
 from rich.console import Console
 from tabulate import tabulate
 
@@ -19,14 +20,14 @@ from ..check import CheckCase, Job, Outcome
 from ..device import DeviceInfo
 from ..discovery import discover
 from ..errors import UsageError, nearest
-from ..plan import select_devices
+from ..plan import parameter_sets, select_devices
 from ..record import Identity, Status
 from ..run import stamp
 from ..work import Traffic
 from ..workload import Problem, Workload
 from . import profiled, simulated
 from .coalescing import DEFAULT_SHAPES, AccessPattern, Shape, shape_of
-from .counts import COUNTS, SCHEMA_VERSION, Comparison, Count, Verdict, append, begin, compare, overall
+from .counts import COUNTS, REASONS, SCHEMA_VERSION, Comparison, Count, Verdict, append, begin, compare, overall
 
 RESULTS = Path("results")
 SIZES = 2  # of a problem's check sizes: two show whether a declared quantity scales as the counted one
@@ -42,6 +43,8 @@ class Options:
     presets: list[str] = field(default_factory=list)
     coalescing: bool = False
     profiles: list[str] = field(default_factory=list)
+    stalls: bool = False
+    parameters: list[str] = field(default_factory=list)
     workloads: list[str] = field(default_factory=list)
     seed: int = 1
     timeout: float = 1800.0
@@ -88,6 +91,8 @@ def run(options: Options) -> tuple[Path, list[Count]]:
         tool = {"name": "ncu", "version": profiled.version()}
         stream = _profile(subjects, device, options, tool["version"], console)
     else:
+        if options.stalls:
+            raise UsageError("--stalls: the simulator has no warps that wait; choose a CUDA device with --device")
         using, why = simulated.counter()
         if why:
             console.print(
@@ -132,6 +137,8 @@ def _subjects(options: Options) -> list[_Subject]:
     if names and names[0] not in workloads:
         known = ", ".join(workloads)
         raise UsageError(f"no workload {names[0]!r}{nearest(names[0], workloads)}; there are: {known}")
+    if options.parameters and not options.presets:
+        raise UsageError("--set: needs the --preset whose parameters it replaces")
     subjects: list[_Subject] = []
     for found in [workloads[names[0]]] if names else workloads.values():
         every = len(names) < 2 or names[1] == "*"
@@ -153,10 +160,23 @@ def _subjects(options: Options) -> list[_Subject]:
 
 
 def _sizes(problem: type[Problem], options: Options) -> list[tuple[str | None, dict[str, Any]]]:
-    sizes: list[tuple[str | None, dict[str, Any]]] = [(None, dict(size)) for size in problem.check_sizes[:SIZES]]
+    axes = _axes(options.parameters)
+    sizes: list[tuple[str | None, dict[str, Any]]] = []
+    if not axes:
+        sizes += [(None, dict(size)) for size in problem.check_sizes[:SIZES]]
     sizes += [(preset, problem.presets[preset]) for preset in options.presets if preset in problem.presets]
-    validate = problem.Parameters.model_validate
-    return [(name, validate(size).model_dump(exclude_unset=True)) for name, size in sizes]
+    return [(name, values) for name, size in sizes for values in parameter_sets(problem, size, axes, "--set ")]
+
+
+def _axes(parameters: Sequence[str]) -> dict[str, list[Any]]:
+    """Read ``NAME=VALUE[,VALUE...]``, values as in YAML."""
+    axes = {}
+    for text in parameters:
+        name, equals, values = text.partition("=")
+        if not (name and equals and values):
+            raise UsageError(f"--set {text}: expected NAME=VALUE, or several values with commas between them")
+        axes[name] = [yaml.safe_load(value) for value in values.split(",")]
+    return axes
 
 
 def _job(subject: _Subject, device: DeviceInfo, options: Options, peers: bool) -> Job:
@@ -216,9 +236,10 @@ def _profile(
         console.print(f"counting {_title(subject)}", markup=False)
         job = _job(subject, device, options, peers=True)
         job.warm_up = True  # peers compile at first use
-        for outcome, tally in profiled.count(job, options.timeout):
+        for outcome, tally in profiled.count(job, options.timeout, options.stalls):
             count = _count(subject, outcome, device, options, "ncu", version)
             if count.status is Status.OK:
+                count.stalls = profiled.stalls(tally)
                 declared, counted = outcome.traffic or Traffic(), profiled.traffic(tally)
                 judged = ("flops",) if outcome.traffic and outcome.unit in profiled.FLOATING_UNITS else ()
                 shown = tuple(name for name in profiled.COUNTED if name not in judged)
@@ -232,7 +253,8 @@ def _title(subject: _Subject) -> str:
 
 
 def _size(preset: str | None, parameters: dict[str, Any]) -> str:
-    return preset or ", ".join(f"{key}={value}" for key, value in parameters.items())
+    values = ", ".join(f"{key}={value}" for key, value in parameters.items())
+    return f"{preset}: {values}" if preset and values else preset or values
 
 
 def _count(subject: _Subject, outcome: Outcome, device: DeviceInfo, options: Options, tool: str, version: str) -> Count:
@@ -289,6 +311,7 @@ def tables(counts: Sequence[Count]) -> str:
             if count.unknown:
                 parts.append(f"  {count.identity.variant}: not counted: calls of {', '.join(count.unknown)}")
         parts += [text for count in group if (text := _patterns(count))]
+        parts.append(_stalls(group))
         parts.append("")
     return "\n".join(parts)
 
@@ -316,6 +339,20 @@ def _table(group: Sequence[Count], sizes: Sequence[str]) -> str:
 
 def _ratio(comparison: Comparison) -> str:
     return "" if comparison.ratio is None else f"{comparison.ratio:.3f}"
+
+
+def _stalls(group: Sequence[Count]) -> str:
+    """What warps waited for, and how much of it was for instructions to be fetched."""
+    rows = []
+    for count in group:
+        if count.stalls:
+            where = _size(count.identity.preset, count.identity.parameters)
+            reasons = ", ".join(f"{name} {share:.0%}" for name, share in list(count.stalls.items())[:REASONS])
+            rows.append([count.identity.variant, where, f"{count.stalls.get('no_instruction', 0.0):.1%}", reasons])
+    if not rows:
+        return ""
+    headers = ["variant", "size", "no instruction", "largest shares"]
+    return "cycles of warps that did not issue, by what they waited for\n" + tabulate(rows, headers)
 
 
 def _patterns(count: Count) -> str:

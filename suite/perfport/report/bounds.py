@@ -34,8 +34,10 @@ def problem_bound_note(ladder: Ladder) -> str:
     for bound in found.values():
         terms = ", ".join(f"{text(label(name))} {seconds(bound.terms[name], 3)}" for name in ordered(bound.terms))
         notes.append(f"{seconds(bound.seconds, 3)}, by {text(label(bound.binding))} ({terms})")
-    several = " (variants that name another unit are held to its ceiling)" if len(notes) > 1 else ""
-    return f"Problem bound under the measured ceilings: {'; or '.join(notes)}{several}."
+    several = (
+        " (variants that name another unit are held to its ceiling, those that may do fewer operations to bytes alone)"
+    )
+    return f"Problem bound under the measured ceilings: {'; or '.join(notes)}{several if len(notes) > 1 else ''}."
 
 
 def bounds_tables(ladder: Ladder) -> str:

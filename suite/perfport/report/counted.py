@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..counting import Count, Verdict, read
-from ..counting.counts import COUNTS
+from ..counting.counts import COUNTS, REASONS
 from ..errors import UsageError
 from ..record import Identity, Interval, Record
 from ..results import ENVIRONMENT, Run, find_runs
@@ -17,7 +17,7 @@ from ..roofline import variant_bound
 from ..work import Traffic
 from .ladder import settings
 from .markdown import NONE, code, details, join, table, text
-from .quantities import scaled, significant
+from .quantities import percent, scaled, significant
 
 
 class Counts:
@@ -130,13 +130,14 @@ def counted_section(counted: Sequence[Counts]) -> str:
             blocks += [f"### {code(f'{workload}/{problem}')}", _cases(counts)]
             if quantities := _quantities(counts):
                 blocks.append(details("every quantity", quantities))
+            blocks.append(_stalls(counts))
     return join([_DEFINITION, *blocks]) if blocks else ""
 
 
 def _named(count: Count) -> list[str]:
     identity = count.identity
     tunables = f" [{settings(identity.tunables)}]" if identity.tunables else ""
-    size = text(identity.preset or settings(identity.parameters) or NONE, 60)
+    size = text(": ".join(filter(None, (identity.preset, settings(identity.parameters)))) or NONE, 60)
     return [code(identity.variant + tunables, 60), size]
 
 
@@ -172,6 +173,19 @@ def _quantities(counts: list[Count]) -> str:
             ])  # fmt: skip
     headers = ["variant", "size", "quantity", "declared", "counted", "ratio", "verdict"]
     return table(headers, rows, "lllrrrl") if rows else ""
+
+
+def _stalls(counts: list[Count]) -> str:
+    """Shares of the reasons for which warps waited: that of instruction fetch, and the largest."""
+    rows = []
+    for count in counts:
+        if count.stalls:
+            largest = [f"{_title(name)} {percent(share)}" for name, share in list(count.stalls.items())[:REASONS]]
+            rows.append([*_named(count), percent(count.stalls.get("no_instruction", 0.0)), text(", ".join(largest))])
+    if not rows:
+        return ""
+    intro = "**What warps waited for** (counted): shares of the cycles of warps that did not issue an instruction."
+    return join([intro, table(["variant", "size", "no instruction fetched", "largest shares"], rows, "llrl")])
 
 
 def _title(name: str) -> str:

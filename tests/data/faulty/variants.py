@@ -67,6 +67,15 @@ class Exaggerated(Double):
         return Work(read_bytes=4e12)
 
 
+class Roundabout(Double):
+    """A problem whose formula counts far more operations than it takes."""
+
+    name = "roundabout"
+
+    def work(self) -> Work:
+        return Work(flops=1e15, read_bytes=4 * self.n, write_bytes=4 * self.n)
+
+
 class _Scale(Variant):
     """Right, unless a subclass interferes; `fault` is called before the kernel of every execution."""
 
@@ -114,6 +123,15 @@ class OnBroken(Good):
 
 class OnExaggerated(Good):
     problem = Exaggerated
+
+
+class OnRoundabout(Good):
+    problem = Roundabout
+
+
+class Direct(Good):
+    problem, name = Roundabout, "direct"
+    fewer_operations = True
 
 
 class Slow(_Scale):

@@ -18,7 +18,7 @@ from ..weights import compressed
 from .im2col import Im2col
 from .network import accuracies
 
-TRIALS = 3  # executions by which the faster of two memory formats is found
+TRIALS = 5  # executions by which the fastest way is found
 
 
 def _version(distribution: str) -> str:
@@ -36,13 +36,15 @@ def _threads() -> int:
 
 
 class _Torch(Variant):
-    """Dense convolution, in NCHW and channels_last; the faster of the two is measured."""
+    """Dense convolution, in NCHW and channels_last and by each search for an algorithm; the fastest is measured."""
 
     problem = SparseConv
     role = "peer"
     modules: ClassVar[tuple[str, ...]] = ("torch",)
     source = _version("torch")
+    fewer_operations = True  # Winograd's or FFT's convolution
     structured: ClassVar[str] = ""
+    searches: ClassVar[tuple[str, ...]] = ("heuristic",)
 
     def __init__(self, setup: Setup) -> None:
         import torch
@@ -60,34 +62,32 @@ class _Torch(Variant):
             x = x[:, torch.from_numpy(np.flatnonzero(channels)).to(x.device)].contiguous()
         w = torch.from_numpy(np.ascontiguousarray(weights)).to(x.device)
         formats = {"nchw": torch.contiguous_format, "channels_last": torch.channels_last}
-        self.operands: dict[str, tuple[Any, Any]] = {}
-        seconds: dict[str, float] = {}
-        for name, memory_format in formats.items():
-            self.operands[name] = x.to(memory_format=memory_format), w.to(memory_format=memory_format)
-            self.format = name
-            self.device.finish()  # operands are made on the library's stream, used on the device's
-            seconds[name] = self.trial()
-        self.format = min(seconds, key=lambda name: seconds[name])
-        self.operands = {self.format: self.operands[self.format]}
+        operands = {name: (x.to(memory_format=order), w.to(memory_format=order)) for name, order in formats.items()}
+        ways = [(name, search, *pair) for name, pair in operands.items() for search in self.searches]
+        self.device.finish()  # operands are made on the library's stream, used on the device's
+        self.way = min(ways, key=self.trial)
         self.launch()
 
     def tensor(self, setup: Setup, name: str) -> Any:
         """An array of the problem as a tensor."""
         raise NotImplementedError
 
-    def trial(self) -> float:
+    def trial(self, way: tuple[str, str, Any, Any]) -> float:
         """Seconds of the fastest of a few executions, warm."""
-        best = np.inf
-        for _ in range(TRIALS):
-            started = time.perf_counter()
-            self.launch()
-            self.device.finish()
-            best = min(best, time.perf_counter() - started)
-        return best
+        self.way = way
+        self.launch()
+        self.device.finish()
+        return min(self.seconds() for _ in range(TRIALS))
+
+    def seconds(self) -> float:
+        """Time of one execution."""
+        started = time.perf_counter()
+        self.launch()
+        return time.perf_counter() - started
 
     def launch(self) -> None:
         with self.torch.no_grad(), self.mode():
-            x, w = self.operands[self.format]
+            _, _, x, w = self.way
             o = self.data.operator
             self.found = self.torch.nn.functional.conv2d(x, w, stride=o.stride, padding=o.padding)
 
@@ -100,7 +100,8 @@ class _Torch(Variant):
         return {name: self.found.contiguous().cpu().numpy()}
 
     def notes(self) -> dict[str, Any]:
-        return {"memory_format": self.format, "weights_shape": list(self.operands[self.format][1].shape)}
+        memory_format, search, _, w = self.way
+        return {"memory_format": memory_format, "algorithm_search": search, "weights_shape": list(w.shape)}
 
 
 class TorchCpu(_Torch):
@@ -121,6 +122,11 @@ class TorchCpu(_Torch):
 class _Cudnn(_Torch):
     needs = ("cuda",)
     modules = ("torch", "cupy")
+    #: Every algorithm tried once, which small operators' noise may decide wrongly, and the library's heuristic.
+    searches = ("trials", "heuristic")
+
+    def seconds(self) -> float:
+        return float(self.device.timed(self.launch).span)
 
     def tensor(self, setup: Setup, name: str) -> Any:
         return setup.input(
@@ -129,7 +135,7 @@ class _Cudnn(_Torch):
 
     def mode(self) -> Any:
         cudnn = self.torch.backends.cudnn
-        cudnn.benchmark = True  # every algorithm is tried, ahead of measuring
+        cudnn.benchmark = self.way[1] == "trials"
         cudnn.allow_tf32 = self.precision == "tf32"
         return self.torch.cuda.stream(self.torch.cuda.ExternalStream(self.device.stream.ptr, device=self.device.number))
 
@@ -280,6 +286,7 @@ class _TorchNetwork(Variant):
     role = "peer"
     modules: ClassVar[tuple[str, ...]] = ("torch",)
     source = _version("torch")
+    fewer_operations = True  # as above
 
     def __init__(self, setup: Setup) -> None:
         import torch
