@@ -25,7 +25,7 @@ COMPARE = {
 
 
 class Memory:
-    """Buffers of float32 at byte addresses, with a gap between them."""
+    """Buffers of 32-bit words at byte addresses, with a gap between them."""
 
     def __init__(self) -> None:
         self.buffers: list[tuple[int, np.ndarray]] = []
@@ -87,6 +87,7 @@ class Machine:
 
     def run(self, memory: Memory, groups: int, items: int, *parameters: int) -> None:
         """Execute every work-group."""
+        self.groups = groups
         for group in range(groups):
             self.group, self.memory, self.parameters = group, memory, parameters
             self.local = np.full(self.local_bytes // 4, np.nan, np.float32)
@@ -128,6 +129,8 @@ class Machine:
             if isinstance(operand, str):
                 if operand == "%tid.x":
                     return warp.items if full else warp.items[run]
+                if operand == "%nctaid.x":
+                    return self.groups
                 found = warp.registers[operand]
                 return found if full else found[run]
             return self.group if operand is GROUP else operand
@@ -157,6 +160,13 @@ class Machine:
             words, index = self._words(d, address(o[0]))
             for i, operand in enumerate(o[1]):
                 words[index + i] = value(operand)
+        elif kind == "atom":
+            words, index = self._words(d, address(o[1]))
+            old = np.zeros(index.size, np.int64)
+            for lane, at in enumerate(index):
+                old[lane] = words[at]
+                words[at] = old[lane] + o[2] if d.detail == "add" else 0 if old[lane] >= value(o[2])[lane] else old[lane] + 1
+            set(o[0], old)
         elif kind == "param":
             set(o[0], self.parameters[o[1]], np.int64)
         elif kind == "copy":
@@ -177,7 +187,7 @@ class Machine:
             set(o[0], result if d.type == "pred" else self._wrapped(result, d.result))
 
     def _words(self, d: Decoded, addresses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        count = len(d.operands[0] if d.kind == "load" else d.operands[1])
+        count = 1 if d.kind == "atom" else len(d.operands[0] if d.kind == "load" else d.operands[1])
         assert not (addresses % (4 * count)).any(), "a vector at an address that is not its multiple"
         if d.detail == "shared":
             assert (addresses >= 0).all() and (addresses + 4 * count <= self.local_bytes).all(), (
@@ -231,6 +241,8 @@ class Machine:
             at = 0 if name == "ld" else 1
             operands[at] = operands[at] if isinstance(operands[at], list) else [operands[at]]
             d.operands = operands
+        elif name == "atom":
+            d.detail, d.operands = parts[2], operands
         elif item.opcode.startswith("cp.async.commit"):
             d.kind = "commit"
         elif item.opcode.startswith("cp.async.wait_group"):
@@ -269,7 +281,7 @@ class Machine:
             return (self._operand(found[1]), int(found[2] or 0)) if not found[1].startswith("0x") else text
         if text.startswith("{"):
             return [self._operand(part.strip()) for part in text[1:-1].split(",")]
-        if text == "%ctaid.x":
+        if text in ("%ctaid.x", "%smid"):  # each work-group on a compute unit of its own
             return GROUP
         if text.startswith("%"):
             return text

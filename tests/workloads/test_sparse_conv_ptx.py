@@ -299,12 +299,20 @@ def test_notes_say_what_the_pass_did() -> None:
     assert 0 < notes["cubin_kib"] < notes["cubin_kib_dense"] and notes["ptx_kib"] < notes["ptx_kib_dense"]
 
 
+UNITS = 3
+
+
 def run_tiled(tiling: Tiling, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The kernel's output on the machine, (N, K, H', W')."""
+    """The kernel's output on the machine, (N, K, H', W'); of two launches, so that counters must be set back."""
     o, memory = tiling.operator, Memory()
     y = np.full((len(x), o.filters, o.out_height, o.out_width), np.nan, np.float32)
     machine = Machine(generate(tiling, weights, len(x), TARGET), max(tiling.local_bytes, 16))
-    machine.run(memory, tiling.groups(len(x)), tiling.items, memory.add(x), memory.add(y))
+    counters = np.zeros(tiling.counters, np.uint32)
+    buffers = [memory.add(array) for array in (x, y, *[counters] * tiling.pinned)]
+    for _ in range(2):
+        y[:] = np.nan
+        machine.run(memory, tiling.groups(len(x), UNITS), tiling.items, *buffers)
+        assert not counters.any()
     return y
 
 
@@ -339,7 +347,20 @@ def test_tiled_code_assembles_and_has_one_multiply_add_for_each_weight_and_row(n
     reads = 0
     for first in range(0, tiling.operator.filters, tiling.filters):
         reads += inputs_read(weights[first : first + tiling.filters], tiling)
-    assert text.count("ld.shared") == reads
+    assert text.count("ld.shared") == reads + tiling.pinned
+
+
+def test_pinned_work_groups_take_their_own_slice_and_those_that_nobody_began() -> None:
+    tiling = Tiling(Operator(2, 6, 3, 3, 8, 8, 1, 1), 8, 4, 1, 2, 1, 2, 1, True)
+    weights = masked(tiling.operator.shape, "all", np.random.default_rng(1))
+    x = np.random.default_rng(2).uniform(-1, 1, (3, 2, 8, 8)).astype(np.float32)
+    machine = Machine(generate(tiling, weights, len(x), TARGET), tiling.local_bytes)
+    memory, y, counters = Memory(), np.full((3, 6, 8, 8), np.nan, np.float32), np.zeros(tiling.counters, np.uint32)
+    counters[1] = 1  # somebody is at the second slice
+    machine.run(memory, 1, tiling.items, memory.add(x), memory.add(y), memory.add(counters))
+    expected = reference.convolution(tiling.operator, x, weights)
+    assert np.isnan(y[:, 2:4]).all() and not counters.any()
+    np.testing.assert_allclose(y[:, [0, 1, 4, 5]], expected[:, [0, 1, 4, 5]], rtol=1e-5, atol=1e-5)
 
 
 def test_a_missing_barrier_would_show() -> None:
@@ -349,7 +370,7 @@ def test_a_missing_barrier_would_show() -> None:
     text = generate(tiling, weights, 1, TARGET).replace("\tbar.sync \t0;", "")
     memory, x = Memory(), np.ones((1, 2, 4, 64), np.float32)
     y = np.zeros((1, 2, 4, 64), np.float32)
-    Machine(text, tiling.local_bytes).run(memory, tiling.groups(1), tiling.items, memory.add(x), memory.add(y))
+    Machine(text, tiling.local_bytes).run(memory, tiling.groups(1, UNITS), tiling.items, memory.add(x), memory.add(y))
     assert np.isnan(y).any()
 
 
@@ -360,8 +381,9 @@ def test_a_tiling_is_found_for_each_operator(name: str, batch: int) -> None:
     weights = masked(o.shape, "all", np.random.default_rng(1))
     weights[np.random.default_rng(2).random(o.shape) < 0.9] = 0
     found = shortlist(o, weights, batch, h200, {}, 12)
-    assert 1 < len(found) == len({(t.columns, t.rows, t.height, t.filters) for t in found}) <= 12
-    assert max(Counter((t.height, t.filters) for t in found).values()) <= 3
+    assert 1 < len(found) == len({(t.columns, t.rows, t.height, t.filters, t.pinned) for t in found}) <= 12
+    assert max(Counter((t.height, t.filters, t.pinned) for t in found).values()) <= 3
+    assert all(t.slices > 1 and t.tiles(batch) * t.slices > 132 * t.resident for t in found if t.pinned)
     times = [estimate(t, weights, batch, h200).cycles for t in found]
     assert times == sorted(times)
     tiling = found[0]

@@ -35,6 +35,7 @@ APART = 0.98  # of it is left for each further work-group: they run different pa
 FETCH_BYTES = 2.0  # of code per cycle and compute unit that is not in the cache, if all fetch the same
 WARPS_TOGETHER = 8  # that use a fetched instruction before it is gone
 FETCH_POWER = 0.3  # by which that falls with the number of different slices that are fetched at once
+CHOSEN = 2  # the value of the tunable `pinned` that leaves it to the model
 OF_A_KIND = 3  # tilings of the short list
 L2_BYTES = 40.0  # per cycle and compute unit, from the measured 8.9 TB/s of 132
 
@@ -95,7 +96,7 @@ def _estimate(tiling: Tiling, nonzero: int, reads: int, batch: int, device: Devi
     blocks = tiling.operator.channels // tiling.block
     staging = blocks * (3 * tiling.turns + 8)
     warps = tiling.items // WARP
-    groups = tiling.groups(batch)
+    groups = tiling.tiles(batch) * tiling.slices
     of_unit = -(-groups // device.compute_units)
     at_once = min(tiling.resident, of_unit)
     busy = min(1.0, 0.25 + 0.2 * at_once * warps / SCHEDULERS)  # few warps do not hide latencies
@@ -106,7 +107,13 @@ def _estimate(tiling: Tiling, nonzero: int, reads: int, batch: int, device: Devi
     l2 = of_unit * staged / L2_BYTES
     code = int(products + reads) * INSTRUCTION_BYTES
     fetch = _fetches(tiling, groups, at_once, device, code) * code / FETCH_BYTES
-    return Estimate(LAUNCH_CYCLES + max(issue, local, l2, fetch), issue, local, l2, fetch, code)
+    busiest = max(issue, local, l2)
+    if tiling.pinned:  # the first tiles of a unit wait for code, the others find it
+        later = busiest * (1 - at_once / of_unit)
+        cycles = max(fetch, busiest - later) + later
+    else:
+        cycles = max(busiest, fetch)
+    return Estimate(LAUNCH_CYCLES + cycles, issue, local, l2, fetch, code)
 
 
 def _fetches(tiling: Tiling, groups: int, at_once: int, device: Device, code: int) -> float:
@@ -117,6 +124,8 @@ def _fetches(tiling: Tiling, groups: int, at_once: int, device: Device, code: in
     different = min(float(tiling.slices), max(1.0, places / of_slice))
     if code > CODE_BYTES:
         passes = rounds * at_once * tiling.items / WARP / WARPS_TOGETHER
+    elif tiling.pinned:
+        passes, different = 1.0, float(tiling.slices)
     elif of_slice >= places:
         passes = float(tiling.slices)
     else:  # neighbours on a compute unit may have different slices
@@ -124,8 +133,11 @@ def _fetches(tiling: Tiling, groups: int, at_once: int, device: Device, code: in
     return float(passes * different**FETCH_POWER)
 
 
-def candidates(operator: Operator, device: Device, fixed: dict[str, int]) -> Iterator[Tiling]:
-    """Tilings that fit the device; ``fixed`` holds those tunables that are not left to the model."""
+def candidates(operator: Operator, device: Device, batch: int, fixed: dict[str, int]) -> Iterator[Tiling]:
+    """Tilings that fit the device; ``fixed`` holds those tunables that are not left to the model.
+
+    Slices are pinned to units only where there are several, and more tiles than are computed at once.
+    """
 
     def among(name: str, values: set[int]) -> list[int]:
         return [fixed[name]] if fixed.get(name) else sorted(values)
@@ -147,11 +159,17 @@ def candidates(operator: Operator, device: Device, fixed: dict[str, int]) -> Ite
         rows = {min(value, -(-o.out_height // height)) for value in rows}
         for deep, block, stages in product(among("rows", rows), sorted(blocks), among("stages", {3})):
             shape = Tiling(o, width, deep, height, count, block, stages, 1)
-            if shape.items > 1024 or shape.local_bytes > device.local_bytes or shape.turns > 8:
+            if shape.items > 1024 or shape.turns > 8:
                 continue
             fit = fixed.get("resident") or resident(shape, device)
-            if fit:
-                yield Tiling(o, width, deep, height, count, block, stages, fit, bool(fixed.get("slices_last")))
+            if not fit:
+                continue
+            pinned = fixed.get("pinned", CHOSEN)
+            for pin in (False, True) if pinned == CHOSEN else (bool(pinned),):
+                tiling = Tiling(o, width, deep, height, count, block, stages, fit, pin)
+                in_turns = tiling.tiles(batch) * tiling.slices > device.compute_units * fit
+                if not pin or pinned != CHOSEN or (tiling.slices > 1 and in_turns):
+                    yield tiling
 
 
 @lru_cache(maxsize=64)
@@ -168,7 +186,7 @@ def _ordered(
             reads[alike] = inputs_read(values[: tiling.filters], tiling)
         return _estimate(tiling, nonzero, reads[alike], batch, device).cycles
 
-    return tuple(sorted(candidates(operator, device, dict(fixed)), key=cycles))
+    return tuple(sorted(candidates(operator, device, batch, dict(fixed)), key=cycles))
 
 
 def shortlist(
@@ -181,7 +199,7 @@ def shortlist(
     """
     found: list[Tiling] = []
     for tiling in _ordered(operator, device, batch, tuple(sorted(fixed.items())), weights.tobytes()):
-        kind = [other for other in found if (other.height, other.filters) == (tiling.height, tiling.filters)]
+        kind = [other for other in found if _kind(other) == _kind(tiling)]
         if len(kind) < OF_A_KIND and not any(_alike(tiling, other) for other in kind):
             found.append(tiling)
         if len(found) == count:
@@ -191,3 +209,7 @@ def shortlist(
 
 def _alike(one: Tiling, other: Tiling) -> bool:
     return all(2 * max(pair) < 3 * min(pair) for pair in ((one.columns, other.columns), (one.items, other.items)))
+
+
+def _kind(tiling: Tiling) -> tuple[int, int, bool]:
+    return tiling.height, tiling.filters, tiling.pinned

@@ -42,8 +42,10 @@ class Tiling:
         Blocks in local memory.
     resident : int
         Work-groups that a compute unit must have registers for.
-    slices_last : bool
-        Neighbouring work-groups share a tile and differ by slice; otherwise they share the code.
+    pinned : bool
+        A compute unit keeps to one slice, so that it fetches that code alone: there are as many work-groups as are resident,
+        each takes tiles of its unit's slice until there are no more. Otherwise a work-group computes one tile, and
+        one slice after the other passes through all units.
     """
 
     operator: Operator
@@ -54,7 +56,7 @@ class Tiling:
     block: int
     stages: int
     resident: int
-    slices_last: bool = False
+    pinned: bool = False
 
     @property
     def items(self) -> int:
@@ -133,9 +135,14 @@ class Tiling:
         return self.pitch * self.window_rows
 
     @property
-    def local_bytes(self) -> int:
-        """Local memory of a work-group."""
+    def staged_bytes(self) -> int:
+        """Local memory of the blocks."""
         return 4 * self.stages * self.block * self.plane
+
+    @property
+    def local_bytes(self) -> int:
+        """Local memory of a work-group: its blocks, and which tile is next."""
+        return self.staged_bytes + 4 * self.pinned
 
     @property
     def block_copies(self) -> int:
@@ -147,9 +154,19 @@ class Tiling:
         """Copies of one work-item for one block."""
         return -(-self.block_copies // self.items)
 
-    def groups(self, batch: int) -> int:
+    def tiles(self, batch: int) -> int:
+        """Tiles of each slice."""
+        return self.across * self.down * batch
+
+    def groups(self, batch: int, compute_units: int) -> int:
         """Work-groups of a launch."""
-        return self.across * self.down * batch * self.slices
+        all = self.tiles(batch) * self.slices
+        return min(all, compute_units * self.resident) if self.pinned else all
+
+    @property
+    def counters(self) -> int:
+        """Words that `pinned` work-groups share: tiles taken of each slice, and work-groups that are done."""
+        return self.slices + 1
 
 
 @lru_cache(maxsize=1 << 16)
@@ -169,7 +186,10 @@ def bank_conflicts(columns: int, rows: int, step: int, stride: int, load: int) -
 
 
 def generate(tiling: Tiling, weights: np.ndarray, batch: int, target: str) -> str:
-    """Return PTX of the kernel ``tiled(in, out)``."""
+    """Return PTX of the kernel ``tiled(in, out)``, or, `Tiling.pinned`, ``tiled(in, out, counters)``.
+
+    The counters are 0 ahead of a launch, and again after it.
+    """
     return "\n".join(_Code(tiling, weights, batch, target).lines())
 
 
@@ -185,7 +205,8 @@ class _Code:
         yield f".target {self.target}"
         yield ".address_size 64"
         yield ".extern .shared .align 16 .b8 arena[];"
-        yield f".visible .entry {NAME}(.param .u64 {NAME}_param_0, .param .u64 {NAME}_param_1)"
+        parameters = ", ".join(f".param .u64 {NAME}_param_{number}" for number in range(2 + t.pinned))
+        yield f".visible .entry {NAME}({parameters})"
         yield f".maxntid {t.items}, 1, 1"
         yield f".minnctapersm {t.resident}"
         yield "{"
@@ -228,14 +249,16 @@ class _Code:
         yield f"\tld.param.u64 \t{result}, [{NAME}_param_1];"
         yield f"\tcvta.to.global.u64 \t{source}, {source};"
         yield f"\tcvta.to.global.u64 \t{result}, {result};"
-        item, group = self._r(), self._r()
+        item = self._r()
         yield f"\tmov.u32 \t{item}, %tid.x;"
-        yield f"\tmov.u32 \t{group}, %ctaid.x;"
-        if t.slices_last:
-            tile, slice, code = self._split(group, t.slices)
+        if t.pinned:
+            slice, tile = self._r(), self._r()
+            yield from self._take(item, slice, tile)
         else:
-            slice, tile, code = self._split(group, t.across * t.down * self.batch)
-        yield from code
+            group = self._r()
+            yield f"\tmov.u32 \t{group}, %ctaid.x;"
+            slice, tile, code = self._split(group, t.tiles(self.batch))
+            yield from code
         rest, tile_x, code = self._split(tile, t.across)
         yield from code
         image, tile_y, code = self._split(rest, t.down)
@@ -259,12 +282,12 @@ class _Code:
         yield f"\tmad.lo.s32 \t{base}, {column}, {4 * o.stride}, {base};"
         yield f"\tadd.s32 \t{x}, {left}, {column};"
         yield f"\tmad.lo.s32 \t{y}, {held}, {t.height}, {top};"
-        wide, here = self._rd(), self._rd()
-        yield f"\tmul.wide.s32 \t{wide}, {image}, {4 * o.outputs};"
-        yield f"\tadd.s64 \t{result}, {result}, {wide};"
+        outputs, here = self._rd(), self._rd()
+        yield f"\tmul.wide.s32 \t{outputs}, {image}, {4 * o.outputs};"
+        yield f"\tadd.s64 \t{outputs}, {result}, {outputs};"
         yield f"\tmad.lo.s32 \t{offset}, {y}, {o.out_width}, {x};"
         yield f"\tmul.wide.s32 \t{here}, {offset}, 4;"
-        yield f"\tadd.s64 \t{result}, {result}, {here};"
+        yield f"\tadd.s64 \t{outputs}, {outputs}, {here};"
         guards = []
         inside = self._p()
         yield f"\tsetp.lt.s32 \t{inside}, {x}, {o.out_width};"
@@ -284,18 +307,81 @@ class _Code:
             if number:
                 yield f"slice_{number}:"
             self.words = 0  # slices do not meet again
-            yield from self._slice(number, base, result, guards)
-            yield "\tret;"
+            yield from self._slice(number, base, outputs, guards)
+            yield "\tbra \tnext;" if t.pinned else "\tret;"
             most = max(most, self.words)
         self.words = most
+
+    def _take(self, item: str, slice: str, tile: str) -> Iterator[str]:
+        """Begin the loop over tiles: one of the own slice, or of one that nobody has begun, else the end.
+
+        The first work-item asks; it asks for the next tile while the present one is computed. The last work-group to end
+        sets the counters back.
+        """
+        t = self.t
+        tiles = t.tiles(self.batch)
+        counters, counter = self._rd(), self._rd()
+        slot, mine, ticket, left, word, done, last = (self._r() for _ in range(7))
+        asks, found = self._p(), self._p()
+        at_counter = [
+            f"\tmul.wide.u32 \t{counter}, {mine}, 4;",
+            f"\tadd.s64 \t{counter}, {counters}, {counter};",
+        ]
+        yield f"\tld.param.u64 \t{counters}, [{NAME}_param_2];"
+        yield f"\tcvta.to.global.u64 \t{counters}, {counters};"
+        yield f"\tmov.u32 \t{slot}, arena;"
+        yield f"\tmov.u32 \t{mine}, %smid;"
+        yield f"\trem.u32 \t{mine}, {mine}, {t.slices};"
+        yield f"\tsetp.eq.s32 \t{asks}, {item}, 0;"
+        yield from at_counter
+        yield f"\t@{asks} atom.global.add.u32 \t{ticket}, [{counter}], 1;"
+        yield "next:"
+        yield f"\t@!{asks} bra \ttaken;"
+        yield f"\tsetp.lt.u32 \t{found}, {ticket}, {tiles};"
+        yield f"\t@{found} bra \tpublish;"
+        yield f"\tmov.u32 \t{left}, {t.slices};"
+        yield "search:"
+        yield f"\tsub.s32 \t{left}, {left}, 1;"
+        yield f"\tsetp.eq.s32 \t{found}, {left}, 0;"
+        yield f"\t@{found} bra \tended;"
+        yield f"\tadd.s32 \t{mine}, {mine}, 1;"
+        yield f"\trem.u32 \t{mine}, {mine}, {t.slices};"
+        yield from at_counter
+        yield f"\tld.global.cv.u32 \t{ticket}, [{counter}];"
+        yield f"\tsetp.ne.s32 \t{found}, {ticket}, 0;"
+        yield f"\t@{found} bra \tsearch;"
+        yield f"\tatom.global.add.u32 \t{ticket}, [{counter}], 1;"
+        yield f"\tsetp.ge.u32 \t{found}, {ticket}, {tiles};"
+        yield f"\t@{found} bra \tsearch;"
+        yield "publish:"
+        yield f"\tmad.lo.s32 \t{word}, {ticket}, {t.slices}, {mine};"
+        yield f"\tst.shared.u32 \t[{slot}+{t.staged_bytes}], {word};"
+        yield "\tbra \ttaken;"
+        yield "ended:"
+        yield f"\tst.shared.u32 \t[{slot}+{t.staged_bytes}], {tiles * t.slices};"
+        yield f"\tmov.u32 \t{last}, %nctaid.x;"
+        yield f"\tsub.s32 \t{last}, {last}, 1;"
+        yield f"\tatom.global.inc.u32 \t{done}, [{counters}+{4 * t.slices}], {last};"
+        yield f"\tsetp.ne.s32 \t{found}, {done}, {last};"
+        yield f"\t@{found} bra \ttaken;"
+        for number in range(t.slices):
+            yield f"\tst.global.u32 \t[{counters}+{4 * number}], 0;"
+        yield "taken:"
+        yield "\tbar.sync \t0;"
+        yield f"\tld.shared.u32 \t{word}, [{slot}+{t.staged_bytes}];"
+        yield f"\tsetp.eq.s32 \t{found}, {word}, {tiles * t.slices};"
+        yield f"\t@{found} ret;"
+        yield f"\tdiv.u32 \t{tile}, {word}, {t.slices};"
+        yield f"\trem.u32 \t{slice}, {word}, {t.slices};"
+        yield f"\t@{asks} atom.global.add.u32 \t{ticket}, [{counter}], 1;"
 
     def _addresses(self, source: str, image: str, left: str, top: str, item: str) -> Iterator[str]:
         """For each of a work-item's copies of a block: where from, where to, and whether it is inside the image."""
         t, o = self.t, self.o
-        wide, first_x, first_y = self._rd(), self._r(), self._r()
-        yield f"\tcvt.s64.s32 \t{wide}, {image};"
-        yield f"\tmul.lo.s64 \t{wide}, {wide}, {4 * o.inputs};"
-        yield f"\tadd.s64 \t{source}, {source}, {wide};"
+        inputs, first_x, first_y = self._rd(), self._r(), self._r()
+        yield f"\tcvt.s64.s32 \t{inputs}, {image};"
+        yield f"\tmul.lo.s64 \t{inputs}, {inputs}, {4 * o.inputs};"
+        yield f"\tadd.s64 \t{inputs}, {source}, {inputs};"
         yield f"\tmul.lo.s32 \t{first_x}, {left}, {o.stride};"
         yield f"\tsub.s32 \t{first_x}, {first_x}, {o.padding + t.lead};"
         yield f"\tmul.lo.s32 \t{first_y}, {top}, {o.stride};"
@@ -328,7 +414,7 @@ class _Code:
             yield f"\tmad.lo.s32 \t{at}, {at}, {o.width}, {x};"
             yield f"\tselp.b32 \t{at}, {at}, 0, {inside};"
             yield f"\tmul.wide.s32 \t{offset}, {at}, 4;"
-            yield f"\tadd.s64 \t{where}, {source}, {offset};"
+            yield f"\tadd.s64 \t{where}, {inputs}, {offset};"
             self.slots.append((where, to, size, "" if whole else guard))
 
     def _copy(self, number: int) -> Iterator[str]:

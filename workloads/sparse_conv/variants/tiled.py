@@ -35,7 +35,7 @@ class Tiled(Convolution):
         "resident": Tunable(
             0, (0, 1, 2, 3, 4, 6, 8), "work-groups with registers on a compute unit; 0: as many as fit"
         ),
-        "slices_last": Tunable(0, (0, 1), "1: neighbouring work-groups share a tile, 0: they share the code"),
+        "pinned": Tunable(2, (0, 1, 2), "1: a compute unit keeps to the code of one slice, 0: it does not, 2: chosen"),
         "measured": Tunable(12, (1, 2, 4, 6, 8, 12, 16), "tilings, the model's first, that are timed ahead"),
     }
 
@@ -62,6 +62,8 @@ class Tiled(Convolution):
         started = time.perf_counter()
         artifacts = side_by_side(self._assemble, texts)
         self.assemble_s = time.perf_counter() - started
+        self.counters = self.setup.scratch(4 * max(tiling.counters for tiling in tilings))
+        self.device.fill(self.counters, 0)
         started = time.perf_counter()
         seconds = [self._seconds(tiling, artifact) for tiling, artifact in zip(tilings, artifacts, strict=True)]
         self.measure_s = time.perf_counter() - started
@@ -82,7 +84,9 @@ class Tiled(Convolution):
         self._launch(self.kernel, self.tiling)
 
     def _launch(self, kernel: Any, t: Tiling) -> None:
-        self.device.launch(kernel, t.groups(self.batch), t.items, self.source, self.result, local_bytes=t.local_bytes)
+        buffers = [self.source, self.result, *[self.counters] * t.pinned]
+        groups = t.groups(self.batch, self.limits.compute_units)
+        self.device.launch(kernel, groups, t.items, *buffers, local_bytes=t.local_bytes)
 
     def _reads(self) -> int:
         t = self.tiling
@@ -108,7 +112,7 @@ class Tiled(Convolution):
         model = estimate(t, self.layer.weights, self.batch, self.limits)
         return {
             "columns": t.columns, "rows": t.rows, "height": t.height, "filters": t.filters, "block": t.block,
-            "stages": t.stages, "resident": t.resident, "slices": t.slices, "groups": t.groups(self.batch),
+            "stages": t.stages, "resident": t.resident, "slices": t.slices, "groups": t.groups(self.batch, self.limits.compute_units), "pinned": t.pinned,
             "local_bytes": t.local_bytes, "model_cycles": model.cycles, "model_issue": model.issue,
             "model_local": model.local, "model_l2": model.l2, "model_fetch": model.fetch,
             "slice_code_bytes": model.code_bytes,
