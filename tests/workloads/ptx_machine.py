@@ -165,7 +165,9 @@ class Machine:
             old = np.zeros(index.size, np.int64)
             for lane, at in enumerate(index):
                 old[lane] = words[at]
-                words[at] = old[lane] + o[2] if d.detail == "add" else 0 if old[lane] >= value(o[2])[lane] else old[lane] + 1
+                words[at] = (
+                    old[lane] + o[2] if d.detail == "add" else 0 if old[lane] >= value(o[2])[lane] else old[lane] + 1
+                )
             set(o[0], old)
         elif kind == "param":
             set(o[0], self.parameters[o[1]], np.int64)

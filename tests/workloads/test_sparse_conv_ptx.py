@@ -20,7 +20,7 @@ from perfport.backend.offline import OfflineDevice, cuda_info
 from perfport.errors import CompileError, UnavailableError, UnsupportedError
 from perfport.workload import Session, Setup
 from perfport.workloads.sparse_conv import ptx, reference, template
-from perfport.workloads.sparse_conv.choice import Device, estimate, inputs_read, registers, shortlist
+from perfport.workloads.sparse_conv.choice import Device, estimate, inputs_read, neighbours, registers, shortlist
 from perfport.workloads.sparse_conv.cubin import machine_instructions
 from perfport.workloads.sparse_conv.operators import OPERATORS, Operator
 from perfport.workloads.sparse_conv.specialise import specialise, template_values, value_map
@@ -394,6 +394,10 @@ def test_a_tiling_is_found_for_each_operator(name: str, batch: int) -> None:
     (other,) = shortlist(o, weights, batch, h200, {"height": 1, "filters": 4, "columns": 16}, 1)
     assert (other.height, other.filters, other.columns) == (1, 4, 16)
     assert model.cycles <= estimate(other, weights, batch, h200).cycles
+    near = neighbours(tiling, weights, batch, h200, {}, 6)
+    assert 0 < len(near) == len(set(near)) <= 6 and tiling not in near
+    assert {(t.height, t.filters, t.pinned) for t in near} == {(tiling.height, tiling.filters, tiling.pinned)}
+    assert all(t.block == tiling.block or (t.columns, t.rows) == (tiling.columns, tiling.rows) for t in near)
 
 
 def test_generated_tiled_computes_the_problem() -> None:

@@ -7,7 +7,7 @@ measured times on an H200 (README); tunables override all of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -31,12 +31,13 @@ LAUNCH_CYCLES = 6000
 START_CYCLES = 2500  # addresses, the first copies, the last stores
 BARRIER_CYCLES = 200  # of each block, shared by the work-groups that fill each other's waits
 ISSUED = 0.75  # of the issue slots, at best
+ISSUED_PINNED = 0.62  # by work-groups that take one tile after the other
 APART = 0.98  # of it is left for each further work-group: they run different parts of the code
 FETCH_BYTES = 2.0  # of code per cycle and compute unit that is not in the cache, if all fetch the same
 WARPS_TOGETHER = 8  # that use a fetched instruction before it is gone
 FETCH_POWER = 0.3  # by which that falls with the number of different slices that are fetched at once
 CHOSEN = 2  # the value of the tunable `pinned` that leaves it to the model
-OF_A_KIND = 3  # tilings of the short list
+OF_A_KIND = 2  # tilings of the short list
 L2_BYTES = 40.0  # per cycle and compute unit, from the measured 8.9 TB/s of 132
 
 
@@ -100,7 +101,8 @@ def _estimate(tiling: Tiling, nonzero: int, reads: int, batch: int, device: Devi
     of_unit = -(-groups // device.compute_units)
     at_once = min(tiling.resident, of_unit)
     busy = min(1.0, 0.25 + 0.2 * at_once * warps / SCHEDULERS)  # few warps do not hide latencies
-    issue = of_unit * (warps / SCHEDULERS * (products + reads + staging) / (ISSUED * busy * APART ** (at_once - 1)))
+    issued = (ISSUED_PINNED if tiling.pinned else ISSUED) * busy * APART ** (at_once - 1)
+    issue = of_unit * warps / SCHEDULERS * (products + reads + staging) / issued
     issue += of_unit / at_once * (blocks * BARRIER_CYCLES + START_CYCLES)
     local = of_unit * warps * (reads * tiling.load * tiling.conflicts + blocks * tiling.turns * tiling.vector)
     staged = 4.0 * blocks * tiling.block_copies * tiling.vector + 4.0 * tiling.items * tiling.height * tiling.filters
@@ -123,7 +125,7 @@ def _fetches(tiling: Tiling, groups: int, at_once: int, device: Device, code: in
     of_slice = groups / tiling.slices
     different = min(float(tiling.slices), max(1.0, places / of_slice))
     if code > CODE_BYTES:
-        passes = rounds * at_once * tiling.items / WARP / WARPS_TOGETHER
+        passes = max(1.0, rounds * at_once * tiling.items / WARP / WARPS_TOGETHER)
     elif tiling.pinned:
         passes, different = 1.0, float(tiling.slices)
     elif of_slice >= places:
@@ -180,13 +182,14 @@ def _ordered(
     nonzero = int(np.count_nonzero(values))
     reads: dict[tuple[int, ...], int] = {}
 
-    def cycles(tiling: Tiling) -> float:
+    def order(tiling: Tiling) -> tuple[float, float]:
         alike = (tiling.filters, tiling.height, tiling.lead, tiling.load)
         if alike not in reads:
             reads[alike] = inputs_read(values[: tiling.filters], tiling)
-        return _estimate(tiling, nonzero, reads[alike], batch, device).cycles
+        found = _estimate(tiling, nonzero, reads[alike], batch, device)
+        return found.cycles, found.issue  # where fetching limits, all of a kind take as long
 
-    return tuple(sorted(candidates(operator, device, batch, dict(fixed)), key=cycles))
+    return tuple(sorted(candidates(operator, device, batch, dict(fixed)), key=order))
 
 
 def shortlist(
@@ -194,17 +197,45 @@ def shortlist(
 ) -> list[Tiling]:
     """Return up to ``count`` tilings of least modelled time that differ from each other, the best first.
 
-    Of those with equal rows of a work-item and filters there are at most `OF_A_KIND`, which differ by half in columns
-    or work-items: what the model cannot tell apart, a measurement can.
+    Of a kind (equal rows of a work-item, filters, pinned or not) there are at most `OF_A_KIND`, which differ by half in
+    columns or work-items: what the model cannot tell apart, a measurement can. If there are others, a third is pinned.
     """
+    ordered = _ordered(operator, device, batch, tuple(sorted(fixed.items())), weights.tobytes())
+    pinned = _unlike((tiling for tiling in ordered if tiling.pinned), count)
+    others = _unlike((tiling for tiling in ordered if not tiling.pinned), count)
+    pinned = pinned[: max(count // 3, count - len(others))]
+    chosen = {*pinned, *others[: count - len(pinned)]}
+    return [tiling for tiling in ordered if tiling in chosen]
+
+
+def _unlike(tilings: Iterable[Tiling], count: int) -> list[Tiling]:
     found: list[Tiling] = []
-    for tiling in _ordered(operator, device, batch, tuple(sorted(fixed.items())), weights.tobytes()):
+    for tiling in tilings:
         kind = [other for other in found if _kind(other) == _kind(tiling)]
         if len(kind) < OF_A_KIND and not any(_alike(tiling, other) for other in kind):
             found.append(tiling)
         if len(found) == count:
             break
     return found
+
+
+def neighbours(
+    best: Tiling, weights: np.ndarray, batch: int, device: Device, fixed: dict[str, int], count: int
+) -> list[Tiling]:
+    """Return up to ``count`` tilings of the kind of one that turned out best, those of least modelled time first.
+
+    Half of them, if there are as many, have its shape and other blocks, whose effect on the fetching of code is not
+    modelled; the others have its blocks and another shape.
+    """
+    kind = [
+        tiling
+        for tiling in _ordered(best.operator, device, batch, tuple(sorted(fixed.items())), weights.tobytes())
+        if _kind(tiling) == _kind(best) and tiling != best
+    ]
+    blocks = [tiling for tiling in kind if (tiling.columns, tiling.rows) == (best.columns, best.rows)]
+    shapes = [tiling for tiling in kind if tiling.block == best.block]
+    several = blocks[: max(count // 2, count - len(shapes))]
+    return several + shapes[: count - len(several)]
 
 
 def _alike(one: Tiling, other: Tiling) -> bool:

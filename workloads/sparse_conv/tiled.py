@@ -43,9 +43,9 @@ class Tiling:
     resident : int
         Work-groups that a compute unit must have registers for.
     pinned : bool
-        A compute unit keeps to one slice, so that it fetches that code alone: there are as many work-groups as are resident,
-        each takes tiles of its unit's slice until there are no more. Otherwise a work-group computes one tile, and
-        one slice after the other passes through all units.
+        A compute unit keeps to one slice, so that it fetches that code alone: there are as many work-groups as are
+        resident, each takes tiles of its unit's slice until there are no more. Otherwise a work-group computes one
+        tile, and one slice after the other passes through all units.
     """
 
     operator: Operator
@@ -315,8 +315,8 @@ class _Code:
     def _take(self, item: str, slice: str, tile: str) -> Iterator[str]:
         """Begin the loop over tiles: one of the own slice, or of one that nobody has begun, else the end.
 
-        The first work-item asks; it asks for the next tile while the present one is computed. The last work-group to end
-        sets the counters back.
+        The first work-item asks; it asks for the next tile while the present one is computed. The last work-group to
+        end sets the counters back.
         """
         t = self.t
         tiles = t.tiles(self.batch)

@@ -35,7 +35,7 @@ MATRIX_METRICS = {
 }  # fmt: skip
 #: What a warp that could not issue waited for, in Nsight Compute's words; ``selected`` is the one that could.
 REASONS = (
-    "barrier", "branch_resolve", "dispatch_stall", "drain", "gmma", "imc_miss", "lg_throttle", "long_scoreboard",
+    "barrier", "branch_resolving", "dispatch_stall", "drain", "gmma", "imc_miss", "lg_throttle", "long_scoreboard",
     "math_pipe_throttle", "membar", "mio_throttle", "misc", "no_instruction", "not_selected", "short_scoreboard",
     "sleeping", "tex_throttle", "wait",
 )  # fmt: skip

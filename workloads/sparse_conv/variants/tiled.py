@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from perfport.backend import Artifact
 from perfport.backend.cuda import CudaBackend
+from perfport.cache import CacheFlush
 from perfport.errors import UnsupportedError
 from perfport.work import Traffic
 from perfport.workload import Tunable
 
-from ..choice import Device, estimate, inputs_read, shortlist
+from ..choice import Device, estimate, inputs_read, neighbours, shortlist
 from ..cubin import machine_instructions
 from ..tiled import NAME, Tiling, generate
 from .engine import Convolution, side_by_side
 from .ptx import CODE_LIMIT
+
+EXECUTIONS = 4  # by which a tiling is timed
+PATIENCE_S = 6.0  # for assembling: if the first tilings took longer, their neighbours are not tried
+
+
+@dataclass(frozen=True)
+class _Made:
+    seconds: float
+    tiling: Tiling
+    text: str
+    artifact: Artifact
+
+
+def _seconds(made: _Made) -> float:
+    return made.seconds
 
 
 class Tiled(Convolution):
@@ -36,49 +55,65 @@ class Tiled(Convolution):
             0, (0, 1, 2, 3, 4, 6, 8), "work-groups with registers on a compute unit; 0: as many as fit"
         ),
         "pinned": Tunable(2, (0, 1, 2), "1: a compute unit keeps to the code of one slice, 0: it does not, 2: chosen"),
-        "measured": Tunable(12, (1, 2, 4, 6, 8, 12, 16), "tilings, the model's first, that are timed ahead"),
+        "measured": Tunable(
+            12, (1, 4, 8, 12, 16), "tilings timed ahead, the model's first, then half as many neighbours of the fastest"
+        ),
     }
 
     def prepare(self) -> None:
-        o, info, weights = self.operator, self.device.info, self.layer.weights
+        o, info = self.operator, self.device.info
         if 4 * o.outputs >= 2**31:
             raise UnsupportedError(f"the output of an image has {4 * o.outputs} bytes, the code counts to {2**31}")
-        started = time.perf_counter()
         self.limits = Device(info.compute_units, info.local_memory_bytes)
+        self.counters = self.setup.scratch(4 * (o.filters + 1))
+        self.device.fill(self.counters, 0)
+        self.took = dict.fromkeys(("choose_s", "generate_s", "assemble_s", "measure_s"), 0.0)
+        count = self.tunables["measured"]
         fixed = {name: value for name, value in self.tunables.items() if name != "measured"}
-        tilings = shortlist(o, weights, self.batch, self.limits, fixed, self.tunables["measured"])
-        if not tilings:
+        given = self.layer.weights, self.batch, self.limits, fixed
+        self.flush = CacheFlush(self.device)
+        made = self._make(lambda: shortlist(o, *given, count))
+        if not made:
             raise UnsupportedError(f"no tiling with {fixed} fits the registers and local memory of {info.id}")
-        self.choose_s = time.perf_counter() - started
-        tilings = [tiling for tiling in tilings if self.layer.nonzero * tiling.height <= CODE_LIMIT]
-        if not tilings:
+        if self.took["assemble_s"] < PATIENCE_S:
+            made += self._make(lambda: neighbours(min(made, key=_seconds).tiling, *given, count // 2))
+        self.flush.close()
+        self.best = min(made, key=_seconds)
+        self.tiling = self.best.tiling
+        self.kernel: Any = self.setup.load(NAME, lambda: self.best.artifact)
+        self.setup.compile_s += sum(self.took.values())
+
+    def _make(self, choose: Callable[[], list[Tiling]]) -> list[_Made]:
+        """Generate, assemble and time some tilings; those with too much code are left out."""
+        with self._watch("choose_s"):
+            chosen = choose()
+        tilings = [tiling for tiling in chosen if self.layer.nonzero * tiling.height <= CODE_LIMIT]
+        if chosen and not tilings:
             raise UnsupportedError(
                 f"the unrolled code of {self.layer.name} has {self.layer.nonzero} multiply-adds or more, "
                 f"the limit is {CODE_LIMIT}"
             )
+        with self._watch("generate_s"):
+            texts = [generate(tiling, self.layer.weights, self.batch, str(self.device.target)) for tiling in tilings]
+        with self._watch("assemble_s"):
+            artifacts = side_by_side(self._assemble, texts)
+        with self._watch("measure_s"):
+            seconds = [self._time(tiling, artifact) for tiling, artifact in zip(tilings, artifacts, strict=True)]
+        return [_Made(*of) for of in zip(seconds, tilings, texts, artifacts, strict=True)]
+
+    @contextmanager
+    def _watch(self, what: str) -> Iterator[None]:
         started = time.perf_counter()
-        texts = [generate(tiling, weights, self.batch, str(self.device.target)) for tiling in tilings]
-        self.generate_s = time.perf_counter() - started
-        started = time.perf_counter()
-        artifacts = side_by_side(self._assemble, texts)
-        self.assemble_s = time.perf_counter() - started
-        self.counters = self.setup.scratch(4 * max(tiling.counters for tiling in tilings))
-        self.device.fill(self.counters, 0)
-        started = time.perf_counter()
-        seconds = [self._seconds(tiling, artifact) for tiling, artifact in zip(tilings, artifacts, strict=True)]
-        self.measure_s = time.perf_counter() - started
-        best = seconds.index(min(seconds))
-        self.tiling, self.text, self.artifact = tilings[best], texts[best], artifacts[best]
-        self.kernel: Any = self.setup.load(NAME, lambda: self.artifact)
-        self.setup.compile_s += self.choose_s + self.generate_s + self.assemble_s + self.measure_s
+        yield
+        self.took[what] += time.perf_counter() - started
 
     def _assemble(self, text: str) -> Artifact:
         return CudaBackend().assemble("tiled.ptx", text, self.device.target)
 
-    def _seconds(self, tiling: Tiling, artifact: Artifact) -> float:
-        """Time of a tiling, the least of a few executions after one that counts for nothing."""
+    def _time(self, tiling: Tiling, artifact: Artifact) -> float:
+        """Seconds of a tiling from a cold cache, the least of a few executions: code comes from memory, too."""
         kernel = self.device.load(artifact).kernel(NAME)
-        return min([self.device.timed(lambda: self._launch(kernel, tiling)).span for _ in range(4)][1:])
+        return min(self.device.timed(lambda: self._launch(kernel, tiling), self.flush).span for _ in range(EXECUTIONS))
 
     def launch(self) -> None:
         self._launch(self.kernel, self.tiling)
@@ -112,12 +147,11 @@ class Tiled(Convolution):
         model = estimate(t, self.layer.weights, self.batch, self.limits)
         return {
             "columns": t.columns, "rows": t.rows, "height": t.height, "filters": t.filters, "block": t.block,
-            "stages": t.stages, "resident": t.resident, "slices": t.slices, "groups": t.groups(self.batch, self.limits.compute_units), "pinned": t.pinned,
-            "local_bytes": t.local_bytes, "model_cycles": model.cycles, "model_issue": model.issue,
-            "model_local": model.local, "model_l2": model.l2, "model_fetch": model.fetch,
-            "slice_code_bytes": model.code_bytes,
-            "choose_s": self.choose_s, "generate_s": self.generate_s, "assemble_s": self.assemble_s,
-            "measure_s": self.measure_s,
-            "ptx_kib": len(self.text) / 1024, "cubin_kib": len(self.artifact.code) / 1024,
-            "machine_instructions": machine_instructions(self.artifact.code), "index_bytes": 0,
+            "stages": t.stages, "resident": t.resident, "slices": t.slices, "pinned": t.pinned,
+            "groups": t.groups(self.batch, self.limits.compute_units), "local_bytes": t.local_bytes,
+            "model_cycles": model.cycles, "model_issue": model.issue, "model_local": model.local,
+            "model_l2": model.l2, "model_fetch": model.fetch, "slice_code_bytes": model.code_bytes,
+            **self.took,
+            "ptx_kib": len(self.best.text) / 1024, "cubin_kib": len(self.best.artifact.code) / 1024,
+            "machine_instructions": machine_instructions(self.best.artifact.code), "index_bytes": 0,
         }  # fmt: skip
