@@ -75,7 +75,7 @@ class Machine:
         self.labels: dict[str, int] = {}
         self.symbols: dict[str, int] = {}
         self.local_bytes = local_bytes
-        self.executed = 0
+        self.multiply_adds = 0
         for item in parsed(text):
             if isinstance(item, Instruction):
                 self.code.append(item)
@@ -111,7 +111,6 @@ class Machine:
                 value = warp.registers[guard.lstrip("@!")]
                 run = active & (~value if "!" in guard else value)
             warp.at[active] += 1
-            self.executed += int(run.sum())
             if decoded.kind == "bar":
                 assert run.all(), "a barrier inside of a divergent branch"
                 yield "barrier"
@@ -150,6 +149,7 @@ class Machine:
 
         o, kind = d.operands, d.kind
         if kind == "fma":
+            self.multiply_adds += int(run.sum())
             exact = np.float64(value(o[1])) * value(o[2]) + value(o[3])
             set(o[0], exact, np.float32)
         elif kind == "load":

@@ -7,7 +7,7 @@ measured times on an H200 (README); tunables override all of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -37,7 +37,7 @@ FETCH_BYTES = 2.0  # of code per cycle and compute unit that is not in the cache
 WARPS_TOGETHER = 8  # that use a fetched instruction before it is gone
 FETCH_POWER = 0.3  # by which that falls with the number of different slices that are fetched at once
 CHOSEN = 2  # the value of the tunable `pinned` that leaves it to the model
-OF_A_KIND = 2  # tilings of the short list
+OF_A_KIND = 3  # tilings of the short list
 L2_BYTES = 40.0  # per cycle and compute unit, from the measured 8.9 TB/s of 132
 
 
@@ -157,7 +157,7 @@ def candidates(operator: Operator, device: Device, batch: int, fixed: dict[str, 
         count = min(count, o.filters)
         if height * count > SUMS or (height > 1 and height > o.out_height):
             continue
-        rows = {max(1, items // width) for items in (64, 128, 256, 384, 512, 640)}
+        rows = {max(1, items // width) for items in (64, 128, 256, 384, 512, 640, 768, 1024)}
         rows = {min(value, -(-o.out_height // height)) for value in rows}
         for deep, block, stages in product(among("rows", rows), sorted(blocks), among("stages", {3})):
             shape = Tiling(o, width, deep, height, count, block, stages, 1)
@@ -220,9 +220,10 @@ def _unlike(tilings: Iterable[Tiling], count: int) -> list[Tiling]:
 
 
 def neighbours(
-    best: Tiling, weights: np.ndarray, batch: int, device: Device, fixed: dict[str, int], count: int
-) -> list[Tiling]:
-    """Return up to ``count`` tilings of the kind of one that turned out best, those of least modelled time first.
+    best: Tiling, tried: Collection[Tiling], weights: np.ndarray, batch: int, device: Device, fixed: dict[str, int],
+    count: int,
+) -> list[Tiling]:  # fmt: skip
+    """Return up to ``count`` further tilings of the kind of one that turned out best, of least modelled time first.
 
     Half of them, if there are as many, have its shape and other blocks, whose effect on the fetching of code is not
     modelled; the others have its blocks and another shape.
@@ -230,7 +231,7 @@ def neighbours(
     kind = [
         tiling
         for tiling in _ordered(best.operator, device, batch, tuple(sorted(fixed.items())), weights.tobytes())
-        if _kind(tiling) == _kind(best) and tiling != best
+        if _kind(tiling) == _kind(best) and tiling not in tried
     ]
     blocks = [tiling for tiling in kind if (tiling.columns, tiling.rows) == (best.columns, best.rows)]
     shapes = [tiling for tiling in kind if tiling.block == best.block]

@@ -183,6 +183,8 @@ def source(operator: Operator, shape: Shape, values: np.ndarray) -> str:
         f"    const int x = across + column, y = down + row * {shape.height};",
         f"    float *to = out + ((size_t)image * {o.filters} + first_filter) * {o.pixels} + y * {o.out_width} + x;",
     ]
+    # Else the products of a single channel move into the branches of the stores.
+    code += [f'    asm volatile("" : "+f"(a{k}_{b}));' for k, b in pairs]
     for b in range(shape.height):
         code.append(f"    if (x < {o.out_width} && y + {b} < {o.out_height}) {{")
         code += [f"        to[{k * o.pixels + b * o.out_width}] = a{k}_{b};" for k in range(shape.filters)]
