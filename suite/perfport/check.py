@@ -46,7 +46,7 @@ class CheckCase(_Model):
 class Job(_Model):
     """One problem on one device, and the cases to run on it.
 
-    ``warm_up`` runs each case once before the run that a tool sees.
+    ``warm_up`` runs each case once before the run that a tool sees; ``timed`` says whether times mean anything there.
     """
 
     device: DeviceInfo
@@ -57,6 +57,7 @@ class Job(_Model):
     seed: int
     cases: list[CheckCase]
     warm_up: bool = False
+    timed: bool = True
 
 
 class Outcome(_Model):
@@ -160,7 +161,7 @@ def main() -> None:
     found = workload.discover(job.workloads, job.workload)[job.workload]
     cls = found.problem(job.problem)
     problem = cls(cls.Parameters.model_validate(job.parameters), job.seed)
-    session = Session(device, problem, found.folder)
+    session = Session(device, problem, found.folder, job.timed)
     with contextlib.ExitStack() as stack:
         marks = stack.enter_context(Path(os.environ[MARKS]).open("a")) if MARKS in os.environ else None
         for number, case in enumerate(job.cases):

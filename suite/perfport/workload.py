@@ -115,9 +115,19 @@ class Session:
     """A device and one problem on it: what the cases of a group share.
 
     Inputs and re-laid-out copies of them are made once, on first use, and timed.
+
+    Attributes
+    ----------
+    device : OpenDevice
+    problem : Problem
+    folder : Path
+        Of the workload.
+    timed : bool
+        Whether the time of an execution means anything; under a sanitizer it does not, and no variant measures ahead.
     """
 
-    def __init__(self, device: OpenDevice, problem: Problem, folder: Path) -> None:
+    def __init__(self, device: OpenDevice, problem: Problem, folder: Path, timed: bool = True) -> None:
+        self.timed = timed
         self.device = device
         self.problem = problem
         self.folder = folder

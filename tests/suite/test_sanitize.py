@@ -16,6 +16,7 @@ from perfport.profile import load_profile
 from perfport.sanitize import Finding, on_devices
 from perfport.sanitize.compute_sanitizer import ComputeSanitizer
 from perfport.sanitize.oclgrind import Oclgrind
+from perfport.workload import discover
 
 PLANTED = Path(__file__).parents[1] / "data" / "planted"
 BUGS = {
@@ -112,6 +113,12 @@ def test_a_plugin_that_does_not_compile_says_why(monkeypatch: pytest.MonkeyPatch
     source.write_text("#include <nothing>")
     with pytest.raises(UnavailableError, match="error: no such header"):
         simulator.plugin(source)
+
+
+def test_nothing_is_timed_where_times_mean_nothing(opencl_infos: list[Any]) -> None:
+    found = discover([str(PLANTED)], "planted")
+    tasks = on_devices({"planted": found["planted"]}, opencl_infos[:1], 1)
+    assert tasks and not any(task.job.timed for task in tasks)
 
 
 def test_a_cpu_cannot_be_watched_by_compute_sanitizer(opencl_infos: list[Any]) -> None:

@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from ptx_machine import Machine, Memory
 
 from perfport import backend, workload
+from perfport.backend.base import Times
 from perfport.backend.offline import OfflineDevice, cuda_info
 from perfport.errors import CompileError, UnavailableError, UnsupportedError
 from perfport.workload import Session, Setup
@@ -259,14 +260,15 @@ def test_inputs_in_use_are_counted() -> None:
 # --- Variants for CUDA, without a GPU ------------------------------------------------------------------------------
 
 
-def offline(name: str, target: str = TARGET, seed: int = 5, **parameters: Any) -> tuple[Any, Setup]:
+def offline(name: str, target: str = TARGET, seed: int = 5, timed: bool = True, **parameters: Any) -> tuple[Any, Setup]:
     """A variant built for a target that is not here."""
     cls, info = SPARSE_CONV.variant("sparse_conv", name), cuda_info(target)
     cls.require(info)
     problem = SPARSE_CONV.problems["sparse_conv"]
     made = problem(problem.Parameters(**parameters), seed)
     tunables = {key: tunable.default_for(info) for key, tunable in cls.tunables.items()}
-    setup = Setup(Session(OfflineDevice(info), made, SPARSE_CONV.folder), tunables, {})  # type: ignore[arg-type]
+    session = Session(OfflineDevice(info), made, SPARSE_CONV.folder, timed)  # type: ignore[arg-type]
+    setup = Setup(session, tunables, {})
     return cls(setup), setup
 
 
@@ -411,6 +413,17 @@ def test_generated_tiled_computes_the_problem() -> None:
         y = run_tiled(engine.tiling, problem.layer.weights, problem.x)
         assert problem.check({"y": y})["y"].passed, sizes
         assert engine.traffic().flops >= problem.work().flops and variant.notes()["cubin_kib"] > 0
+
+
+def test_where_times_mean_nothing_the_models_first_tiling_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    timed: list[Any] = []
+    monkeypatch.setattr(OfflineDevice, "timed", lambda *of: timed.append(of) or Times(1.0, None, 1, {}))
+    for asked in (True, False):
+        timed.clear()
+        engine = offline("generated_tiled", timed=asked, operator="lenet-conv1", batch=1)[0].convolution
+        assert bool(timed) is asked
+    (first,) = shortlist(engine.operator, engine.layer.weights, 1, engine.limits, {"pinned": 2}, 1)
+    assert engine.tiling == first
 
 
 def test_code_over_the_limit_is_refused() -> None:

@@ -164,8 +164,9 @@ def _jobs(
                     if {"cpu", "gpu"} & set(workload.variants[name][case.variant].needs) or new(f"{at} {case}")
                 ]
                 job = Job(
-                    device=device, workload=workload.name, problem=name, parameters=parameters, seed=seed, cases=cases
-                )
+                    device=device, workload=workload.name, problem=name, parameters=parameters, seed=seed, cases=cases,
+                    timed=False,
+                )  # fmt: skip
                 found += [job] if cases else []
     return found
 

@@ -68,10 +68,10 @@ class Tiled(Convolution):
         self.counters = self.setup.scratch(4 * (o.filters + 1))
         self.device.fill(self.counters, 0)
         self.took = dict.fromkeys(("choose_s", "generate_s", "assemble_s", "measure_s"), 0.0)
-        count = self.tunables["measured"]
+        count = self.tunables["measured"] if self.setup.session.timed else 1
         fixed = {name: value for name, value in self.tunables.items() if name != "measured"}
         given = self.layer.weights, self.batch, self.limits, fixed
-        self.flush = CacheFlush(self.device)
+        self.flush = CacheFlush(self.device) if count > 1 else None
         with self._watch("choose_s"):
             chosen = shortlist(o, *given, count)
         made = self._make(chosen)
@@ -84,7 +84,8 @@ class Tiled(Convolution):
                 chosen = neighbours(asked.tiling, [one.tiling for one in made], *given, count // 2)
             made += self._make(chosen)
             self.best = min(made, key=_seconds)
-        self.flush.close()
+        if self.flush:
+            self.flush.close()
         self.tiling = self.best.tiling
         self.kernel: Any = self.setup.load(NAME, lambda: self.best.artifact)
         self.setup.compile_s += sum(self.took.values())
@@ -116,6 +117,8 @@ class Tiled(Convolution):
 
     def _time(self, tiling: Tiling, artifact: Artifact) -> float:
         """Seconds of a tiling from a cold cache, the least of a few executions: code comes from memory, too."""
+        if not self.flush:
+            return 0.0
         kernel = self.device.load(artifact).kernel(NAME)
         return min(self.device.timed(lambda: self._launch(kernel, tiling), self.flush).span for _ in range(EXECUTIONS))
 
