@@ -170,7 +170,8 @@ def candidates(operator: Operator, device: Device, batch: int, fixed: dict[str, 
             for pin in (False, True) if pinned == CHOSEN else (bool(pinned),):
                 tiling = Tiling(o, width, deep, height, count, block, stages, fit, pin)
                 in_turns = tiling.tiles(batch) * tiling.slices > device.compute_units * fit
-                if not pin or pinned != CHOSEN or (tiling.slices > 1 and in_turns):
+                sensible = not pin or pinned != CHOSEN or (tiling.slices > 1 and in_turns)
+                if sensible and tiling.local_bytes <= device.local_bytes:
                     yield tiling
 
 
