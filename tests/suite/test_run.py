@@ -393,22 +393,25 @@ def test_a_chip_is_held_by_one_run_at_a_time() -> None:
     assert entered.is_set()
 
 
-def test_a_chip_is_locked_among_users_too() -> None:
+def test_a_chip_is_locked_among_users_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """The file that keeps the lock belongs to whoever came first."""
     said: list[str] = []
-    with chip_lock("A chip of all users", said.append):
-        pass
     root = os.geteuid() == 0
-    if root:
-        os.seteuid(65534)
-    else:
-        (Path(tempfile.gettempdir()) / "perfport-A-chip-of-all-users.lock").chmod(0o444)
-    try:
+    with tempfile.TemporaryDirectory() as shared:
+        Path(shared).chmod(0o1777)
+        monkeypatch.setattr(tempfile, "tempdir", shared)
         with chip_lock("A chip of all users", said.append):
-            assert not said
-    finally:
+            pass
         if root:
-            os.seteuid(0)
+            os.seteuid(65534)
+        else:
+            (Path(shared) / "perfport-A-chip-of-all-users.lock").chmod(0o444)
+        try:
+            with chip_lock("A chip of all users", said.append):
+                assert not said
+        finally:
+            if root:
+                os.seteuid(0)
 
 
 def test_pending_keeps_order_and_drops_empty_groups(faults: tuple[Any, Path]) -> None:
