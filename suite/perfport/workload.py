@@ -127,10 +127,10 @@ class Session:
     """
 
     def __init__(self, device: OpenDevice, problem: Problem, folder: Path, timed: bool = True) -> None:
-        self.timed = timed
         self.device = device
         self.problem = problem
         self.folder = folder
+        self.timed = timed
         self._shared: dict[str, tuple[Any, float]] = {}
         self._artifacts: dict[str, Artifact] = {}
 

@@ -144,7 +144,7 @@ def candidates(operator: Operator, device: Device, batch: int, fixed: dict[str, 
     def among(name: str, values: set[int]) -> list[int]:
         return [fixed[name]] if fixed.get(name) else sorted(values)
 
-    o = operator
+    o, pinned = operator, fixed.get("pinned", CHOSEN)
     columns = {-(-o.out_width // parts) for parts in (1, 2, 3, 4, 7)} | {16, 32, 64}
     columns = {value for value in columns if value <= max(64, 2 * o.out_width) and value <= 128}
     filters = {-(-o.filters // parts) for parts in (1, 2, 3, 4, 5, 8, 16, 32)}
@@ -166,7 +166,6 @@ def candidates(operator: Operator, device: Device, batch: int, fixed: dict[str, 
             fit = fixed.get("resident") or resident(shape, device)
             if not fit:
                 continue
-            pinned = fixed.get("pinned", CHOSEN)
             for pin in (False, True) if pinned == CHOSEN else (bool(pinned),):
                 tiling = Tiling(o, width, deep, height, count, block, stages, fit, pin)
                 in_turns = tiling.tiles(batch) * tiling.slices > device.compute_units * fit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,8 +23,8 @@ SCHEMA_VERSION = 1
 
 #: Largest deviation of a declared quantity from the counted one, relative to the counted one.
 TOLERANCE = 0.05
-#: Reasons for which warps waited that tables show, the largest.
-REASONS = 4
+#: What warps waited for that tables show: the largest shares.
+LARGEST = 4
 #: Where declared and counted are both below this share of their class's total, they are not compared.
 NEGLIGIBLE = 0.01
 #: Quantities in the order of tables, and the class that each is a part of. Special functions and atomics cost many
@@ -110,6 +111,16 @@ class Count(_Model):
     unknown: list[str] = Field(default_factory=list)
     coalescing: list[AccessPattern] = Field(default_factory=list)
     stalls: dict[str, float] = Field(default_factory=dict)
+
+    @property
+    def largest_stalls(self) -> dict[str, float]:
+        """The `LARGEST` of ``stalls``."""
+        return dict(itertools.islice(self.stalls.items(), LARGEST))
+
+    @property
+    def fetch_stalls(self) -> float:
+        """The share of waits for instructions to be fetched."""
+        return self.stalls.get("no_instruction", 0.0)
 
 
 def compare(

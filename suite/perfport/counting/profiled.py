@@ -33,7 +33,7 @@ MATRIX_METRICS = {
     "tf32_mma": "sm__ops_path_tensor_src_tf32_dst_fp32.sum", "bf16_mma": "sm__ops_path_tensor_src_bf16_dst_fp32.sum",
     "int8_mma": "sm__ops_path_tensor_src_int8.sum",
 }  # fmt: skip
-#: What a warp that could not issue waited for, in Nsight Compute's words; ``selected`` is the one that could.
+#: What a warp that did not issue waited for, in Nsight Compute's words.
 REASONS = (
     "barrier", "branch_resolving", "dispatch_stall", "drain", "gmma", "imc_miss", "lg_throttle", "long_scoreboard",
     "math_pipe_throttle", "membar", "mio_throttle", "misc", "no_instruction", "not_selected", "short_scoreboard",
@@ -151,10 +151,8 @@ def parse(text: str) -> list[tuple[str, dict[str, float]]]:
 
 def _summable(metrics: dict[str, float]) -> dict[str, float]:
     issues = metrics.get(_ISSUES, 0.0)
-    return {
-        f"stalled_{_WAITING[name]}" if name in _WAITING else name: value * issues if name in _WAITING else value
-        for name, value in metrics.items()
-    }
+    waited = {f"stalled_{reason}": metrics[name] * issues for name, reason in _WAITING.items() if name in metrics}
+    return {name: value for name, value in metrics.items() if name not in _WAITING} | waited
 
 
 def _scale(unit: str) -> float:

@@ -27,7 +27,7 @@ from ..work import Traffic
 from ..workload import Problem, Workload
 from . import profiled, simulated
 from .coalescing import DEFAULT_SHAPES, AccessPattern, Shape, shape_of
-from .counts import COUNTS, REASONS, SCHEMA_VERSION, Comparison, Count, Verdict, append, begin, compare, overall
+from .counts import COUNTS, SCHEMA_VERSION, Comparison, Count, Verdict, append, begin, compare, overall
 
 RESULTS = Path("results")
 SIZES = 2  # of a problem's check sizes: two show whether a declared quantity scales as the counted one
@@ -254,7 +254,7 @@ def _title(subject: _Subject) -> str:
 
 def _size(preset: str | None, parameters: dict[str, Any]) -> str:
     values = ", ".join(f"{key}={value}" for key, value in parameters.items())
-    return f"{preset}: {values}" if preset and values else preset or values
+    return ": ".join(filter(None, (preset, values)))
 
 
 def _count(subject: _Subject, outcome: Outcome, device: DeviceInfo, options: Options, tool: str, version: str) -> Count:
@@ -347,8 +347,8 @@ def _stalls(group: Sequence[Count]) -> str:
     for count in group:
         if count.stalls:
             where = _size(count.identity.preset, count.identity.parameters)
-            reasons = ", ".join(f"{name} {share:.0%}" for name, share in list(count.stalls.items())[:REASONS])
-            rows.append([count.identity.variant, where, f"{count.stalls.get('no_instruction', 0.0):.1%}", reasons])
+            reasons = ", ".join(f"{name} {share:.0%}" for name, share in count.largest_stalls.items())
+            rows.append([count.identity.variant, where, f"{count.fetch_stalls:.1%}", reasons])
     if not rows:
         return ""
     headers = ["variant", "size", "no instruction", "largest shares"]

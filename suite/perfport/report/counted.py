@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..counting import Count, Verdict, read
-from ..counting.counts import COUNTS, REASONS
+from ..counting.counts import COUNTS
 from ..errors import UsageError
 from ..record import Identity, Interval, Record
 from ..results import ENVIRONMENT, Run, find_runs
@@ -180,8 +180,8 @@ def _stalls(counts: list[Count]) -> str:
     rows = []
     for count in counts:
         if count.stalls:
-            largest = [f"{_title(name)} {percent(share)}" for name, share in list(count.stalls.items())[:REASONS]]
-            rows.append([*_named(count), percent(count.stalls.get("no_instruction", 0.0)), text(", ".join(largest))])
+            largest = [f"{_title(name)} {percent(share)}" for name, share in count.largest_stalls.items()]
+            rows.append([*_named(count), percent(count.fetch_stalls), text(", ".join(largest))])
     if not rows:
         return ""
     intro = "**What warps waited for** (counted): shares of the cycles of warps that did not issue an instruction."

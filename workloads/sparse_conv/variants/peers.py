@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import time
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,15 @@ def _threads() -> int:
 
 
 # --- PyTorch: oneDNN on the host, cuDNN on a GPU --------------------------------------------------------------------
+
+
+class _Way(NamedTuple):
+    """What a convolution by PyTorch may be given: operands in a memory format, and how an algorithm is looked for."""
+
+    memory_format: str
+    search: str
+    x: Any
+    w: Any
 
 
 class _Torch(Variant):
@@ -63,7 +72,7 @@ class _Torch(Variant):
         w = torch.from_numpy(np.ascontiguousarray(weights)).to(x.device)
         formats = {"nchw": torch.contiguous_format, "channels_last": torch.channels_last}
         operands = {name: (x.to(memory_format=order), w.to(memory_format=order)) for name, order in formats.items()}
-        ways = [(name, search, *pair) for name, pair in operands.items() for search in self.searches]
+        ways = [_Way(name, search, *pair) for name, pair in operands.items() for search in self.searches]
         self.device.finish()  # operands are made on the library's stream, used on the device's
         self.way = min(ways, key=self.trial)
         self.launch()
@@ -72,7 +81,7 @@ class _Torch(Variant):
         """An array of the problem as a tensor."""
         raise NotImplementedError
 
-    def trial(self, way: tuple[str, str, Any, Any]) -> float:
+    def trial(self, way: _Way) -> float:
         """Seconds of the fastest of a few executions, warm."""
         self.way = way
         self.launch()
@@ -87,9 +96,8 @@ class _Torch(Variant):
 
     def launch(self) -> None:
         with self.torch.no_grad(), self.mode():
-            _, _, x, w = self.way
-            o = self.data.operator
-            self.found = self.torch.nn.functional.conv2d(x, w, stride=o.stride, padding=o.padding)
+            o, way = self.data.operator, self.way
+            self.found = self.torch.nn.functional.conv2d(way.x, way.w, stride=o.stride, padding=o.padding)
 
     def mode(self) -> Any:
         """A context in which the library computes where and as this peer wants."""
@@ -100,8 +108,10 @@ class _Torch(Variant):
         return {name: self.found.contiguous().cpu().numpy()}
 
     def notes(self) -> dict[str, Any]:
-        memory_format, search, _, w = self.way
-        return {"memory_format": memory_format, "algorithm_search": search, "weights_shape": list(w.shape)}
+        way = self.way
+        return {
+            "memory_format": way.memory_format, "algorithm_search": way.search, "weights_shape": list(way.w.shape)
+        }  # fmt: skip
 
 
 class TorchCpu(_Torch):
@@ -135,7 +145,7 @@ class _Cudnn(_Torch):
 
     def mode(self) -> Any:
         cudnn = self.torch.backends.cudnn
-        cudnn.benchmark = self.way[1] == "trials"
+        cudnn.benchmark = self.way.search == "trials"
         cudnn.allow_tf32 = self.precision == "tf32"
         return self.torch.cuda.stream(self.torch.cuda.ExternalStream(self.device.stream.ptr, device=self.device.number))
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from perfport.backend import Artifact
@@ -31,10 +32,6 @@ class _Made:
     tiling: Tiling
     text: str
     artifact: Artifact
-
-
-def _seconds(made: _Made) -> float:
-    return made.seconds
 
 
 class Tiled(Convolution):
@@ -68,29 +65,32 @@ class Tiled(Convolution):
         self.counters = self.setup.scratch(4 * (o.filters + 1))
         self.device.fill(self.counters, 0)
         self.took = dict.fromkeys(("choose_s", "generate_s", "assemble_s", "measure_s"), 0.0)
-        count = self.tunables["measured"] if self.setup.session.timed else 1
-        fixed = {name: value for name, value in self.tunables.items() if name != "measured"}
-        given = self.layer.weights, self.batch, self.limits, fixed
-        self.flush = CacheFlush(self.device) if count > 1 else None
-        with self._watch("choose_s"):
-            chosen = shortlist(o, *given, count)
-        made = self._make(chosen)
-        if not made:
-            raise UnsupportedError(f"no tiling with {fixed} fits the registers and local memory of {info.id}")
-        self.best, asked = min(made, key=_seconds), None
-        while self.best is not asked and self.took["assemble_s"] < PATIENCE_S:
-            asked = self.best
-            with self._watch("choose_s"):
-                chosen = neighbours(asked.tiling, [one.tiling for one in made], *given, count // 2)
-            made += self._make(chosen)
-            self.best = min(made, key=_seconds)
-        if self.flush:
-            self.flush.close()
+        self.best = self._fastest(self.tunables["measured"] if self.setup.session.timed else 1)
         self.tiling = self.best.tiling
         self.kernel: Any = self.setup.load(NAME, lambda: self.best.artifact)
         self.setup.compile_s += sum(self.took.values())
 
-    def _make(self, chosen: list[Tiling]) -> list[_Made]:
+    def _fastest(self, count: int) -> _Made:
+        """The fastest of some tilings and of neighbours of what was the fastest before; of one, that one untimed."""
+        fixed = {name: value for name, value in self.tunables.items() if name != "measured"}
+        given = self.layer.weights, self.batch, self.limits, fixed
+        with closing(CacheFlush(self.device)) if count > 1 else nullcontext() as flush:
+            with self._watch("choose_s"):
+                chosen = shortlist(self.operator, *given, count)
+            if not chosen:
+                fits = f"fits the registers and local memory of {self.device.info.id}"
+                raise UnsupportedError(f"no tiling with {fixed} {fits}")
+            made = self._make(chosen, flush)
+            best, asked = min(made, key=attrgetter("seconds")), None
+            while best is not asked and self.took["assemble_s"] < PATIENCE_S:
+                asked = best
+                with self._watch("choose_s"):
+                    chosen = neighbours(asked.tiling, [one.tiling for one in made], *given, count // 2)
+                made += self._make(chosen, flush)
+                best = min(made, key=attrgetter("seconds"))
+        return best
+
+    def _make(self, chosen: list[Tiling], flush: CacheFlush | None) -> list[_Made]:
         """Generate, assemble and time some tilings; those with too much code are left out."""
         tilings = [tiling for tiling in chosen if self.layer.nonzero * tiling.height <= CODE_LIMIT]
         if chosen and not tilings:
@@ -103,7 +103,7 @@ class Tiled(Convolution):
         with self._watch("assemble_s"):
             artifacts = side_by_side(self._assemble, texts)
         with self._watch("measure_s"):
-            seconds = [self._time(tiling, artifact) for tiling, artifact in zip(tilings, artifacts, strict=True)]
+            seconds = [self._time(*of, flush) if flush else 0.0 for of in zip(tilings, artifacts, strict=True)]
         return [_Made(*of) for of in zip(seconds, tilings, texts, artifacts, strict=True)]
 
     @contextmanager
@@ -115,12 +115,10 @@ class Tiled(Convolution):
     def _assemble(self, text: str) -> Artifact:
         return CudaBackend().assemble("tiled.ptx", text, self.device.target)
 
-    def _time(self, tiling: Tiling, artifact: Artifact) -> float:
+    def _time(self, tiling: Tiling, artifact: Artifact, flush: CacheFlush) -> float:
         """Seconds of a tiling from a cold cache, the least of a few executions: code comes from memory, too."""
-        if not self.flush:
-            return 0.0
         kernel = self.device.load(artifact).kernel(NAME)
-        return min(self.device.timed(lambda: self._launch(kernel, tiling), self.flush).span for _ in range(EXECUTIONS))
+        return min(self.device.timed(lambda: self._launch(kernel, tiling), flush).span for _ in range(EXECUTIONS))
 
     def launch(self) -> None:
         self._launch(self.kernel, self.tiling)
@@ -137,7 +135,7 @@ class Tiled(Convolution):
 
     def traffic(self) -> Traffic:
         t, o = self.tiling, self.operator
-        tiles = float(t.across * t.down * self.batch)
+        tiles = float(t.tiles(self.batch))
         staged = 4 * tiles * t.slices * o.channels * t.window_rows * t.copies * t.vector
         inside = min(1.0, o.height / (t.down * t.rows * t.height * o.stride)) * min(
             1.0, o.width / (t.across * t.columns * o.stride)
