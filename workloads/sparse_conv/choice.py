@@ -159,7 +159,7 @@ def candidates(operator: Operator, device: Device, batch: int, fixed: dict[str, 
             continue
         rows = {max(1, items // width) for items in (64, 128, 256, 384, 512, 640, 768, 1024)}
         rows = {min(value, -(-o.out_height // height)) for value in rows}
-        for deep, block, stages in product(among("rows", rows), sorted(blocks), among("stages", {3})):
+        for deep, block, stages in product(among("rows", rows), sorted(blocks), among("stages", {3, 4})):
             shape = Tiling(o, width, deep, height, count, block, stages, 1)
             if shape.items > 1024 or shape.turns > 8:
                 continue
@@ -225,17 +225,18 @@ def neighbours(
 ) -> list[Tiling]:  # fmt: skip
     """Return up to ``count`` further tilings of the kind of one that turned out best, of least modelled time first.
 
-    Half of them, if there are as many, have its shape and other blocks, whose effect on the fetching of code is not
-    modelled; the others have its blocks and another shape.
+    Each differs in one thing. Half of them, if there are as many, have its shape and other blocks or stages, whose
+    effect on the fetching of code is not modelled; the others have its blocks and stages and another shape.
     """
     kind = [
         tiling
         for tiling in _ordered(best.operator, device, batch, tuple(sorted(fixed.items())), weights.tobytes())
         if _kind(tiling) == _kind(best) and tiling not in tried
     ]
-    blocks = [tiling for tiling in kind if (tiling.columns, tiling.rows) == (best.columns, best.rows)]
-    shapes = [tiling for tiling in kind if tiling.block == best.block]
-    several = blocks[: max(count // 2, count - len(shapes))]
+    in_shape = [tiling for tiling in kind if (tiling.columns, tiling.rows) == (best.columns, best.rows)]
+    staged = [tiling for tiling in in_shape if tiling.block == best.block or tiling.stages == best.stages]
+    shapes = [tiling for tiling in kind if (tiling.block, tiling.stages) == (best.block, best.stages)]
+    several = staged[: max(count // 2, count - len(shapes))]
     return several + shapes[: count - len(several)]
 
 
