@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,32 @@ def test_an_odd_number_of_channels_is_not_halved(device: OpenDevice) -> None:
         solve(device, problem_of(**SMALL), "torch_cpu_pc")
     _, notes = solve(device, problem_of(**SMALL), "torch_cpu_both")
     assert notes["weights_shape"] == [2, 3, 3, 3]
+
+
+def test_each_way_of_cudnn_has_a_thread_and_with_it_a_plan_of_its_own(
+    opencl: OpenDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch")
+    cls: Any = SPARSE_CONV.variants["sparse_conv"]["cudnn"]
+    ran: list[tuple[tuple[str, str], int]] = []
+
+    class OnHost(cls):  # type: ignore[misc]
+        def tensor(self, setup: Setup, name: str) -> Any:
+            return torch.from_numpy(getattr(self.data, name))
+
+        def mode(self) -> Any:
+            ran.append((self.way[:2], threading.get_ident()))
+            return torch.no_grad()
+
+        def seconds(self) -> float:
+            self.launch()
+            return float(self.way[:2] != ("channels_last", "trials again"))
+
+    monkeypatch.setattr(cls, "require", lambda *of: None)
+    monkeypatch.setitem(SPARSE_CONV.variants["sparse_conv"], "cudnn", OnHost)
+    _, notes = solve(opencl, problem_of(**SMALL, padding=1), "cudnn")
+    assert (notes["memory_format"], notes["algorithm_search"]) == ("channels_last", "trials again") == ran[-1][0]
+    assert len(set(ran)) == len({way for way, _ in ran}) == len({thread for _, thread in ran}) == 6
 
 
 @pytest.mark.parametrize("name", ["cudnn", "cudnn_tf32", "cudnn_both", "cublas_im2col", "cusparse_im2col"])

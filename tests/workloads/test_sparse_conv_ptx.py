@@ -408,6 +408,14 @@ def test_a_tiling_is_found_for_each_operator(name: str, batch: int) -> None:
     assert {t.stages for t in near} == {3, 4}
 
 
+def test_long_code_is_not_made_longer_unless_asked_for() -> None:
+    o = OPERATORS["resnet-conv2"]
+    weights = masked(o.shape, "all", np.random.default_rng(1))
+    weights[np.random.default_rng(2).random(o.shape) < 0.5] = 0
+    for fixed, height in (({}, 1), ({"height": 2}, 2)):
+        assert {t.height for t in shortlist(o, weights, 64, Device(132, 227 << 10), fixed, 12)} == {height}
+
+
 def test_generated_tiled_computes_the_problem() -> None:
     for sizes in SPARSE_CONV.problems["sparse_conv"].check_sizes:
         variant, setup = offline("generated_tiled", **sizes)

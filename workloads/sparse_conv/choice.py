@@ -25,6 +25,9 @@ MOST_WARPS = 64
 MOST_GROUPS = 32
 INPUTS_AHEAD = 24  # words of the window that the assembler reads early
 SUMS = 128  # more spill
+LONG_CODE = (
+    50_000  # multiply-adds: above, several rows for a work-item were never the fastest; they take long to assemble
+)
 CODE_BYTES = 112 << 10  # of one work-group: what an instruction cache holds
 INSTRUCTION_BYTES = 16
 LAUNCH_CYCLES = 6000
@@ -189,7 +192,9 @@ def _ordered(
         found = _estimate(tiling, nonzero, reads[alike], batch, device)
         return found.cycles, found.issue  # where fetching limits, all of a kind take as long
 
-    return tuple(sorted(candidates(operator, device, batch, dict(fixed)), key=order))
+    found = list(candidates(operator, device, batch, dict(fixed)))
+    least = min((tiling.height for tiling in found), default=1)
+    return tuple(sorted((t for t in found if t.height == least or nonzero * t.height <= LONG_CODE), key=order))
 
 
 def shortlist(
