@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -101,6 +102,9 @@ def _identity(record: Record) -> str:
 class Collection:
     """The cases of some runs. Of several records of the same thing on one site the latest counts.
 
+    Where a device is plugged in does not tell it from its like in another run: the first of a chip's devices that a run
+    used is that chip's first everywhere, by the lowest number of any run.
+
     Attributes
     ----------
     runs : list of Run
@@ -111,11 +115,13 @@ class Collection:
     def __init__(self, runs: Sequence[Run], chosen: Filter | None = None) -> None:
         self.runs = list(runs)
         latest: dict[tuple[Site, str], Case] = {}
-        for run in self.runs:
+        for run, names in zip(self.runs, _names(self.runs), strict=True):
             for record in run.records:
                 if record.provenance != "measured":
                     continue
-                case = Case(run, record, site_of(run, record), Subject.of(record))
+                site = site_of(run, record)
+                site = replace(site, devices=tuple(names[id_] for id_ in site.devices))
+                case = Case(run, record, site, Subject.of(record))
                 key = (case.site, _identity(record))
                 held = latest.get(key)
                 if held is None or held.record.time <= record.time:
@@ -157,6 +163,29 @@ def site_of(run: Run, record: Record) -> Site:
     devices = [known.get(id_) or {} for id_ in record.identity.devices]
     chips = tuple(str(device.get("chip") or device.get("name") or "unknown chip") for device in devices)
     return Site(tuple(record.identity.devices), chips, str(devices[0].get("kind") or "") if devices else "")
+
+
+def _names(runs: Sequence[Run]) -> list[dict[str, str]]:
+    """Return, for each run, by what ids its devices go in a collection."""
+    used: list[dict[tuple[str, str], list[str]]] = []  # of each run: ids by platform and chip
+    for run in runs:
+        sites = [site_of(run, record) for record in run.records]
+        chips = {id_: chip for site in sites for id_, chip in zip(site.devices, site.chips, strict=True)}
+        used.append(defaultdict(list))
+        for id_ in sorted(chips, key=_place):
+            used[-1][_place(id_)[0], chips[id_]].append(id_)
+    lowest: dict[tuple[tuple[str, str], int], str] = {}
+    for alike in used:
+        for kind, ids in alike.items():
+            for number, id_ in enumerate(ids):
+                lowest[kind, number] = min(lowest.get((kind, number), id_), id_, key=_place)
+    return [{id_: lowest[kind, n] for kind, ids in alike.items() for n, id_ in enumerate(ids)} for alike in used]
+
+
+def _place(id_: str) -> tuple[str, int]:
+    """Backend and platform of a device, and its number there."""
+    where, _, number = id_.rpartition(":")
+    return where, int(number)
 
 
 def fastest(cases: Iterable[Case]) -> Case | None:

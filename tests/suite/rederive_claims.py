@@ -23,8 +23,16 @@ def load(results: Path) -> dict[str, list[dict[str, Any]]]:
     place: dict[str, str] = {}
     for file in sorted(results.glob("*/records.jsonl")):
         devices = json.loads((file.parent / "environment.json").read_text())["devices"]
-        for line in file.read_text().splitlines():
-            record = json.loads(line)
+        records = [json.loads(line) for line in file.read_text().splitlines()]
+        used = {device for record in records for device in record["identity"]["devices"]}
+        for record in records:  # the only device of its platform in a run is number 0, whatever it was there
+            places = [device.rpartition(":") for device in record["identity"]["devices"]]
+            alone = [sum(other.startswith(place[0]) for other in used) == 1 for place in places]
+            record["identity"]["devices"] = [
+                f"{p[0]}:{0 if one else p[2]}" for p, one in zip(places, alone, strict=True)
+            ]
+            devices |= dict(zip(record["identity"]["devices"], (devices["".join(p)] for p in places), strict=True))
+        for record in records:
             who = record["identity"]
             chips = [devices[d]["chip"] for d in who["devices"]]
             what = [who["workload"], who["problem"], who["variant"], who["parameters"], who["tunables"]]

@@ -14,6 +14,7 @@ from perfport.collection import Collection, Filter, fastest, find_site
 from perfport.comparison import compare
 from perfport.errors import UsageError
 from perfport.record import Status
+from perfport.results import Run
 
 LATER = "2026-11-22T12:00:00+00:00"
 
@@ -37,6 +38,22 @@ def test_equal_device_ids_on_two_machines_are_two_sites(tmp_path: Path) -> None:
     assert find_site(found, f"{data.POCL} (another chip)").chip == "another chip"
     with pytest.raises(UsageError, match="no results on 'opencl:pocl:1'"):
         find_site(found, "opencl:pocl:1")
+
+
+def test_the_number_of_a_device_is_counted_among_its_like_of_a_run(tmp_path: Path) -> None:
+    def run(name: str, *numbers: int) -> Run:
+        ids = [f"cuda:nvidia:{number}" for number in numbers]
+        known = {id_: data.device(id_, "T4" if id_.endswith(":7") else "H200") for id_ in ids}
+        records = [data.record("a", device=id_, ceilings=None) for id_ in ids]
+        return data.store(tmp_path / name, records, data.environment(devices=known))
+
+    def sites(*runs: Run) -> list[str]:
+        return [f"{site.name} {site.chip}" for site in Collection(runs).sites]
+
+    one, both, two, further = run("1", 1), run("2", 0, 10), run("3", 2), run("4", 7)
+    assert sites(one) == ["cuda:nvidia:1 H200"] and sites(one, two) == ["cuda:nvidia:1 H200"]
+    assert sites(two, both, one) == ["cuda:nvidia:0 H200", "cuda:nvidia:10 H200"]
+    assert sites(one, both, further) == ["cuda:nvidia:0 H200", "cuda:nvidia:10 H200", "cuda:nvidia:7 T4"]
 
 
 def test_filters_take_parts_of_names(tmp_path: Path) -> None:

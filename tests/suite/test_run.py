@@ -445,7 +445,7 @@ def test_what_may_do_fewer_operations_is_held_to_bytes_alone(selector: str, perf
     file = experiment(tmp_path, {"problem": "roundabout", "measurement": {"cache": "cold"}})
     perfport(*command(file, selector, tmp_path / "out"), cwd=tmp_path)
     by_name = {record.identity.variant: record for record in Run(tmp_path / "out").records}
-    assert by_name["good"].status is Status.IMPOSSIBLE and by_name["direct"].status is Status.OK
+    assert by_name["good"].status is Status.IMPOSSIBLE and by_name["direct"].status.measured
     counted, moved = by_name["good"].problem_bound, by_name["direct"].problem_bound
     assert counted and counted.binding == "fp32_fma"
     assert moved and moved.terms.keys() == counted.terms.keys() - {"fp32_fma"}
