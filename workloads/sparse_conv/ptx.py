@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -47,6 +48,29 @@ class Instruction:
             return []
         first = self.operands[0]
         return [first] if first.startswith("%") else REGISTER.findall(first)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A PTX text that was read once.
+
+    Attributes
+    ----------
+    items : list of Instruction or str
+        Instructions, and the text's other lines as they stand.
+    definitions : dict
+        How often the text defines each register.
+    """
+
+    items: list[Instruction | str]
+    definitions: dict[str, int]
+
+    @classmethod
+    def of(cls, text: str) -> Program:
+        """Read a text."""
+        items = list(parsed(text))
+        defined = Counter(name for item in items if isinstance(item, Instruction) for name in item.defined())
+        return cls(items, dict(defined))
 
 
 def parsed(text: str) -> Iterator[Instruction | str]:

@@ -13,15 +13,14 @@ that register's only definition, deletes the move, and writes the immediate form
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from perfport.errors import CompileError
 
-from .ptx import REGISTER, Instruction, bits, immediate, immediate_bits, parsed
+from .ptx import REGISTER, Instruction, Program, bits, immediate, immediate_bits
 
 MULTIPLY_ADD, MULTIPLY = "fma.rn.f32", ("mul.rn.f32", "mul.f32")
 MOVES = ("mov.f32", "mov.b32")
@@ -44,14 +43,12 @@ class Specialised:
         Of those, how many are gone, moves of literals included.
     multiply_adds_deleted : int
         Multiply-adds among them.
-    seconds : float
     """
 
     text: str
     instructions: int
     deleted: int
     multiply_adds_deleted: int
-    seconds: float
 
 
 def template_values(count: int, seed: int) -> np.ndarray:
@@ -91,12 +88,12 @@ def value_map(values: np.ndarray, weights: np.ndarray) -> dict[int, float]:
     return found
 
 
-def specialise(template: str, values: Mapping[int, float]) -> Specialised:
-    """Put weights into a template.
+def specialise(template: Program, values: Mapping[int, float]) -> Specialised:
+    """Put weights into a template, which is left as it is: the next slice of filters takes it, too.
 
     Parameters
     ----------
-    template : str
+    template : Program
         PTX of straight-line multiply-adds; loads, barriers and guarded stores around them.
     values : mapping
         Of `value_map`.
@@ -107,14 +104,13 @@ def specialise(template: str, values: Mapping[int, float]) -> Specialised:
         Naming line and instruction, for anything that touches a sum or a template value and is not understood; and
         where template values are missing from the text.
     """
-    started = time.perf_counter()
-    return _Pass(values).run(template, started)
+    return _Pass(template, values).run()
 
 
 class _Pass:
-    def __init__(self, values: Mapping[int, float]) -> None:
-        self.values = values
-        self.definitions: dict[str, int] = {}  # register: how often the text defines it
+    def __init__(self, template: Program, values: Mapping[int, float]) -> None:
+        self.template, self.values = template, values
+        self.definitions = template.definitions
         self.literals: dict[str, int] = {}  # register: bits of the template value in it
         self.equals: dict[str, str] = {}  # register: the operand that it equals
         self.sums: set[str] = set()  # destinations of what was kept
@@ -122,15 +118,10 @@ class _Pass:
         self.seen: set[int] = set()
         self.instructions = self.deleted = self.multiply_adds_deleted = 0
 
-    def run(self, template: str, started: float) -> Specialised:
-        items = list(parsed(template))
-        for item in items:
-            if isinstance(item, Instruction):
-                for register in item.defined():
-                    self.definitions[register] = self.definitions.get(register, 0) + 1
+    def run(self) -> Specialised:
         labels: set[str] = set()
         out: list[str] = []
-        for item in items:
+        for item in self.template.items:
             if isinstance(item, str):
                 out.append(item)
                 if label := LABEL.match(item):
@@ -148,8 +139,7 @@ class _Pass:
                 out.append(line)
         if missing := len(self.values) - len(self.seen):
             raise CompileError(f"{missing} of {len(self.values)} template values do not occur in the PTX")
-        seconds = time.perf_counter() - started
-        return Specialised("\n".join(out), self.instructions, self.deleted, self.multiply_adds_deleted, seconds)
+        return Specialised("\n".join(out), self.instructions, self.deleted, self.multiply_adds_deleted)
 
     def _instruction(self, item: Instruction) -> str | None:
         """The instruction's new text, or None where it goes."""
@@ -172,8 +162,7 @@ class _Pass:
             if source in self.sums or source in self.equals:
                 self._only_definition(item, target)
                 self.sums.add(target)
-                operands[1] = self.equals.get(source, source)
-                return str(item)
+                return str(replace(item, operands=[target, self.equals.get(source, source)]))
             if immediate_bits(source) is not None:
                 line = self._other(item)
                 self.known[target] = source
@@ -232,10 +221,10 @@ class _Pass:
             raise self._refusal(item, "takes a sum for an address")
         if value.startswith("{"):
             parts = [part.strip() for part in value[1:-1].split(",")]
-            item.operands[1] = "{" + ", ".join(self.equals.get(part, part) for part in parts) + "}"
+            value = "{" + ", ".join(self.equals.get(part, part) for part in parts) + "}"
         else:
-            item.operands[1] = self.equals.get(value, value)
-        return str(item)
+            value = self.equals.get(value, value)
+        return str(replace(item, operands=[address, value]))
 
     def _other(self, item: Instruction) -> str:
         for register in item.registers():
