@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -220,30 +221,42 @@ def test_two_devices_give_the_same_tree(crew: Callable[..., Any], expected: tree
     shared, workers = crew(chosen)
     build = Build(shared, chosen, workers)
     assert build.run().same_as(expected)
-    assert build.report.nodes["large"] > 0 and not build.report.lost  # both devices share the root
-    assert build.report.chunk_loads == build.report.chunk_loads_expected
+    report = build.report
+    assert report.nodes["shared"] == 1 and not report.lost  # the root: no child has more than half of the points
+    assert (report.nodes["large"] > 0) is ("memory_limit" in changes)  # by one device each
+    assert report.chunk_loads == report.chunk_loads_expected
+    assert 0 < report.streamed_seconds < report.seconds and report.pass_seconds < 2 * report.seconds
 
 
 @pytest.mark.parametrize(
-    ("changes", "method"), [({"memory_limit": LIMIT}, "run_pass"), ({"resident": False, "fragment": 200}, "split")]
+    ("changes", "method", "fatal"),
+    [
+        ({"memory_limit": LIMIT}, "run_pass", 4),  # of the root, with the other
+        ({"memory_limit": LIMIT}, "open_node", 3),  # of a child, alone
+        ({"resident": False, "fragment": 200}, "split", 2),
+    ],
+    ids=str,
 )
 def test_a_killed_worker_is_reported_and_the_others_finish(
-    crew: Callable[..., Any], expected: tree.Tree, changes: dict[str, Any], method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    crew: Callable[..., Any], expected: tree.Tree, changes: dict[str, Any], method: str, fatal: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     chosen = settings(**changes)
     shared, workers = crew(chosen)
-    victim, calls, call = workers[1], [], getattr(workers[1], method)
+    calls: list[ProcessWorker] = []
 
-    def killing(*args: Any) -> Any:
-        calls.append(method)
-        if len(calls) == 2:
-            os.kill(victim.pid, signal.SIGKILL)
+    def killing(worker: ProcessWorker, call: Callable[..., Any], *args: Any) -> Any:
+        calls.append(worker)
+        if len(calls) == fatal:
+            os.kill(worker.pid, signal.SIGKILL)
         return call(*args)
 
-    monkeypatch.setattr(victim, method, killing)
+    for worker in workers:
+        monkeypatch.setattr(worker, method, partial(killing, worker, getattr(worker, method)))
     build = Build(shared, chosen, workers)
     assert build.run().same_as(expected)
-    assert len(build.report.lost) == 1 and "SIGKILL" in build.report.lost[0] and victim.name in build.report.lost[0]
+    (lost,) = build.report.lost
+    assert "SIGKILL" in lost and calls[fatal - 1].name in lost
 
 
 def test_a_build_without_workers_left_fails_clean(
@@ -324,24 +337,25 @@ def test_points_by_class(clusters: int, count: int, threads: int, seed: int) -> 
 
 
 def test_later_queues_wait_for_earlier_ones() -> None:
-    queues = Queues(large=1000, fragment=50, batch=3)
-    for size in (20, 70, 30, 2000, 40, 80, 10):
+    queues = Queues(shared=3000, large=1000, fragment=50, batch=3)
+    for size in (20, 70, 30, 2000, 40, 80, 3001, 10, 3000):
         queues.put(Node(0, size, size))
-    assert queues.nodes == {"large": 1, "ordinary": 2, "fragment": 4}
-    large = queues.take_large()
-    assert large and large.size == 2000 and queues.take_large() is None
+    assert queues.nodes == {"shared": 1, "large": 2, "ordinary": 2, "fragment": 4}
+    shared = queues.take_shared()
+    assert shared and shared.streamed and shared.size == 3001 and queues.take_shared() is None
     jobs = []
-    for _ in range(4):
+    for _ in range(6):
         job = queues.take()
         assert job
         jobs.append((job.kind, [node.size for node in job.nodes]))
         queues.done()
-    assert jobs == [("ordinary", [70]), ("ordinary", [80]), ("fragment", [20, 30, 40]), ("fragment", [10])]
+    ordinary, fragments = [("ordinary", [70]), ("ordinary", [80])], [("fragment", [20, 30, 40]), ("fragment", [10])]
+    assert jobs == [("large", [2000]), ("large", [3000]), *ordinary, *fragments]
     assert queues.take() is None
 
 
 def test_a_job_that_is_given_back_comes_first() -> None:
-    queues = Queues(large=1000, fragment=50, batch=2)
+    queues = Queues(shared=3000, large=1000, fragment=50, batch=2)
     for size in (10, 20, 30):
         queues.put(Node(0, size, size))
     job = queues.take()

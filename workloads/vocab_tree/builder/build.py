@@ -21,7 +21,7 @@ from .chunks import loads
 from .host_memory import Points, Staging
 from .jobs import Nodes, Outcome, Settings, Splits
 from .memory import LEAST_CHUNK
-from .preparing import Prepared, PreparedLarge, Preparer
+from .preparing import Prepared, Preparer
 from .queues import Node, Queues
 from .streamed import PassResult
 from .workers import Worker, WorkerLost
@@ -42,9 +42,11 @@ class Report:
     loaded_bytes : int
         Bytes of these chunks: over the seconds of the passes they give the rate that streaming reaches.
     pass_seconds : float
-        Seconds that the passes over large nodes took, without moving the points to children.
+        Seconds that devices spent on passes over streamed nodes, without moving the points to children.
+    streamed_seconds : float
+        From the start of the build to the end of the last of these passes.
     passes : int
-        Passes over large nodes.
+        Passes over streamed nodes.
     reseeded : int
         Empty classes filled again.
     lost : list of str
@@ -61,6 +63,7 @@ class Report:
     chunk_loads_naive: int = 0
     loaded_bytes: int = 0
     pass_seconds: float = 0.0
+    streamed_seconds: float = 0.0
     passes: int = 0
     reseeded: int = 0
     lost: list[str] = field(default_factory=list)
@@ -94,10 +97,10 @@ class Build:
         self._leaves: list[tuple[Nodes, np.ndarray]] = []  # and their points, node by node
         self._failures: list[BaseException] = []
         self._lock = threading.Lock()
-        capacity = min(worker.plan.points for worker in self.workers)
-        if len(self.workers) > 1:  # a node that would leave the other devices idle is for all of them
-            capacity = min(capacity, max(self.count // (2 * len(self.workers)), settings.fragment))
-        self.queues = Queues(capacity, settings.fragment, settings.batch)
+        # What is more than a device's share would leave the others idle.
+        share = max(self.count // len(self.workers), settings.fragment)
+        fitting = min(worker.plan.points for worker in self.workers)
+        self.queues = Queues(share, fitting, settings.fragment, settings.batch)
         self.staging = Staging(settings.host_limit or points.array.nbytes // 2, self.workers[0].share)
         self.preparer = Preparer(self.queues, points, self.staging, settings.threads)
         self._callers = ThreadPoolExecutor(len(self.workers))  # a pass over a node lasts a few milliseconds
@@ -110,10 +113,10 @@ class Build:
         InfrastructureError
             If every worker was lost.
         """
-        started = time.perf_counter()
+        self._started = time.perf_counter()
         try:
             self.queues.put(Node(0, 0, self.count))
-            self._split_all_large()
+            self._split_shared()
             self._serve_all()
         finally:
             self.preparer.close()
@@ -121,7 +124,7 @@ class Build:
         self.report.nodes = dict(self.queues.nodes)
         self.report.prepared_bytes = self.staging.most
         tree = self._tree()
-        self.report.seconds = time.perf_counter() - started
+        self.report.seconds = time.perf_counter() - self._started
         return tree
 
     def _timed(self, kind: str, level: int | None, work: Any) -> None:
@@ -141,7 +144,7 @@ class Build:
             if not self.workers:
                 raise InfrastructureError(f"no device worker is left: {'; '.join(self.report.lost)}") from error
 
-    # --- ordinary nodes and fragments -----------------------------------------------------------------------------
+    # --- a node or several on one device --------------------------------------------------------------------------
 
     def _serve_all(self) -> None:
         """One thread per worker takes jobs; another sorts what becomes of them."""
@@ -171,11 +174,13 @@ class Build:
             coming = ahead.submit(self.preparer.next)
             while (prepared := coming.result()) is not None:
                 coming = ahead.submit(self.preparer.next)
+                job = prepared.job
+                level = job.nodes[0].level if job.streamed else None
                 try:
-                    self._timed(prepared.job.kind, None, lambda p=prepared: self._split(worker, p, sorter))
+                    self._timed(job.kind, level, lambda p=prepared: self._split(worker, p, sorter))
                 except WorkerLost as error:
                     prepared.release()
-                    self.queues.give_back(prepared.job)
+                    self.queues.give_back(job)
                     self._return(coming)
                     self._lose(worker, error)
                     return
@@ -192,9 +197,27 @@ class Build:
             self.queues.give_back(prepared.job)
 
     def _split(self, worker: Worker, prepared: Prepared, sorter: ThreadPoolExecutor) -> None:
-        outcome = worker.split(prepared.job.described(), prepared.rows, prepared.order)
-        prepared.release()
-        sorter.submit(self._sort, outcome)
+        job = prepared.job
+        if job.streamed:
+            try:
+                labels, centres = self._stream(prepared, [worker])
+            except _Lost as lost:
+                raise lost.error from lost
+            prepared.release()
+            sorter.submit(self._sort_streamed, job.nodes[0], labels, centres)
+        else:
+            assert prepared.order is not None
+            outcome = worker.split(job.described(), prepared.rows, prepared.order)
+            prepared.release()
+            sorter.submit(self._sort, outcome)
+
+    def _sort_streamed(self, node: Node, labels: np.ndarray, centres: np.ndarray) -> None:
+        try:
+            self._partition(node, labels, centres)
+        except BaseException as error:
+            self._fail(error)
+        finally:
+            self.queues.done()
 
     def _sort(self, outcome: Outcome) -> None:
         """Keep what is split, note the leaves, and put the other children into the queues."""
@@ -222,70 +245,76 @@ class Build:
             for level, seconds in outcome.seconds.items():
                 self.report.seconds_by_level[level] = self.report.seconds_by_level.get(level, 0.0) + seconds
 
-    # --- large nodes ----------------------------------------------------------------------------------------------
+    # --- streamed nodes -------------------------------------------------------------------------------------------
 
-    def _split_all_large(self) -> None:
-        """Split large nodes one after the other; the next one's points are gathered meanwhile."""
-        with ThreadPoolExecutor(1) as ahead:
-            coming = self.preparer.next_large()
-            while coming is not None:
-                prepared, following = coming, ahead.submit(self.preparer.next_large)
-                try:
-                    self._timed("large", prepared.node.level, lambda p=prepared: self._split_large(p))
-                finally:
-                    prepared.release()
-                coming = following.result() or self.preparer.next_large()  # children have been put into the queue
+    def _split_shared(self) -> None:
+        """Split what is for all devices, one node after the other."""
+        while (job := self.queues.take_shared()) is not None:
+            prepared = self.preparer.prepare(job)
+            try:
+                self._timed("shared", job.nodes[0].level, lambda p=prepared: self._split_by_all(p))
+            finally:
+                prepared.release()
 
-    def _split_large(self, prepared: PreparedLarge) -> None:
+    def _split_by_all(self, prepared: Prepared) -> None:
         """Split a node with all workers; if one is lost, begin again with the others."""
         while True:
             try:
-                self._stream(prepared)
-                return
+                labels, centres = self._stream(prepared, list(self.workers))
+                break
             except _Lost as lost:
                 self._lose(lost.worker, lost.error)
+        self._partition(prepared.job.nodes[0], labels, centres)
 
-    def _stream(self, prepared: PreparedLarge) -> None:
-        s, node, started = self.settings, prepared.node, time.perf_counter()
-        chunks, loaded = self._chunks(node.size), self.report.chunk_loads
-        shares = [chunks[number :: len(self.workers)] for number in range(len(self.workers))]
-        self._all("open_node", *([prepared.rows] * len(shares), [prepared.index] * len(shares), shares))
+    def _stream(self, prepared: Prepared, crew: list[Worker]) -> tuple[np.ndarray, np.ndarray]:
+        """Iterate over a node's chunks with some workers; return its points' labels, and the centres."""
+        s, (node,), started = self.settings, prepared.job.nodes, time.perf_counter()
+        chunks, same = self._chunks(node.size, crew), len(crew)
+        shares = [chunks[number::same] for number in range(same)]
+        self._all(crew, "open_node", [prepared.rows] * same, [prepared.order] * same, shares)
         one = np.array([node.level]), np.array([node.path], np.uint64), np.array([node.size])
         drawn = seeding.draw(s.seed, *one, s.clusters)[0]
-        centres, passes, reseeded = fixed_point.from_points(self._rows(node, drawn)), 0, 0
+        centres, passes, reseeded, loaded = fixed_point.from_points(self._rows(node, drawn)), 0, 0, 0
         for _ in range(s.iterations):
-            found = self._pass(centres, labels=False)
+            found: list[PassResult] = self._all(crew, "run_pass", [centres] * same, [False] * same)
             passes += 1
+            loaded += sum(result.loaded for result in found)
             sums, counts = np.sum([r.sums for r in found], axis=0), np.sum([r.counts for r in found], axis=0)
             new, empty = fixed_point.from_sums(sums, counts), np.flatnonzero(counts == 0)
             if len(empty):
                 new[empty] = centres[empty]
-                new[empty] = fixed_point.from_points(self._rows(node, self._farthest(centres, new, len(empty))))
+                far = self._all(crew, "farthest", [centres] * same, [new] * same, [len(empty)] * same)
+                new[empty] = fixed_point.from_points(self._rows(node, _farthest(far, len(empty))))
                 reseeded += len(empty)
                 passes += 1
+                loaded += sum(number for _, number in far)
             unchanged = np.array_equal(new, centres) and not len(empty)
             centres = new
             if unchanged:
                 break
         labels = np.empty(node.size, np.uint8)
-        for share, result in zip(shares, self._pass(centres, labels=True), strict=True):
+        found = self._all(crew, "run_pass", [centres] * same, [True] * same)
+        for share, result in zip(shares, found, strict=True):
             for number, own in result.labels.items():
                 labels[slice(*share[number])] = own
         passes += 1
-        self._all("close_node")
-        expected = sum(loads(len(share), passes, s.kept) for share in shares)
+        loaded += sum(result.loaded for result in found)
+        self._all(crew, "close_node")
+        ended = time.perf_counter()
         with self._lock:
             self.report.reseeded += reseeded
             self.report.passes += passes
-            self.report.chunk_loads_expected += expected
+            self.report.chunk_loads += loaded
+            self.report.chunk_loads_expected += sum(loads(len(share), passes, s.kept) for share in shares)
             self.report.chunk_loads_naive += passes * len(chunks)
-            self.report.loaded_bytes += (self.report.chunk_loads - loaded) * node.size * s.dims // len(chunks)
-            self.report.pass_seconds += time.perf_counter() - started
-        self._partition(node, labels, centres)
+            self.report.loaded_bytes += loaded * node.size * s.dims // len(chunks)
+            self.report.pass_seconds += (ended - started) * same
+            self.report.streamed_seconds = max(self.report.streamed_seconds, ended - self._started)
+        return labels, centres
 
-    def _chunks(self, size: int) -> list[tuple[int, int]]:
+    def _chunks(self, size: int, crew: list[Worker]) -> list[tuple[int, int]]:
         """Cut a node into chunks that fit every worker, of nearly equal size, as many for each worker."""
-        length, workers = min(worker.plan.chunk for worker in self.workers), len(self.workers)
+        length, workers = min(worker.plan.chunk for worker in crew), len(crew)
         number = -(-size // (length * workers)) * workers
         number = max(-(-size // length), min(number, size // LEAST_CHUNK))
         cuts = [size * i // number for i in range(number + 1)]
@@ -294,36 +323,21 @@ class Build:
     def _rows(self, node: Node, numbers: np.ndarray) -> np.ndarray:
         return self.points.array[numbers if node.index is None else node.index[numbers]]
 
-    def _all(self, method: str, *args: Sequence[Any]) -> list[Any]:
-        """Call a method of all workers at the same time, with their own arguments."""
-        workers = list(self.workers)
+    def _all(self, crew: list[Worker], method: str, *args: Sequence[Any]) -> list[Any]:
+        """Call a method of some workers at the same time, with their own arguments."""
 
         def call(number: int) -> Any:
             try:
-                return getattr(workers[number], method)(*(arg[number] for arg in args))
+                return getattr(crew[number], method)(*(arg[number] for arg in args))
             except WorkerLost as error:
-                raise _Lost(workers[number], error) from error
+                raise _Lost(crew[number], error) from error
 
-        return list(self._callers.map(call, range(len(workers))))
-
-    def _pass(self, centres: np.ndarray, labels: bool) -> list[PassResult]:
-        number = len(self.workers)
-        found = self._all("run_pass", [centres] * number, [labels] * number)
-        with self._lock:
-            self.report.chunk_loads += sum(result.loaded for result in found)
-        return found
-
-    def _farthest(self, centres: np.ndarray, new: np.ndarray, count: int) -> np.ndarray:
-        """Return the farthest points of the node, over all workers' chunks."""
-        number = len(self.workers)
-        found = self._all("farthest", [centres] * number, [new] * number, [count] * number)
-        with self._lock:
-            self.report.chunk_loads += sum(loaded for _, loaded in found)
-        candidates = sorted((-distance, point) for far, _ in found for distance, point in far)
-        return np.array([point for _, point in candidates[:count]])
+        if len(crew) == 1:
+            return [call(0)]
+        return list(self._callers.map(call, range(len(crew))))
 
     def _partition(self, node: Node, labels: np.ndarray, centres: np.ndarray) -> None:
-        """Children of a large node into the queues."""
+        """Children of a streamed node into the queues."""
         s, k = self.settings, self.settings.clusters
         inside = by_class(labels, k, s.threads)
         counts = np.array([len(numbers) for numbers in inside], np.uint32)
@@ -395,6 +409,12 @@ def _merged(parts: Sequence[tuple[np.ndarray, ...]], pool: ThreadPoolExecutor) -
 
     list(pool.map(copy, range(len(parts))))
     return paths[order], centres, counts
+
+
+def _farthest(found: Sequence[tuple[list[tuple[int, int]], int]], count: int) -> np.ndarray:
+    """Return the farthest points of a node, over the chunks of all its workers."""
+    candidates = sorted((-distance, point) for far, _ in found for distance, point in far)
+    return np.array([point for _, point in candidates[:count]])
 
 
 def by_class(labels: np.ndarray, clusters: int, threads: int) -> list[np.ndarray]:

@@ -9,27 +9,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from .host_memory import Piece, Points, Staging
-from .queues import Job, Node, Queues
+from .queues import Job, Queues
 from .workers import gather
 
 
 @dataclass
 class Prepared:
-    """A job with its points, node by node, and their numbers."""
+    """A job with its points.
+
+    ``rows`` are the job's points, node by node, and ``order`` their numbers. Of a node that is streamed, ``order`` is
+    None, or ``rows`` are all points, of which ``order`` are still to be gathered, at each load.
+    """
 
     job: Job
     rows: Points
-    order: np.ndarray
-    release: Callable[[], None]
-
-
-@dataclass
-class PreparedLarge:
-    """A large node with its points: in its own order, or all points, of which ``index`` are the node's."""
-
-    node: Node
-    rows: Points
-    index: np.ndarray | None
+    order: np.ndarray | None
     release: Callable[[], None]
 
 
@@ -57,23 +51,18 @@ class Preparer:
     def next(self) -> Prepared | None:
         """Return the next job with its points; ``None`` when there is none left."""
         job = self.queues.take()
-        if job is None:
-            return None
-        if job.nodes[0].index is None:
-            return Prepared(job, self.points, np.arange(job.size, dtype=np.uint32), _nothing)
-        order = np.concatenate([node.index for node in job.nodes if node.index is not None])
-        rows, release = self._gathered(order)
-        return Prepared(job, rows, order, release)
+        return None if job is None else self.prepare(job)
 
-    def next_large(self) -> PreparedLarge | None:
-        """Return the next large node; its points are gathered once if they fit, else at every load."""
-        node = self.queues.take_large()
-        if node is None:
-            return None
-        if node.index is None or node.size * self.points.array.shape[1] > self.staging.limit:
-            return PreparedLarge(node, self.points, node.index, _nothing)
-        rows, release = self._gathered(node.index)
-        return PreparedLarge(node, rows, None, release)
+    def prepare(self, job: Job) -> Prepared:
+        """Gather the points of a job; those of a streamed node only if they fit the block."""
+        indices = [node.index for node in job.nodes if node.index is not None]
+        if not indices:  # the root
+            return Prepared(job, self.points, None if job.streamed else np.arange(job.size, dtype=np.uint32), _nothing)
+        order = indices[0] if job.streamed else np.concatenate(indices)
+        if job.streamed and job.size * self.points.array.shape[1] > self.staging.limit:
+            return Prepared(job, self.points, order, _nothing)
+        rows, release = self._gathered(order)
+        return Prepared(job, rows, None if job.streamed else order, release)
 
     def _gathered(self, order: np.ndarray) -> tuple[Piece, Callable[[], None]]:
         rows, release = self.staging.take((len(order), self.points.array.shape[1]))

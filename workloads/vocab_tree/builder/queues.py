@@ -29,6 +29,11 @@ class Job:
     nodes: list[Node]
 
     @property
+    def streamed(self) -> bool:
+        """Whether it is a single node that goes through the devices' memory in chunks."""
+        return self.kind in ("shared", "large")
+
+    @property
     def size(self) -> int:
         """Points of all nodes."""
         return sum(node.size for node in self.nodes)
@@ -41,10 +46,12 @@ class Job:
 
 
 class Queues:
-    """Large, ordinary and fragment nodes.
+    """Shared, large, ordinary and fragment nodes.
 
     Parameters
     ----------
+    shared : int
+        A node of more points is for all devices.
     large : int
         A node of more points is large.
     fragment : int
@@ -53,38 +60,30 @@ class Queues:
         Fragments of one job at most.
     """
 
-    def __init__(self, large: int, fragment: int, batch: int) -> None:
-        self.limits, self.batch = (large, fragment), batch
-        self._large: deque[Node] = deque()
-        self._ordinary: deque[Node] = deque()
-        self._fragments: deque[Node] = deque()
+    def __init__(self, shared: int, large: int, fragment: int, batch: int) -> None:
+        self.limits, self.batch = (("shared", shared), ("large", large), ("ordinary", fragment)), batch
+        self._room = large
+        self._waiting: dict[str, deque[Node]] = {kind: deque() for kind in ("shared", "large", "ordinary", "fragment")}
         self._running = 0
         self._stopped = False
         self._changed = threading.Condition()
-        self.nodes = {"large": 0, "ordinary": 0, "fragment": 0}
+        self.nodes = dict.fromkeys(self._waiting, 0)
 
     def put(self, node: Node) -> None:
         """Sort a node into its queue."""
-        large, fragment = self.limits
+        kind = next((kind for kind, limit in self.limits if node.size > limit), "fragment")
         with self._changed:
-            if node.size > large:
-                self._large.append(node)
-                self.nodes["large"] += 1
-            elif node.size > fragment:
-                self._ordinary.append(node)
-                self.nodes["ordinary"] += 1
-            else:
-                self._fragments.append(node)
-                self.nodes["fragment"] += 1
+            self._waiting[kind].append(node)
+            self.nodes[kind] += 1
             self._changed.notify_all()
 
-    def take_large(self) -> Node | None:
-        """Return the next large node, if there is one."""
+    def take_shared(self) -> Job | None:
+        """Return the next shared node, if there is one."""
         with self._changed:
-            return self._large.popleft() if self._large else None
+            return self._single("shared")
 
     def take(self) -> Job | None:
-        """Wait for a job of ordinary nodes or of fragments; ``None`` once all is done or stopped.
+        """Wait for a job of any other class; ``None`` once all is done or stopped.
 
         Who takes a job says `done`, or `give_back`.
         """
@@ -98,13 +97,17 @@ class Queues:
                 self._changed.wait()
             return None
 
+    def _single(self, kind: str) -> Job | None:
+        waiting = self._waiting[kind]
+        return Job(kind, [waiting.popleft()]) if waiting else None
+
     def _next(self) -> Job | None:
-        if self._ordinary:
-            return Job("ordinary", [self._ordinary.popleft()])
+        if job := self._single("large") or self._single("ordinary"):
+            return job
         nodes: list[Node] = []
-        room = self.limits[0]
-        while self._fragments and len(nodes) < self.batch and self._fragments[0].size <= room:
-            nodes.append(self._fragments.popleft())
+        room, fragments = self._room, self._waiting["fragment"]
+        while fragments and len(nodes) < self.batch and fragments[0].size <= room:
+            nodes.append(fragments.popleft())
             room -= nodes[-1].size
         return Job("fragment", nodes) if nodes else None
 
@@ -117,8 +120,7 @@ class Queues:
     def give_back(self, job: Job) -> None:
         """Put a job's nodes first in their queue again: its worker is lost."""
         with self._changed:
-            queue = self._ordinary if job.kind == "ordinary" else self._fragments
-            queue.extendleft(reversed(job.nodes))
+            self._waiting[job.kind].extendleft(reversed(job.nodes))
             self._running -= 1
             self._changed.notify_all()
 

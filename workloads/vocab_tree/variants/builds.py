@@ -161,9 +161,9 @@ class ResidentTree(_Build):
 
 
 class SeveralDevices(_Build):
-    """A process for each of several devices of this kind; large nodes are split by all of them."""
+    """A process for each of several devices of this kind; what is more than a device's share is split by all of them."""
 
-    name, title, rung = "several_devices", "one process per device, large nodes on all of them", 7
+    name, title, rung = "several_devices", "one process per device, the largest nodes on all of them", 7
     tunables: ClassVar[dict[str, Tunable]] = {
         **_Build.tunables,
         "devices": Tunable(2, (1, 2, 4, 8), "devices"),
