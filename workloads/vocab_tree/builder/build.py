@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -204,34 +204,30 @@ class Build:
             except _Lost as lost:
                 raise lost.error from lost
             prepared.release()
-            sorter.submit(self._sort_streamed, job.nodes[0], labels, centres)
+            sorter.submit(self._sort, self._partition, job.nodes[0], labels, centres)
         else:
             assert prepared.order is not None
             outcome = worker.split(job.described(), prepared.rows, prepared.order)
             prepared.release()
-            sorter.submit(self._sort, outcome)
+            sorter.submit(self._sort, self._keep, outcome)
 
-    def _sort_streamed(self, node: Node, labels: np.ndarray, centres: np.ndarray) -> None:
+    def _sort(self, what: Callable[..., None], *args: Any) -> None:
+        """Do what follows a job in the sorting thread."""
         try:
-            self._partition(node, labels, centres)
+            what(*args)
         except BaseException as error:
             self._fail(error)
         finally:
             self.queues.done()
 
-    def _sort(self, outcome: Outcome) -> None:
+    def _keep(self, outcome: Outcome) -> None:
         """Keep what is split, note the leaves, and put the other children into the queues."""
-        try:
-            nodes, first = outcome.nodes, outcome.nodes.first
-            again = (nodes.level < self.settings.levels) & (nodes.size >= self.settings.clusters)
-            self._note(outcome, ~again)
-            for number in np.flatnonzero(again):
-                own = outcome.order[first[number] : first[number] + nodes.size[number]]
-                self.queues.put(Node(int(nodes.level[number]), int(nodes.path[number]), len(own), own))
-        except BaseException as error:
-            self._fail(error)
-        finally:
-            self.queues.done()
+        nodes, first = outcome.nodes, outcome.nodes.first
+        again = (nodes.level < self.settings.levels) & (nodes.size >= self.settings.clusters)
+        self._note(outcome, ~again)
+        for number in np.flatnonzero(again):
+            own = outcome.order[first[number] : first[number] + nodes.size[number]]
+            self.queues.put(Node(int(nodes.level[number]), int(nodes.path[number]), len(own), own))
 
     def _note(self, outcome: Outcome, leaf: np.ndarray) -> None:
         nodes, order = outcome.nodes, outcome.order
@@ -269,37 +265,37 @@ class Build:
     def _stream(self, prepared: Prepared, crew: list[Worker]) -> tuple[np.ndarray, np.ndarray]:
         """Iterate over a node's chunks with some workers; return its points' labels, and the centres."""
         s, (node,), started = self.settings, prepared.job.nodes, time.perf_counter()
-        chunks, same = self._chunks(node.size, crew), len(crew)
-        shares = [chunks[number::same] for number in range(same)]
-        self._all(crew, "open_node", [prepared.rows] * same, [prepared.order] * same, shares)
+        chunks = self._chunks(node.size, crew)
+        shares = [chunks[number :: len(crew)] for number in range(len(crew))]
+        self._all(crew, lambda worker, number: worker.open_node(prepared.rows, prepared.order, shares[number]))
         one = np.array([node.level]), np.array([node.path], np.uint64), np.array([node.size])
         drawn = seeding.draw(s.seed, *one, s.clusters)[0]
         centres, passes, reseeded, loaded = fixed_point.from_points(self._rows(node, drawn)), 0, 0, 0
         for _ in range(s.iterations):
-            found: list[PassResult] = self._all(crew, "run_pass", [centres] * same, [False] * same)
+            found = self._pass(crew, centres, labels=False)
             passes += 1
             loaded += sum(result.loaded for result in found)
             sums, counts = np.sum([r.sums for r in found], axis=0), np.sum([r.counts for r in found], axis=0)
             new, empty = fixed_point.from_sums(sums, counts), np.flatnonzero(counts == 0)
             if len(empty):
                 new[empty] = centres[empty]
-                far = self._all(crew, "farthest", [centres] * same, [new] * same, [len(empty)] * same)
-                new[empty] = fixed_point.from_points(self._rows(node, _farthest(far, len(empty))))
+                far, again = self._farthest(crew, centres, new, len(empty))
+                new[empty] = fixed_point.from_points(self._rows(node, far))
                 reseeded += len(empty)
                 passes += 1
-                loaded += sum(number for _, number in far)
+                loaded += again
             unchanged = np.array_equal(new, centres) and not len(empty)
             centres = new
             if unchanged:
                 break
         labels = np.empty(node.size, np.uint8)
-        found = self._all(crew, "run_pass", [centres] * same, [True] * same)
+        found = self._pass(crew, centres, labels=True)
         for share, result in zip(shares, found, strict=True):
             for number, own in result.labels.items():
                 labels[slice(*share[number])] = own
         passes += 1
         loaded += sum(result.loaded for result in found)
-        self._all(crew, "close_node")
+        self._all(crew, lambda worker, _: worker.close_node())
         ended = time.perf_counter()
         with self._lock:
             self.report.reseeded += reseeded
@@ -308,7 +304,7 @@ class Build:
             self.report.chunk_loads_expected += sum(loads(len(share), passes, s.kept) for share in shares)
             self.report.chunk_loads_naive += passes * len(chunks)
             self.report.loaded_bytes += loaded * node.size * s.dims // len(chunks)
-            self.report.pass_seconds += (ended - started) * same
+            self.report.pass_seconds += (ended - started) * len(crew)
             self.report.streamed_seconds = max(self.report.streamed_seconds, ended - self._started)
         return labels, centres
 
@@ -323,18 +319,25 @@ class Build:
     def _rows(self, node: Node, numbers: np.ndarray) -> np.ndarray:
         return self.points.array[numbers if node.index is None else node.index[numbers]]
 
-    def _all(self, crew: list[Worker], method: str, *args: Sequence[Any]) -> list[Any]:
-        """Call a method of some workers at the same time, with their own arguments."""
+    def _all(self, crew: list[Worker], call: Callable[[Worker, int], Any]) -> list[Any]:
+        """Call each of some workers, with its number among them, at the same time."""
 
-        def call(number: int) -> Any:
+        def one(number: int) -> Any:
             try:
-                return getattr(crew[number], method)(*(arg[number] for arg in args))
+                return call(crew[number], number)
             except WorkerLost as error:
                 raise _Lost(crew[number], error) from error
 
-        if len(crew) == 1:
-            return [call(0)]
-        return list(self._callers.map(call, range(len(crew))))
+        return list(self._callers.map(one, range(len(crew)))) if len(crew) > 1 else [one(0)]
+
+    def _pass(self, crew: list[Worker], centres: np.ndarray, labels: bool) -> list[PassResult]:
+        return self._all(crew, lambda worker, _: worker.run_pass(centres, labels))
+
+    def _farthest(self, crew: list[Worker], centres: np.ndarray, new: np.ndarray, count: int) -> tuple[np.ndarray, int]:
+        """Return the farthest points of the node, over all workers' chunks, and how many chunks were loaded for it."""
+        found = self._all(crew, lambda worker, _: worker.farthest(centres, new, count))
+        candidates = sorted((-distance, point) for far, _ in found for distance, point in far)
+        return np.array([point for _, point in candidates[:count]]), sum(loaded for _, loaded in found)
 
     def _partition(self, node: Node, labels: np.ndarray, centres: np.ndarray) -> None:
         """Children of a streamed node into the queues."""
@@ -409,12 +412,6 @@ def _merged(parts: Sequence[tuple[np.ndarray, ...]], pool: ThreadPoolExecutor) -
 
     list(pool.map(copy, range(len(parts))))
     return paths[order], centres, counts
-
-
-def _farthest(found: Sequence[tuple[list[tuple[int, int]], int]], count: int) -> np.ndarray:
-    """Return the farthest points of a node, over the chunks of all its workers."""
-    candidates = sorted((-distance, point) for far, _ in found for distance, point in far)
-    return np.array([point for _, point in candidates[:count]])
 
 
 def by_class(labels: np.ndarray, clusters: int, threads: int) -> list[np.ndarray]:

@@ -161,7 +161,7 @@ class ResidentTree(_Build):
 
 
 class SeveralDevices(_Build):
-    """A process for each of several devices of this kind; what is more than a device's share is split by all of them."""
+    """A process for each of several devices of this kind; all of them split what is more than a device's share."""
 
     name, title, rung = "several_devices", "one process per device, the largest nodes on all of them", 7
     tunables: ClassVar[dict[str, Tunable]] = {
