@@ -412,9 +412,10 @@ def test_a_tiling_is_found_for_each_operator(name: str, batch: int) -> None:
     near = neighbours(tiling, found, weights, batch, h200, {}, 6)
     assert 0 < len(near) == len(set(near)) <= 6 and not {*near} & {*found}
     assert {(t.height, t.filters, t.pinned) for t in near} == {(tiling.height, tiling.filters, tiling.pinned)}
-    at = [((t.columns, t.rows), t.block, t.stages) for t in (tiling, *near)]
+    at = [((t.columns, t.rows), (t.block, t.stages)) for t in (tiling, *near)]
     assert all(sum(a != b for a, b in zip(at[0], other, strict=True)) == 1 for other in at[1:])
-    assert {t.stages for t in near} == {3, 4}
+    staged = [abs(np.log2(block / 4)) for shape, (block, _) in at[1:] if shape == at[0][0]]
+    assert staged and staged == sorted(staged) and {t.stages for t in near} == {3, 4}
 
 
 def test_long_code_is_not_made_longer_unless_asked_for() -> None:
