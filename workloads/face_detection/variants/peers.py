@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import os
 import tempfile
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from perfport.errors import UnavailableError, UnsupportedError
+from perfport.libraries import usable_cores, version_of
 from perfport.workload import Setup, Variant
 
 from ..problems import Faces
@@ -27,15 +26,6 @@ PROBE = """<?xml version="1.0"?>
 """
 
 
-def _version() -> str:
-    for distribution in ("opencv-python-headless", "opencv-python"):
-        try:
-            return f"{distribution} {importlib.metadata.version(distribution)}"
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return "OpenCV"
-
-
 class _OpenCv(Variant):
     """``detectMultiScale`` frame by frame. It visits fewer windows than the device variants with the same step."""
 
@@ -43,7 +33,7 @@ class _OpenCv(Variant):
     role = "peer"
     host = True
     modules: ClassVar[tuple[str, ...]] = ("cv2",)
-    source = _version()
+    source = version_of("opencv-python-headless", "opencv-python")
     threads: ClassVar[int | None] = None
 
     def __init__(self, setup: Setup) -> None:
@@ -70,7 +60,7 @@ class _OpenCv(Variant):
 
     def launch(self) -> None:
         before = self.cv2.getNumThreads()
-        self.cv2.setNumThreads(self.threads or _threads())
+        self.cv2.setNumThreads(self.threads or usable_cores())
         try:
             self.faces = self.detected(self.data.parameters.neighbours)
         finally:
@@ -88,7 +78,7 @@ class _OpenCv(Variant):
         return {"opencv_faces": self.faces}
 
     def notes(self) -> dict[str, Any]:
-        return {"faces": len(self.faces), "threads": self.threads or _threads()}
+        return {"faces": len(self.faces), "threads": self.threads or usable_cores()}
 
 
 class OpenCvOneThread(_OpenCv):
@@ -143,7 +133,3 @@ class OpenCvOpenCl(_OpenCv):
 
     def results(self) -> dict[str, np.ndarray]:
         return {"opencl_faces": self.faces}
-
-
-def _threads() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

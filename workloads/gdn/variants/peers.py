@@ -5,13 +5,12 @@ Libraries are imported when a peer is built, never with this module.
 
 from __future__ import annotations
 
-import importlib.metadata
-import os
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
+from perfport.libraries import usable_cores, version_of
 from perfport.workload import Setup, Variant
 
 from .. import reference
@@ -19,17 +18,6 @@ from ..problems import TF32, Backward, Forward, GammaGradient, Reduction, Step
 from . import inputs
 
 GRADIENTS = ("dw", "dgamma", "dbeta")
-
-
-def _version(distribution: str) -> str:
-    try:
-        return f"{distribution} {importlib.metadata.version(distribution)}"
-    except importlib.metadata.PackageNotFoundError:
-        return distribution
-
-
-def _threads() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Peer(Variant):
@@ -105,7 +93,7 @@ class _CudaPeer(_Peer):
 class _Numpy(_HostPeer):
     """By images: channels x positions matrices, whose products are the BLAS library's."""
 
-    source = _version("numpy")
+    source = version_of("numpy")
 
     def images(self, name: str) -> list[np.ndarray]:
         """An array's images as (channels, positions); in NHWC these are transposed views."""
@@ -194,7 +182,7 @@ class NumpyReduction(_HostPeer):
 
     problem = Reduction
     name, title, rung = "numpy", "NumPy sum along rows, one core", 1
-    source = _version("numpy")
+    source = version_of("numpy")
 
     def prepare(self) -> None:
         self.raw = self.data.rows(np.arange(self.data.vectors))
@@ -209,7 +197,7 @@ class NumpyReduction(_HostPeer):
 class _Torch(_Peer):
     """The training libraries' form: square, 1 x 1 convolution, root, multiplication; gradients by autograd."""
 
-    source = _version("torch")
+    source = version_of("torch")
     compiled: ClassVar[bool] = False
 
     def tensor(self, name: str) -> Any:
@@ -288,7 +276,7 @@ class _TorchCpu(_Torch, _HostPeer):
         return self.torch.from_numpy(getattr(self.data, name)).clone()
 
     def mode(self) -> Any:
-        self.torch.set_num_threads(_threads())
+        self.torch.set_num_threads(usable_cores())
         return self.torch.enable_grad()
 
     def results(self) -> dict[str, np.ndarray]:
@@ -436,7 +424,7 @@ class _Cupy(_CudaPeer):
     """A product by cuBLAS, and elementwise kernels around it."""
 
     modules = ("cupy", "cupy_backends.cuda.libs.cublas")
-    source = _version("cupy-cuda13x")
+    source = version_of("cupy-cuda13x")
 
     def prepare(self) -> None:
         import cupy
@@ -503,7 +491,7 @@ class _Cublas(_CudaPeer):
 
     problem = Reduction
     modules = ("cupy", "cupy_backends.cuda.libs.cublas")
-    source = _version("nvidia-cublas")
+    source = version_of("nvidia-cublas")
 
     def prepare(self) -> None:
         import cupy

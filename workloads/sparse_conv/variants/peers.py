@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import os
 import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +13,7 @@ import numpy as np
 
 from perfport.cache import CacheFlush
 from perfport.errors import UnsupportedError
+from perfport.libraries import usable_cores, version_of
 from perfport.workload import Setup, Variant
 
 from .. import network
@@ -24,17 +23,6 @@ from .im2col import Im2col
 from .network import accuracies
 
 TRIALS = 5  # executions by which the fastest way is found
-
-
-def _version(distribution: str) -> str:
-    try:
-        return f"{distribution} {importlib.metadata.version(distribution)}"
-    except importlib.metadata.PackageNotFoundError:
-        return distribution
-
-
-def _threads() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 # --- PyTorch: oneDNN on the host, cuDNN on a GPU --------------------------------------------------------------------
@@ -55,7 +43,7 @@ class _Torch(Variant):
     problem = SparseConv
     role = "peer"
     modules: ClassVar[tuple[str, ...]] = ("torch",)
-    source = _version("torch")
+    source = version_of("torch")
     fewer_operations = True  # Winograd's or FFT's convolution
     structured: ClassVar[str] = ""
     searches: ClassVar[tuple[str, ...]] = ("heuristic",)
@@ -134,7 +122,7 @@ class TorchCpu(_Torch):
         return self.torch.from_numpy(getattr(self.data, name))
 
     def mode(self) -> Any:
-        self.torch.set_num_threads(_threads())
+        self.torch.set_num_threads(usable_cores())
         return self.torch.inference_mode()
 
 
@@ -281,7 +269,7 @@ class _Unrolled(Variant):
     role = "peer"
     needs = ("cuda",)
     modules: ClassVar[tuple[str, ...]] = ("cupy",)
-    source = _version("cupy-cuda13x")
+    source = version_of("cupy-cuda13x")
     engine: ClassVar[type[Im2col]]
 
     def __init__(self, setup: Setup) -> None:
@@ -318,7 +306,7 @@ class _TorchNetwork(Variant):
     problem = PrunedNetwork
     role = "peer"
     modules: ClassVar[tuple[str, ...]] = ("torch",)
-    source = _version("torch")
+    source = version_of("torch")
     fewer_operations = True  # as above
 
     def __init__(self, setup: Setup) -> None:
@@ -338,7 +326,7 @@ class _TorchNetwork(Variant):
 
     def mode(self) -> Any:
         """A context in which the library computes where this peer wants."""
-        self.torch.set_num_threads(_threads())
+        self.torch.set_num_threads(usable_cores())
         return self.torch.inference_mode()
 
     def launch(self) -> None:

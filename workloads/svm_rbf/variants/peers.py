@@ -5,12 +5,11 @@ Libraries are imported when a peer is built, never with this module.
 
 from __future__ import annotations
 
-import importlib.metadata
-import os
 from typing import Any, ClassVar
 
 import numpy as np
 
+from perfport.libraries import usable_cores, version_of
 from perfport.workload import Setup, Variant
 
 from ..problems import ArgExtrema, RbfRows
@@ -19,17 +18,6 @@ from . import inputs
 
 BLOCK_BYTES = 1 << 20  # rows that the host forms take at a time: the difference stays in a core's cache
 ROW_NAMES = ("high_kernel", "low_kernel")
-
-
-def _version(distribution: str) -> str:
-    try:
-        return f"{distribution} {importlib.metadata.version(distribution)}"
-    except importlib.metadata.PackageNotFoundError:
-        return distribution
-
-
-def _threads() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _HostPeer(Variant):
@@ -111,7 +99,7 @@ class RbfNumpy(_HostPeer):
 
     problem = RbfRows
     name, title, rung = "numpy", "NumPy, direct form in float32 by blocks of rows, one core", 1
-    source = _version("numpy")
+    source = version_of("numpy")
 
     def prepare(self) -> None:
         self.matrix = self.data.matrix
@@ -136,7 +124,7 @@ class RbfSklearn(_HostPeer):
 
     problem = RbfRows
     name, title, rung = "sklearn_rbf_kernel", "scikit-learn rbf_kernel (expanded form, float64 by blocks)", 2
-    source = _version("scikit-learn")
+    source = version_of("scikit-learn")
     modules = ("sklearn",)
 
     def prepare(self) -> None:
@@ -156,7 +144,7 @@ class RbfTorchCpu(_HostPeer):
 
     problem = RbfRows
     name, title, rung = "torch_cpu", "PyTorch, direct form by blocks of rows, all cores", 3
-    source = _version("torch")
+    source = version_of("torch")
     modules = ("torch",)
 
     def prepare(self) -> None:
@@ -169,7 +157,7 @@ class RbfTorchCpu(_HostPeer):
 
     def launch(self) -> None:
         torch, data = self.torch, self.data
-        torch.set_num_threads(_threads())
+        torch.set_num_threads(usable_cores())
         with torch.no_grad():
             out = {name: torch.empty(data.points) for name in ROW_NAMES}
             for first in range(0, data.points, self.step):
@@ -184,7 +172,7 @@ class RbfTorchCpu(_HostPeer):
 
 class _RbfTorchCuda(_TorchCudaPeer):
     problem = RbfRows
-    source = _version("torch")
+    source = version_of("torch")
 
     def row_major(self) -> Any:
         """The data as the problem states it."""
@@ -270,7 +258,7 @@ class RbfCupyFused(_CudaPeer):
 
     problem = RbfRows
     name, title, rung = "cupy_fused", "CuPy ReductionKernel, both rows in one pass", 7
-    source = _version("cupy-cuda13x")
+    source = version_of("cupy-cuda13x")
 
     def prepare(self) -> None:
         import cupy
@@ -301,7 +289,7 @@ class ArgNumpy(_HostPeer):
 
     problem = ArgExtrema
     name, title, rung = "numpy", "NumPy argmin, then argmax, one core", 1
-    source = _version("numpy")
+    source = version_of("numpy")
 
     def prepare(self) -> None:
         self.vector = self.data.vector
@@ -319,7 +307,7 @@ class ArgTorchCpu(_HostPeer):
 
     problem = ArgExtrema
     name, title, rung = "torch_cpu", "PyTorch min, then max (value and index), all cores", 2
-    source = _version("torch")
+    source = version_of("torch")
     modules = ("torch",)
 
     def prepare(self) -> None:
@@ -329,7 +317,7 @@ class ArgTorchCpu(_HostPeer):
         self.vector = torch.from_numpy(self.data.vector)
 
     def launch(self) -> None:
-        self.torch.set_num_threads(_threads())
+        self.torch.set_num_threads(usable_cores())
         low, high = self.vector.min(0), self.vector.max(0)
         found = {"min": low.values, "argmin": low.indices, "max": high.values, "argmax": high.indices}
         self.out = {name: value.numpy().reshape(1) for name, value in found.items()}
@@ -340,7 +328,7 @@ class ArgCub(_CudaPeer):
 
     problem = ArgExtrema
     name, title, rung = "cub_argmin", "CUB arg-min through CuPy", 3
-    source = _version("cupy-cuda13x")
+    source = version_of("cupy-cuda13x")
     extrema: ClassVar[tuple[str, ...]] = ("min",)
 
     def prepare(self) -> None:
@@ -379,7 +367,7 @@ class ArgTorchCuda(_TorchCudaPeer):
 
     problem = ArgExtrema
     name, title, rung = "torch_argmin_argmax", "PyTorch argmin, then argmax", 5
-    source = _version("torch")
+    source = version_of("torch")
 
     def prepare(self) -> None:
         self.vector = self.tensor(inputs.vector(self.setup), (self.data.n,))
@@ -406,7 +394,7 @@ class SmoSklearn(_HostPeer):
 
     problem = SmoTrain
     name, title, rung = "sklearn_svc", "scikit-learn SVC (LIBSVM, float64, one core)", 1
-    source = _version("scikit-learn")
+    source = version_of("scikit-learn")
     modules = ("sklearn",)
 
     def prepare(self) -> None:

@@ -5,13 +5,12 @@ Libraries are imported when a peer is built, never with this module. Points are 
 
 from __future__ import annotations
 
-import importlib.metadata
-import os
 from typing import Any, ClassVar
 
 import numpy as np
 
 from perfport.errors import UnsupportedError
+from perfport.libraries import usable_cores, version_of
 from perfport.workload import Problem, Setup, Variant
 
 from .. import fixed_point, seeding
@@ -22,17 +21,6 @@ from . import inputs
 #: not mind the scale, and bytes over a power of two stay exact. The squares of centres are summed in FP32, so that what
 #: remains is the rounding of centres to 11 bits: below 30 of squared distance (20 among 100 000 points, K = 256).
 NORM = 512.0
-
-
-def _version(distribution: str) -> str:
-    try:
-        return f"{distribution} {importlib.metadata.version(distribution)}"
-    except importlib.metadata.PackageNotFoundError:
-        return distribution
-
-
-def _threads() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Peer(Variant):
@@ -71,7 +59,7 @@ class _HostPeer(_Peer):
         self.centres = self.data.centres.astype(np.float32) / fixed_point.ONE
 
     def notes(self) -> dict[str, Any]:
-        found = {"threads": _threads()}
+        found = {"threads": usable_cores()}
         if "means" + FLOAT in self.found:
             means = np.asarray(self.found["means" + FLOAT], np.float64).reshape(-1, self.data.clusters, self.data.dims)
             return {**found, "inertia_per_point": self.data.inertia(means[0])}
@@ -83,7 +71,7 @@ class ScikitLearn(_HostPeer):
 
     name, title, rung = "sklearn", "scikit-learn KMeans, Lloyd, one iteration", 1
     modules = ("sklearn.cluster",)
-    source = _version("scikit-learn")
+    source = version_of("scikit-learn")
 
     def compute(self) -> dict[str, Any]:
         from sklearn.cluster import KMeans
@@ -96,7 +84,7 @@ def _faiss_means(points: np.ndarray, centres: np.ndarray, iterations: int) -> np
     """Return the means of FAISS's k-means from given centres, over all points."""
     import faiss
 
-    faiss.omp_set_num_threads(_threads())
+    faiss.omp_set_num_threads(usable_cores())
     clusters, dims = centres.shape
     parameters = {"niter": iterations, "min_points_per_centroid": 1, "max_points_per_centroid": 1 << 30}
     model = faiss.Kmeans(dims, clusters, **parameters)
@@ -109,7 +97,7 @@ class Faiss(_HostPeer):
 
     name, title, rung = "faiss", "FAISS Kmeans, one iteration", 2
     modules = ("faiss",)
-    source = _version("faiss-cpu")
+    source = version_of("faiss-cpu")
 
     def compute(self) -> dict[str, Any]:
         return {"means" + FLOAT: _faiss_means(self.points, self.centres[0], 1)}
@@ -121,7 +109,7 @@ class FaissNodes(_HostPeer):
     problem = KmeansFragments
     name, title, rung = "faiss", "FAISS Kmeans, one iteration per node", 1
     modules = ("faiss",)
-    source = _version("faiss-cpu")
+    source = version_of("faiss-cpu")
 
     def compute(self) -> dict[str, Any]:
         means = [
@@ -137,7 +125,7 @@ class FaissTree(_HostPeer):
     problem = TreeBuild
     name, title, rung = "faiss", "FAISS Kmeans per node", 1
     modules = ("faiss",)
-    source = _version("faiss-cpu")
+    source = version_of("faiss-cpu")
 
     def prepare(self) -> None:
         self.points = self.data.points.astype(np.float32)
@@ -169,14 +157,14 @@ class FaissTree(_HostPeer):
         return {"words" + FLOAT: words}
 
     def notes(self) -> dict[str, Any]:
-        return {"threads": _threads(), "residual": self.data.residual(self.found["words" + FLOAT])}
+        return {"threads": usable_cores(), "residual": self.data.residual(self.found["words" + FLOAT])}
 
 
 class _Torch(_Peer):
     """Scores by a product, the nearest by its maximum, sums by scattered additions, in blocks that fit the memory."""
 
     modules: ClassVar[tuple[str, ...]] = ("torch",)
-    source = _version("torch")
+    source = version_of("torch")
     block: ClassVar[int] = 1 << 20
 
     def tensors(self) -> tuple[Any, Any]:
@@ -215,7 +203,7 @@ class TorchCpu(_Torch):
     needs = ("cpu",)
 
     def tensors(self) -> tuple[Any, Any]:
-        self.torch.set_num_threads(_threads())
+        self.torch.set_num_threads(usable_cores())
         centres = self.data.centres[0].astype(np.float32) / fixed_point.ONE
         return self.torch.from_numpy(self.data.points.astype(np.float32)), self.torch.from_numpy(centres)
 
@@ -263,7 +251,7 @@ class FlashKmeans(_Cuda):
     name, title, rung = "flash_kmeans", "flash-kmeans, FP32 multiplied in TF32, one iteration", 5
     precision, unit = "tf32", "tf32_mma"
     modules = ("cupy", "torch", "flash_kmeans")
-    source = _version("flash-kmeans")
+    source = version_of("flash-kmeans")
     suffix: ClassVar[str] = TF32
 
     def prepare(self) -> None:

@@ -1,0 +1,21 @@
+"""What peers ask about libraries: which version is installed, and how many threads it should have."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+
+
+def version_of(*distributions: str) -> str:
+    """Return name and version of the first of some distributions that is installed; else the first one's name."""
+    for distribution in distributions:
+        try:
+            return f"{distribution} {importlib.metadata.version(distribution)}"
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return distributions[0]
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use, which is less than the machine has where it is pinned to some."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
