@@ -114,13 +114,15 @@ class Collection:
 
     def __init__(self, runs: Sequence[Run], chosen: Filter | None = None) -> None:
         self.runs = list(runs)
+        measured = [
+            [(record, site_of(run, record)) for record in run.records if record.provenance == "measured"]
+            for run in self.runs
+        ]
+        named = _names([[site for _, site in cases] for cases in measured])
         latest: dict[tuple[Site, str], Case] = {}
-        for run, names in zip(self.runs, _names(self.runs), strict=True):
-            for record in run.records:
-                if record.provenance != "measured":
-                    continue
-                site = site_of(run, record)
-                site = replace(site, devices=tuple(names[id_] for id_ in site.devices))
+        for run, cases, names in zip(self.runs, measured, named, strict=True):
+            for record, own in cases:
+                site = replace(own, devices=tuple(names[id_] for id_ in own.devices))
                 case = Case(run, record, site, Subject.of(record))
                 key = (case.site, _identity(record))
                 held = latest.get(key)
@@ -165,11 +167,10 @@ def site_of(run: Run, record: Record) -> Site:
     return Site(tuple(record.identity.devices), chips, str(devices[0].get("kind") or "") if devices else "")
 
 
-def _names(runs: Sequence[Run]) -> list[dict[str, str]]:
-    """Return, for each run, by what ids its devices go in a collection."""
+def _names(runs: Sequence[Sequence[Site]]) -> list[dict[str, str]]:
+    """Return, for the sites of each run, by what ids its devices go in a collection."""
     used: list[dict[tuple[str, str], list[str]]] = []  # of each run: ids by platform and chip
-    for run in runs:
-        sites = [site_of(run, record) for record in run.records]
+    for sites in runs:
         chips = {id_: chip for site in sites for id_, chip in zip(site.devices, site.chips, strict=True)}
         used.append(defaultdict(list))
         for id_ in sorted(chips, key=_place):

@@ -136,11 +136,11 @@ class Build:
             if level is not None:
                 self.report.seconds_by_level[level] = self.report.seconds_by_level.get(level, 0.0) + seconds
 
-    def _lose(self, worker: Worker, error: WorkerLost) -> None:
+    def _lose(self, error: WorkerLost) -> None:
         with self._lock:
             self.report.lost.append(str(error))
-            if worker in self.workers:
-                self.workers.remove(worker)
+            if error.worker in self.workers:
+                self.workers.remove(error.worker)
             if not self.workers:
                 raise InfrastructureError(f"no device worker is left: {'; '.join(self.report.lost)}") from error
 
@@ -182,7 +182,7 @@ class Build:
                     prepared.release()
                     self.queues.give_back(job)
                     self._return(coming)
-                    self._lose(worker, error)
+                    self._lose(error)
                     return
                 except BaseException:
                     self.queues.stop()
@@ -199,10 +199,7 @@ class Build:
     def _split(self, worker: Worker, prepared: Prepared, sorter: ThreadPoolExecutor) -> None:
         job = prepared.job
         if job.streamed:
-            try:
-                labels, centres = self._stream(prepared, [worker])
-            except _Lost as lost:
-                raise lost.error from lost
+            labels, centres = self._stream(prepared, [worker])
             prepared.release()
             sorter.submit(self._sort, self._partition, job.nodes[0], labels, centres)
         else:
@@ -258,8 +255,8 @@ class Build:
             try:
                 labels, centres = self._stream(prepared, list(self.workers))
                 break
-            except _Lost as lost:
-                self._lose(lost.worker, lost.error)
+            except WorkerLost as error:
+                self._lose(error)
         self._partition(prepared.job.nodes[0], labels, centres)
 
     def _stream(self, prepared: Prepared, crew: list[Worker]) -> tuple[np.ndarray, np.ndarray]:
@@ -321,14 +318,8 @@ class Build:
 
     def _all(self, crew: list[Worker], call: Callable[[Worker, int], Any]) -> list[Any]:
         """Call each of some workers, with its number among them, at the same time."""
-
-        def one(number: int) -> Any:
-            try:
-                return call(crew[number], number)
-            except WorkerLost as error:
-                raise _Lost(crew[number], error) from error
-
-        return list(self._callers.map(one, range(len(crew)))) if len(crew) > 1 else [one(0)]
+        each = self._callers.map if len(crew) > 1 else map
+        return list(each(call, crew, range(len(crew))))
 
     def _pass(self, crew: list[Worker], centres: np.ndarray, labels: bool) -> list[PassResult]:
         return self._all(crew, lambda worker, _: worker.run_pass(centres, labels))
@@ -426,9 +417,3 @@ def by_class(labels: np.ndarray, clusters: int, threads: int) -> list[np.ndarray
     with ThreadPoolExecutor(threads) as pool:
         parts = list(pool.map(sort, range(4 * threads)))
         return list(pool.map(np.concatenate, zip(*parts, strict=True)))
-
-
-class _Lost(Exception):
-    def __init__(self, worker: Worker, error: WorkerLost) -> None:
-        super().__init__(str(error))
-        self.worker, self.error = worker, error

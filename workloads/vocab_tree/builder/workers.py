@@ -30,7 +30,17 @@ KERNELS = Path(__file__).parent.parent / "kernels"
 
 
 class WorkerLost(Exception):
-    """The process of a device worker ended."""
+    """The process of a device worker ended.
+
+    Parameters
+    ----------
+    worker : Worker
+    reason : str
+    """
+
+    def __init__(self, worker: Worker, reason: str) -> None:
+        super().__init__(reason)
+        self.worker = worker
 
 
 def loader_of(device: OpenDevice) -> passes.Loader:
@@ -228,7 +238,7 @@ class ProcessWorker:
         try:
             ok, value = self._receiver.receive()
         except (EOFError, ConnectionError, OSError):
-            raise WorkerLost(f"{self.name}: its worker ended ({self._ending()})") from None
+            raise WorkerLost(self, f"{self.name}: its worker ended ({self._ending()})") from None
         if not ok:
             raise value
         return value
@@ -238,7 +248,7 @@ class ProcessWorker:
             try:
                 self._sender.send((method, args))
             except (ConnectionError, OSError):
-                raise WorkerLost(f"{self.name}: its worker ended ({self._ending()})") from None
+                raise WorkerLost(self, f"{self.name}: its worker ended ({self._ending()})") from None
             return self._answer()
 
     def share(self, nbytes: int) -> SharedPoints:
