@@ -443,9 +443,13 @@ def test_a_wrong_work_model_is_loud(selector: str, perfport: Any, tmp_path: Path
 
 def test_what_may_do_fewer_operations_is_held_to_bytes_alone(selector: str, perfport: Any, tmp_path: Path) -> None:
     file = experiment(tmp_path, {"problem": "roundabout", "measurement": {"cache": "cold"}})
-    perfport(*command(file, selector, tmp_path / "out"), cwd=tmp_path)
-    by_name = {record.identity.variant: record for record in Run(tmp_path / "out").records}
-    assert by_name["good"].status is Status.IMPOSSIBLE and by_name["direct"].status.measured
+    for attempt in range(3):  # other load makes a case contended, and is no fault of the bound
+        out = tmp_path / str(attempt)
+        perfport(*command(file, selector, out), cwd=tmp_path)
+        by_name = {record.identity.variant: record for record in Run(out).records}
+        if by_name["direct"].status is not Status.CONTENDED:
+            break
+    assert by_name["good"].status is Status.IMPOSSIBLE and by_name["direct"].status is Status.OK
     counted, moved = by_name["good"].problem_bound, by_name["direct"].problem_bound
     assert counted and counted.binding == "fp32_fma"
     assert moved and moved.terms.keys() == counted.terms.keys() - {"fp32_fma"}
