@@ -123,6 +123,25 @@ def test_peers_on_the_host(device: OpenDevice, name: str) -> None:
     assert notes["memory_format"] in ("nchw", "channels_last")
 
 
+def test_where_times_mean_nothing_a_peer_takes_its_first_way(opencl: OpenDevice) -> None:
+    pytest.importorskip("torch")
+    cls = SPARSE_CONV.variants["sparse_conv"]["torch_cpu"]
+    for timed, tried in ((True, 2), (False, 0)):
+        ways: list[Any] = []
+
+        class Watched(cls):  # type: ignore[misc, valid-type]
+            def trial(self, way: Any) -> float:
+                ways.append(way)  # noqa: B023
+                return super().trial(way)
+
+        session = Session(opencl, problem_of(**SMALL), SPARSE_CONV.folder, timed)
+        setup = Setup(session, {}, {})
+        notes = Watched(setup).notes()
+        setup.release()
+        session.close()
+        assert len(ways) == tried and (timed or notes["memory_format"] == "nchw")
+
+
 def test_an_odd_number_of_channels_is_not_halved(device: OpenDevice) -> None:
     pytest.importorskip("torch")
     with pytest.raises(UnsupportedError, match="3 input channels cannot be halved"):

@@ -26,9 +26,7 @@ MOST_WARPS = 64
 MOST_GROUPS = 32
 INPUTS_AHEAD = 24  # words of the window that the assembler reads early
 SUMS = 128  # more spill
-LONG_CODE = (
-    50_000  # multiply-adds: above, several rows for a work-item were never the fastest; they take long to assemble
-)
+LONG_CODE = 50_000  # multiply-adds: above, several rows for a work-item were never the fastest
 CODE_BYTES = 112 << 10  # of one work-group: what an instruction cache holds
 INSTRUCTION_BYTES = 16
 LAUNCH_CYCLES = 6000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from PIL import Image
 
 from perfport.errors import UnavailableError, UsageError
+from perfport.libraries import usable_cores
 
 SOURCES = ("generated", "sift")
 SIFT_DIMS = 128
@@ -93,7 +93,7 @@ def generate(count: int, dims: int, seed: int) -> np.ndarray:
         values = np.minimum(_unit(values), np.float32(0.2))
         block[:] = np.minimum(np.rint(NORM * _unit(values)), 255)
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(usable_cores()) as pool:
         list(pool.map(fill, range(-(-count // BLOCK))))
     return out
 

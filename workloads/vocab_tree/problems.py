@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -13,6 +12,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from perfport.errors import UsageError
+from perfport.libraries import usable_cores
 from perfport.record import OutputError
 from perfport.verify import compare, compare_exact
 from perfport.work import Work
@@ -445,7 +445,7 @@ def residual_of_words(points: np.ndarray, words: np.ndarray) -> float:
         return float(np.einsum("ij,ij->", rows, rows)), float(within), sums.sum(axis=0)
 
     blocks = np.array_split(np.arange(len(counts)), min(len(counts), 1 + (len(points) >> 16)))
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(usable_cores()) as pool:
         parts = list(pool.map(add, blocks))
     squares, explained = sum(part[0] for part in parts), sum(part[1] for part in parts)
     everything = np.sum([part[2] for part in parts], axis=0)

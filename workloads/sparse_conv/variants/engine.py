@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ from perfport import backend
 from perfport.backend import Artifact, Buffer
 from perfport.device import DeviceInfo
 from perfport.errors import UnsupportedError
+from perfport.libraries import usable_cores
 from perfport.work import Traffic
 from perfport.workload import Setup, Tunable
 
@@ -26,7 +26,7 @@ Made = TypeVar("Made")
 
 def side_by_side(make: Callable[[Given], Made], given: Iterable[Given]) -> list[Made]:
     """Make something of each, in threads: what compiles or assembles takes seconds and lets others run."""
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(usable_cores()) as pool:
         return list(pool.map(make, given))
 
 
