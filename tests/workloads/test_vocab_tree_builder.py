@@ -21,11 +21,12 @@ from perfport.device import DeviceInfo
 from perfport.errors import InfrastructureError, UsageError
 from perfport.workloads.vocab_tree import data, passes, problems, reference, tree
 from perfport.workloads.vocab_tree.builder import chunks, memory
-from perfport.workloads.vocab_tree.builder.build import Build, by_class
+from perfport.workloads.vocab_tree.builder.build import Build, of_class
 from perfport.workloads.vocab_tree.builder.host_memory import PrivatePoints, SharedPoints, Staging
 from perfport.workloads.vocab_tree.builder.jobs import Settings
 from perfport.workloads.vocab_tree.builder.mail import Receiver, Sender
 from perfport.workloads.vocab_tree.builder.queues import Node, Queues
+from perfport.workloads.vocab_tree.builder.streamed import Sorted
 from perfport.workloads.vocab_tree.builder.workers import LocalWorker, ProcessWorker, loader_of
 from perfport.workloads.vocab_tree.variants import peers
 
@@ -176,7 +177,7 @@ def test_an_error_on_the_device_ends_the_build(
         calls.append(args)
         if len(calls) == 2:
             raise RuntimeError("the device failed")
-        return LocalWorker.split(worker, *args)
+        return worker.inner.split(*args)
 
     monkeypatch.setattr(worker, "split", split)
     with pytest.raises(RuntimeError, match="the device failed"):
@@ -322,18 +323,23 @@ def test_plans_fit_the_limit(limit: int, clusters: int, dims: int, batch: int) -
             memory.plan(limit, clusters, dims, batch)
         return
     found = memory.plan(limit, clusters, dims, batch)
-    assert found.chunk * (dims + 5) < limit / 2 and found.chunk >= memory.LEAST_CHUNK
+    assert found.chunk * (dims + 6 + clusters // 256) < limit / 2 and found.chunk >= memory.LEAST_CHUNK
     assert found.points * (2 * dims + 9) + found.nodes * memory.node_bytes(clusters, dims) <= limit
     assert 1 <= found.nodes <= batch and found.points >= memory.LEAST_CHUNK
 
 
-@given(st.integers(2, 256), st.integers(0, 500), st.integers(1, 5), st.integers(0, 99))
-def test_points_by_class(clusters: int, count: int, threads: int, seed: int) -> None:
-    labels = np.random.default_rng(seed).integers(0, clusters, count).astype(np.uint8)
-    found = by_class(labels, clusters, threads)
-    assert len(found) == clusters
-    for number, own in enumerate(found):
-        assert own.dtype == np.uint32 and np.array_equal(own, np.flatnonzero(labels == number))
+@given(st.integers(2, 256), st.lists(st.integers(0, 200), max_size=5), st.integers(0, 99))
+def test_points_of_a_class(clusters: int, sizes: list[int], seed: int) -> None:
+    labels = np.random.default_rng(seed).integers(0, clusters, sum(sizes)).astype(np.uint8)
+    parts, first = [], 0
+    for size in sizes:
+        own = labels[first : first + size]
+        counts = np.bincount(own, minlength=clusters).astype(np.uint32)
+        parts.append((first, Sorted(np.argsort(own, kind="stable").astype(np.uint32), counts)))
+        first += size
+    for number in range(clusters):
+        found = of_class(parts, number)
+        assert found.dtype == np.uint32 and np.array_equal(found, np.flatnonzero(labels == number))
 
 
 def test_later_queues_wait_for_earlier_ones() -> None:

@@ -23,8 +23,11 @@ from .jobs import Nodes, Outcome, Settings, Splits
 from .memory import LEAST_CHUNK
 from .preparing import Prepared, Preparer
 from .queues import Node, Queues
-from .streamed import PassResult
+from .streamed import PassResult, Sorted
 from .workers import Worker, WorkerLost
+
+Chunk = tuple[int, Sorted]  # its first point, and its points by class
+LEAVES = 1 << 13  # whose points a host thread gives their words at a time
 
 
 @dataclass
@@ -102,7 +105,9 @@ class Build:
         fitting = min(worker.plan.points for worker in self.workers)
         self.queues = Queues(share, fitting, settings.fragment, settings.batch)
         self.staging = Staging(settings.host_limit or points.array.nbytes // 2, self.workers[0].share)
-        self.preparer = Preparer(self.queues, points, self.staging, settings.threads)
+        threads = settings.threads * len(self.workers)
+        self._pool = ThreadPoolExecutor(threads)
+        self.preparer = Preparer(self.queues, points, self.staging, self._pool, threads)
         self._callers = ThreadPoolExecutor(len(self.workers))  # a pass over a node lasts a few milliseconds
 
     def run(self) -> Tree:
@@ -118,12 +123,12 @@ class Build:
             self.queues.put(Node(0, 0, self.count))
             self._split_shared()
             self._serve_all()
+            tree = self._tree()
         finally:
-            self.preparer.close()
+            self._pool.shutdown()
             self._callers.shutdown()
         self.report.nodes = dict(self.queues.nodes)
         self.report.prepared_bytes = self.staging.most
-        tree = self._tree()
         self.report.seconds = time.perf_counter() - self._started
         return tree
 
@@ -179,7 +184,6 @@ class Build:
                 try:
                     self._timed(job.kind, level, lambda p=prepared: self._split(worker, p, sorter))
                 except WorkerLost as error:
-                    prepared.release()
                     self.queues.give_back(job)
                     self._return(coming)
                     self._lose(error)
@@ -199,14 +203,14 @@ class Build:
     def _split(self, worker: Worker, prepared: Prepared, sorter: ThreadPoolExecutor) -> None:
         job = prepared.job
         if job.streamed:
-            labels, centres = self._stream(prepared, [worker])
-            prepared.release()
-            sorter.submit(self._sort, self._partition, job.nodes[0], labels, centres)
+            with prepared:
+                chunks, centres = self._stream(prepared, [worker])
+            sorter.submit(self._sort, self._partition, job.nodes[0], chunks, centres)
         else:
             assert prepared.order is not None
-            outcome = worker.split(job.described(), prepared.rows, prepared.order)
-            prepared.release()
-            sorter.submit(self._sort, self._keep, outcome)
+            with prepared:
+                worker.load(prepared.rows, prepared.order)
+            sorter.submit(self._sort, self._keep, worker.split(job.described()))
 
     def _sort(self, what: Callable[..., None], *args: Any) -> None:
         """Do what follows a job in the sorting thread."""
@@ -243,24 +247,21 @@ class Build:
     def _split_shared(self) -> None:
         """Split what is for all devices, one node after the other."""
         while (job := self.queues.take_shared()) is not None:
-            prepared = self.preparer.prepare(job)
-            try:
+            with self.preparer.prepare(job) as prepared:
                 self._timed("shared", job.nodes[0].level, lambda p=prepared: self._split_by_all(p))
-            finally:
-                prepared.release()
 
     def _split_by_all(self, prepared: Prepared) -> None:
         """Split a node with all workers; if one is lost, begin again with the others."""
         while True:
             try:
-                labels, centres = self._stream(prepared, list(self.workers))
+                chunks, centres = self._stream(prepared, list(self.workers))
                 break
             except WorkerLost as error:
                 self._lose(error)
-        self._partition(prepared.job.nodes[0], labels, centres)
+        self._partition(prepared.job.nodes[0], chunks, centres)
 
-    def _stream(self, prepared: Prepared, crew: list[Worker]) -> tuple[np.ndarray, np.ndarray]:
-        """Iterate over a node's chunks with some workers; return its points' labels, and the centres."""
+    def _stream(self, prepared: Prepared, crew: list[Worker]) -> tuple[list[Chunk], np.ndarray]:
+        """Iterate over a node's chunks with some workers; return the points of each by class, and the centres."""
         s, (node,), started = self.settings, prepared.job.nodes, time.perf_counter()
         chunks = self._chunks(node.size, crew)
         shares = [chunks[number :: len(crew)] for number in range(len(crew))]
@@ -269,7 +270,7 @@ class Build:
         drawn = seeding.draw(s.seed, *one, s.clusters)[0]
         centres, passes, reseeded, loaded = fixed_point.from_points(self._rows(node, drawn)), 0, 0, 0
         for _ in range(s.iterations):
-            found = self._pass(crew, centres, labels=False)
+            found = self._pass(crew, centres, last=False)
             passes += 1
             loaded += sum(result.loaded for result in found)
             sums, counts = np.sum([r.sums for r in found], axis=0), np.sum([r.counts for r in found], axis=0)
@@ -285,11 +286,10 @@ class Build:
             centres = new
             if unchanged:
                 break
-        labels = np.empty(node.size, np.uint8)
-        found = self._pass(crew, centres, labels=True)
-        for share, result in zip(shares, found, strict=True):
-            for number, own in result.labels.items():
-                labels[slice(*share[number])] = own
+        found = self._pass(crew, centres, last=True)
+        by_chunk = [
+            (first, found[number % len(crew)].chunks[number // len(crew)]) for number, (first, _) in enumerate(chunks)
+        ]
         passes += 1
         loaded += sum(result.loaded for result in found)
         self._all(crew, lambda worker, _: worker.close_node())
@@ -303,7 +303,7 @@ class Build:
             self.report.loaded_bytes += loaded * node.size * s.dims // len(chunks)
             self.report.pass_seconds += (ended - started) * len(crew)
             self.report.streamed_seconds = max(self.report.streamed_seconds, ended - self._started)
-        return labels, centres
+        return by_chunk, centres
 
     def _chunks(self, size: int, crew: list[Worker]) -> list[tuple[int, int]]:
         """Cut a node into chunks that fit every worker, of nearly equal size, as many for each worker."""
@@ -321,8 +321,8 @@ class Build:
         each = self._callers.map if len(crew) > 1 else map
         return list(each(call, crew, range(len(crew))))
 
-    def _pass(self, crew: list[Worker], centres: np.ndarray, labels: bool) -> list[PassResult]:
-        return self._all(crew, lambda worker, _: worker.run_pass(centres, labels))
+    def _pass(self, crew: list[Worker], centres: np.ndarray, last: bool) -> list[PassResult]:
+        return self._all(crew, lambda worker, _: worker.run_pass(centres, last))
 
     def _farthest(self, crew: list[Worker], centres: np.ndarray, new: np.ndarray, count: int) -> tuple[np.ndarray, int]:
         """Return the farthest points of the node, over all workers' chunks, and how many chunks were loaded for it."""
@@ -330,44 +330,49 @@ class Build:
         candidates = sorted((-distance, point) for far, _ in found for distance, point in far)
         return np.array([point for _, point in candidates[:count]]), sum(loaded for _, loaded in found)
 
-    def _partition(self, node: Node, labels: np.ndarray, centres: np.ndarray) -> None:
+    def _partition(self, node: Node, chunks: list[Chunk], centres: np.ndarray) -> None:
         """Children of a streamed node into the queues."""
         s, k = self.settings, self.settings.clusters
-        inside = by_class(labels, k, s.threads)
-        counts = np.array([len(numbers) for numbers in inside], np.uint32)
+        counts = np.array([own.counts for _, own in chunks]).sum(axis=0, dtype=np.uint32)
         self._splits.append(
             Splits(np.array([node.level]), np.array([node.path], np.uint64), centres[None], counts[None])
         )
 
         def child(number: int) -> None:
-            index = inside[number] if node.index is None else node.index[inside[number]]
+            index = of_class(chunks, number)
+            if node.index is not None:
+                index = node.index[index]
             path = node.path * k + number
             if node.level + 1 < s.levels and len(index) >= k:
-                children[number] = Node(node.level + 1, path, len(index), index)
+                children.append(Node(node.level + 1, path, len(index), index))
             else:
                 one = Nodes(np.array([node.level + 1]), np.array([path], np.uint64), np.array([len(index)]))
                 self._leaves.append((one, index))
 
-        children: dict[int, Node] = {}
-        with ThreadPoolExecutor(s.threads) as pool:
-            list(pool.map(child, np.flatnonzero(counts).tolist()))
-        for number in sorted(children):
-            self.queues.put(children[number])
+        children: list[Node] = []
+        list(self._pool.map(child, np.flatnonzero(counts).tolist()))
+        for one in sorted(children, key=lambda one: (-one.size, one.path)):  # what takes longest begins first
+            self.queues.put(one)
 
     def _tree(self) -> Tree:
         """Put splits and leaves together; host threads copy, for these are some hundred bytes for every word."""
-        with ThreadPoolExecutor(self.settings.threads) as pool:
-            tree = Tree(self.settings.clusters, self.settings.dims, self._levels(pool))
-            tree.points = np.empty(self.count, np.uint32)
+        tree = Tree(self.settings.clusters, self.settings.dims, self._levels())
+        tree.points = np.empty(self.count, np.uint32)
 
-            def note(entry: tuple[Nodes, np.ndarray]) -> None:
-                leaves, order = entry
-                tree.points[order] = np.repeat(tree.words_at(leaves.path, leaves.level), leaves.size)
+        def note(leaves: Nodes, order: np.ndarray, cuts: tuple[int, int], ends: tuple[int, int]) -> None:
+            some = slice(*cuts)
+            words = tree.words_at(leaves.path[some], leaves.level[some])
+            tree.points[order[slice(*ends)]] = np.repeat(words, leaves.size[some])
 
-            list(pool.map(note, self._leaves))
+        parts = []
+        for leaves, order in self._leaves:
+            cuts = [*range(0, len(leaves), LEAVES), len(leaves)]
+            ends = np.concatenate([[0], np.cumsum(leaves.size)])[cuts].tolist()
+            parts += [(leaves, order, *both) for both in zip(pairwise(cuts), pairwise(ends), strict=True)]
+        list(self._pool.map(lambda part: note(*part), parts))
         return tree
 
-    def _levels(self, pool: ThreadPoolExecutor) -> list[Level]:
+    def _levels(self) -> list[Level]:
         """Put the splits into the order of the tree's file, by level, then by path; what is in order is not copied."""
         found = []
         for number in range(self.settings.levels):
@@ -381,7 +386,7 @@ class Build:
                 break
             path, centres, counts = parts[0]
             if len(parts) > 1 or (path[1:] < path[:-1]).any():
-                path, centres, counts = _merged(parts, pool)
+                path, centres, counts = _merged(parts, self._pool)
             found.append(Level(path, centres, counts))
         return found
 
@@ -405,15 +410,11 @@ def _merged(parts: Sequence[tuple[np.ndarray, ...]], pool: ThreadPoolExecutor) -
     return paths[order], centres, counts
 
 
-def by_class(labels: np.ndarray, clusters: int, threads: int) -> list[np.ndarray]:
-    """Return the numbers of each class's points, ascending, uint32; by several threads."""
-    cuts = np.linspace(0, len(labels), 4 * threads + 1).astype(int)
-
-    def sort(number: int) -> list[np.ndarray]:
-        own = labels[cuts[number] : cuts[number + 1]]
-        order = np.argsort(own, kind="stable").astype(np.uint32) + np.uint32(cuts[number])  # a radix sort
-        return np.split(order, np.cumsum(np.bincount(own, minlength=clusters))[: clusters - 1])
-
-    with ThreadPoolExecutor(threads) as pool:
-        parts = list(pool.map(sort, range(4 * threads)))
-        return list(pool.map(np.concatenate, zip(*parts, strict=True)))
+def of_class(chunks: Sequence[Chunk], number: int) -> np.ndarray:
+    """Return the numbers of a class's points, ascending, uint32, from chunks by class in the order of their points."""
+    found, done = np.empty(sum(int(own.counts[number]) for _, own in chunks), np.uint32), 0
+    for first, own in chunks:
+        start, length = int(own.counts[:number].sum()), int(own.counts[number])
+        np.add(own.order[start : start + length], np.uint32(first), out=found[done : done + length])
+        done += length
+    return found

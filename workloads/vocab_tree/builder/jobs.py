@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class Settings:
     kept : int
         Chunks that one pass leaves to the next, 0 to 2.
     threads : int
-        Host threads that prepare points.
+        Host threads that prepare points, for each device.
     """
 
     clusters: int
@@ -105,5 +105,5 @@ class Outcome:
     splits: list[Splits]
     nodes: Nodes
     order: np.ndarray
-    reseeded: int = 0
-    seconds: dict[int, float] = field(default_factory=dict)
+    reseeded: int
+    seconds: dict[int, float]

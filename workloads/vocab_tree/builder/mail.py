@@ -6,6 +6,8 @@ import pickle
 from multiprocessing.connection import Connection
 from typing import Any
 
+import numpy as np
+
 from .host_memory import ALIGNMENT, SharedPoints, Token, grown
 
 LARGE = 1 << 14  # bytes; a smaller array goes through the pipe
@@ -64,11 +66,11 @@ class Receiver(_End):
         """Wait for the next value. Raises what `Connection.recv` does."""
         message: tuple[bytes, Token | None, list[tuple[int, int]]] = self.connection.recv()
         data, token, places = message
-        buffers: list[bytearray] = []
+        buffers: list[np.ndarray] = []
         if token:
             if self._block is None or self._block.token != token:
                 self.close()
                 name, size, *_ = token
                 self._block = SharedPoints((size,), name)
-            buffers = [bytearray(self._block.array[first : first + nbytes].data) for first, nbytes in places]
+            buffers = [self._block.array[first : first + nbytes].copy() for first, nbytes in places]
         return pickle.loads(data, buffers=buffers)

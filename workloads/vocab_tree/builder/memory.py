@@ -38,8 +38,9 @@ def node_bytes(clusters: int, dims: int) -> int:
 
 
 def _point_bytes(clusters: int, dims: int) -> tuple[int, int]:
-    """Bytes of a point in a chunk (row, label, distance), and resident (rows and order twice, tables of tiles)."""
-    return dims + 5, 2 * dims + 14 + 32 * clusters // SCATTER_TILE
+    """Bytes of a point in a chunk (row, label, distance or order and its part of it, of half a chunk each; tables of
+    tiles), and resident (rows and order twice, tables of tiles)."""
+    return dims + 6 + 4 * clusters // SCATTER_TILE, 2 * dims + 14 + 32 * clusters // SCATTER_TILE
 
 
 def least(clusters: int, dims: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from types import TracebackType
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from .workers import gather
 
 @dataclass
 class Prepared:
-    """A job with its points.
+    """A job with its points; leaving it as a context gives their memory back.
 
     ``rows`` are the job's points, node by node, and ``order`` their numbers. Of a node that is streamed, ``order`` is
     None, or ``rows`` are all points, of which ``order`` are still to be gathered, at each load.
@@ -25,6 +26,12 @@ class Prepared:
     rows: Points
     order: np.ndarray | None
     release: Callable[[], None]
+
+    def __enter__(self) -> Prepared:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.release()
 
 
 def _nothing() -> None:
@@ -41,12 +48,15 @@ class Preparer:
         The whole set.
     staging : Staging
         Where gathered points go.
+    pool : ThreadPoolExecutor
+        Of ``threads`` threads.
     threads : int
     """
 
-    def __init__(self, queues: Queues, points: Points, staging: Staging, threads: int) -> None:
-        self.queues, self.points, self.staging, self.threads = queues, points, staging, threads
-        self._pool = ThreadPoolExecutor(threads)
+    def __init__(
+        self, queues: Queues, points: Points, staging: Staging, pool: ThreadPoolExecutor, threads: int
+    ) -> None:
+        self.queues, self.points, self.staging, self.pool, self.threads = queues, points, staging, pool, threads
 
     def next(self) -> Prepared | None:
         """Return the next job with its points; ``None`` when there is none left."""
@@ -66,9 +76,5 @@ class Preparer:
 
     def _gathered(self, order: np.ndarray) -> tuple[Piece, Callable[[], None]]:
         rows, release = self.staging.take((len(order), self.points.array.shape[1]))
-        gather(self._pool, self.threads, self.points.array, order, rows.array)
+        gather(self.pool, self.threads, self.points.array, order, rows.array)
         return rows, release
-
-    def close(self) -> None:
-        """End the threads."""
-        self._pool.shutdown()

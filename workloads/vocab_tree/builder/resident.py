@@ -80,6 +80,34 @@ class NodeState:
         """Copy the front of a buffer to the host."""
         return self.device.read(self.buffers[name], dtype, shape)
 
+    def sort(
+        self, nodes: Nodes, labels: Buffer, rows: Buffer, order: Buffer, rows_to: Buffer, order_to: Buffer, moves: bool
+    ) -> np.ndarray:
+        """Bring the points' numbers into the order of their classes, and their rows too if ``moves``.
+
+        Returns
+        -------
+        uint32, (nodes, clusters)
+            Points of each class.
+        """
+        device, k = self.device, self.k
+        table = passes.tiles(nodes.first, nodes.size, SCATTER_TILE)
+        tiles, counted = device.upload(table), device.empty(4 * len(table) * k)
+        self.launch("count_tiles", len(table), self.group, tiles, labels, counted)
+        by_tile = device.read(counted, np.uint32, (len(table), k)).astype(np.int64)
+        heads = np.searchsorted(table[:, 0], np.arange(len(nodes)))
+        counts = np.add.reduceat(by_tile, heads, axis=0)
+        before = np.cumsum(by_tile, axis=0) - by_tile  # within all tiles, then within the node
+        before -= before[heads][table[:, 0]]
+        start = nodes.first[:, None] + np.cumsum(counts, axis=1) - counts
+        device.write(counted, (start[table[:, 0]] + before).astype(np.uint32))
+        args = (rows, order, tiles, labels, counted, np.uint32(moves), rows_to, order_to)
+        self.launch("scatter", len(table), self.group, *args)
+        device.synchronize(device.record())
+        tiles.free()
+        counted.free()
+        return counts.astype(np.uint32)
+
     def free(self) -> None:
         """Give the memory back."""
         for buffer in self.buffers.values():
@@ -125,23 +153,27 @@ class Resident:
             self._state.free()
             self._state = None
 
-    def split(self, nodes: Nodes, rows: np.ndarray, order: np.ndarray) -> Outcome:
-        """Split nodes.
+    def load(self, rows: np.ndarray, order: np.ndarray) -> None:
+        """Bring the points of some nodes to the device; the host's memory is free again afterwards.
 
         Parameters
         ----------
-        nodes : Nodes
         rows : uint8, (points, dims)
-            Their points, node by node.
+            Node by node.
         order : uint32, (points,)
             Numbers of these points in the whole set.
         """
-        s, device = self.settings, self.device
         self._reserve(len(rows))
+        rows_from, _, order_from, *_ = self._buffers
+        self.device.write(rows_from, rows)
+        self.device.write(order_from, order)
+
+    def split(self, nodes: Nodes) -> Outcome:
+        """Split the nodes whose points are loaded."""
+        s, device = self.settings, self.device
         rows_from, rows_to, order_from, order_to, labels = self._buffers
-        device.write(rows_from, rows)
-        device.write(order_from, order)
-        outcome = Outcome([], nodes, order)
+        splits: list[Splits] = []
+        seconds: dict[int, float] = {}
         self.state.reseeded = 0
         while True:
             started = time.perf_counter()
@@ -149,32 +181,37 @@ class Resident:
             if not ready.any():
                 break
             device.fill(labels, 0)  # nodes that are done count as one class
-            centres = [
-                self._iterate(nodes, batch, rows_from, labels)
-                for batch in np.array_split(np.flatnonzero(ready), -(-int(ready.sum()) // self.plan.nodes))
-            ]
+            centres = self._iterate_all(nodes, np.flatnonzero(ready), rows_from, labels)
             last = not s.resident or not self._goes_on(nodes, ready)
-            counts = self._move(nodes, labels, rows_from, order_from, rows_to, order_to, moves=not last)
-            split = Splits(nodes.level[ready], nodes.path[ready], np.concatenate(centres), counts[ready])
-            outcome.splits.append(split)
+            counts = self.state.sort(nodes, labels, rows_from, order_from, rows_to, order_to, moves=not last)
+            split = Splits(nodes.level[ready], nodes.path[ready], centres, counts[ready])
+            splits.append(split)
             nodes = self._children(nodes, ready, counts)
             rows_from, rows_to = rows_to, rows_from
             order_from, order_to = order_to, order_from
             level = int(split.level.max())
-            outcome.seconds[level] = outcome.seconds.get(level, 0.0) + time.perf_counter() - started
+            seconds[level] = seconds.get(level, 0.0) + time.perf_counter() - started
             if last:
                 break
-        outcome.nodes, outcome.reseeded = nodes, self.state.reseeded
-        outcome.order = device.read(order_from, np.uint32, (len(rows),))
-        return outcome
+        order = device.read(order_from, np.uint32, (int(nodes.size.sum()),))
+        return Outcome(splits, nodes, order, self.state.reseeded, seconds)
 
     def _goes_on(self, nodes: Nodes, ready: np.ndarray) -> bool:
         """Whether any child of these nodes may be split again."""
         below = (nodes.level < self.settings.levels - 1) & (nodes.size >= self.settings.clusters)
         return bool((below & ready).any())
 
-    def _iterate(self, nodes: Nodes, batch: np.ndarray, rows: Buffer, labels: Buffer) -> np.ndarray:
-        """Run all iterations of some nodes; leaves labels, returns centres."""
+    def _iterate_all(self, nodes: Nodes, ready: np.ndarray, rows: Buffer, labels: Buffer) -> np.ndarray:
+        """Run all iterations of the nodes that are ``ready``, as many at a time as fit; return their centres."""
+        s, done = self.settings, 0
+        centres = np.empty((len(ready), s.clusters, s.dims), np.uint16)
+        for batch in np.array_split(ready, -(-len(ready) // self.plan.nodes)):
+            self._iterate(nodes, batch, rows, labels, centres[done : done + len(batch)])
+            done += len(batch)
+        return centres
+
+    def _iterate(self, nodes: Nodes, batch: np.ndarray, rows: Buffer, labels: Buffer, centres: np.ndarray) -> None:
+        """Run all iterations of some nodes; leaves labels on the device, and the centres in ``centres``."""
         s, state, count = self.settings, self.state, len(batch)
         first, size = nodes.first[batch], nodes.size[batch]
         table = passes.tiles(first, size, self.kernel.tile_points(int(size.sum())))
@@ -191,9 +228,8 @@ class Resident:
             if not moving:
                 break
         self.kernel.launch(len(table), *buffers)
-        centres = state.read("centres", np.uint16, count, s.clusters, s.dims)
+        self.device.read(state.buffers["centres"], np.uint16, centres.shape, out=centres)
         tiles.free()
-        return centres
 
     def _refill(
         self, first: np.ndarray, size: np.ndarray, table: np.ndarray, tiles: Buffer, rows: Buffer, labels: Buffer
@@ -218,28 +254,6 @@ class Resident:
             state.reseeded += len(empty)
         state.write_centres(centres)
         self.device.fill(state.buffers["counts"], 0)
-
-    def _move(
-        self, nodes: Nodes, labels: Buffer, rows: Buffer, order: Buffer, rows_to: Buffer, order_to: Buffer, moves: bool
-    ) -> np.ndarray:
-        """Bring the points into the order of their classes; return counts by node and class, uint32."""
-        state, k = self.state, self.settings.clusters
-        table = passes.tiles(nodes.first, nodes.size, SCATTER_TILE)
-        tiles, counted = self.device.upload(table), self.device.empty(4 * len(table) * k)
-        state.launch("count_tiles", len(table), state.group, tiles, labels, counted)
-        by_tile = self.device.read(counted, np.uint32, (len(table), k)).astype(np.int64)
-        heads = np.searchsorted(table[:, 0], np.arange(len(nodes)))
-        counts = np.add.reduceat(by_tile, heads, axis=0)
-        before = np.cumsum(by_tile, axis=0) - by_tile  # within all tiles, then within the node
-        before -= before[heads][table[:, 0]]
-        start = nodes.first[:, None] + np.cumsum(counts, axis=1) - counts
-        self.device.write(counted, (start[table[:, 0]] + before).astype(np.uint32))
-        args = (rows, order, tiles, labels, counted, np.uint32(moves), rows_to, order_to)
-        state.launch("scatter", len(table), state.group, *args)
-        self.device.finish()
-        tiles.free()
-        counted.free()
-        return counts.astype(np.uint32)
 
     def _children(self, nodes: Nodes, ready: np.ndarray, counts: np.ndarray) -> Nodes:
         """Return the nodes after a split, those that were not split among them."""

@@ -83,8 +83,8 @@ def serve(connection: Connection) -> None:
             value: Any = None
             if method == "open_node":
                 worker.open_node(opened.points(args[0]), *args[1:])
-            elif method == "split":
-                value = worker.split(args[0], opened.points(args[1]), args[2])
+            elif method == "load":
+                worker.load(opened.points(args[0]), args[1])
             else:
                 value = getattr(worker, method)(*args)
             sender.send((True, value))

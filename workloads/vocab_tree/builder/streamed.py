@@ -14,10 +14,26 @@ from perfport.backend import OpenDevice
 
 from .. import fixed_point, passes
 from .chunks import Traversal, Visit
-from .jobs import Settings
+from .jobs import Nodes, Settings
 from .resident import Kernels, NodeState
 
 AHEAD = 2  # visits that are asked for before their turn, at most
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """The points of a chunk by class.
+
+    Attributes
+    ----------
+    order : uint32, (points,)
+        Their numbers within the chunk, class by class, ascending in each.
+    counts : uint32, (clusters,)
+        Points of each class.
+    """
+
+    order: np.ndarray
+    counts: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -28,16 +44,16 @@ class PassResult:
     ----------
     sums : uint64, (clusters, dims)
     counts : int64, (clusters,)
-    labels : dict of uint8 arrays
-        By chunk, where asked for.
     loaded : int
         Chunks loaded for this pass.
+    chunks : dict of Sorted
+        By chunk; of the last pass.
     """
 
     sums: np.ndarray
     counts: np.ndarray
-    labels: dict[int, np.ndarray]
     loaded: int
+    chunks: dict[int, Sorted]
 
 
 class Streamed:
@@ -115,20 +131,28 @@ class Streamed:
             loading = self.ahead.submit(self._load, visit.chunk, visit.place) if visit.missing else None
             self.asked.append((visit, loading))
 
-    def run(self, centres: np.ndarray, labels: bool = False) -> PassResult:
+    def run(self, centres: np.ndarray, last: bool) -> PassResult:
         """Do one pass: sums and counts by the nearest of ``centres``, uint16, (clusters, dims).
 
-        Labels are asked for in the last pass: every other one ends with the first loads of the next.
+        The last one sorts points by class; every other one ends with the first loads of the next.
         """
         self.state.write_centres(centres[None])
-        found: dict[int, np.ndarray] = {}
+        if not last:
+            return PassResult(*self._walk(lambda *_: None, last=False), {})
+        numbers = self.device.upload(np.arange(self.length, dtype=np.uint32))
+        order = self.device.empty(4 * self.length)
+        found: dict[int, Sorted] = {}
 
         def one(chunk: int, place: int, size: int) -> None:
-            if labels:
-                found[chunk] = self.device.read(self.labels[place], np.uint8, (size,))
+            node = Nodes(np.zeros(1, np.int64), np.zeros(1, np.uint64), np.array([size]))
+            rows = self.places[place]
+            counts = self.state.sort(node, self.labels[place], rows, numbers, rows, order, moves=False)
+            found[chunk] = Sorted(self.device.read(order, np.uint32, (size,)), counts[0])
 
-        sums, counts, loaded = self._walk(one, last=labels)
-        return PassResult(sums, counts, found, loaded)
+        result = PassResult(*self._walk(one, last=True), found)
+        numbers.free()
+        order.free()
+        return result
 
     def farthest(self, centres: np.ndarray, new: np.ndarray, count: int) -> tuple[list[tuple[int, int]], int]:
         """Return the points that are farthest from the ``new`` centres of their classes by ``centres``.

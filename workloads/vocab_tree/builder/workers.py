@@ -1,4 +1,4 @@
-"""Device workers: one per device, in this process or in one of its own, all with the same four operations."""
+"""Device workers: one per device, in this process or in one of its own, all with the same operations."""
 
 from __future__ import annotations
 
@@ -83,10 +83,15 @@ class DeviceWorker:
         self._streamed: Streamed | None = None
         self._gatherers = ThreadPoolExecutor(settings.threads)
 
-    def split(self, nodes: Nodes, rows: np.ndarray, order: np.ndarray) -> Outcome:
-        """Split resident nodes; see `Resident.split`."""
+    def load(self, rows: np.ndarray, order: np.ndarray) -> None:
+        """Bring the points of a job to the device; see `Resident.load`."""
         self.device.attach()
-        return self._resident.split(nodes, rows, order)
+        self._resident.load(rows, order)
+
+    def split(self, nodes: Nodes) -> Outcome:
+        """Split the nodes whose points are loaded; see `Resident.split`."""
+        self.device.attach()
+        return self._resident.split(nodes)
 
     def open_node(self, points: np.ndarray, index: np.ndarray | None, chunks: list[tuple[int, int]]) -> None:
         """Begin with a large node; ``chunks`` are this device's.
@@ -104,11 +109,11 @@ class DeviceWorker:
             self.device, self.kernels, self.settings, points, chunks, None if index is None else rows
         )
 
-    def run_pass(self, centres: np.ndarray, labels: bool) -> PassResult:
-        """Do a pass over the open node's chunks."""
+    def run_pass(self, centres: np.ndarray, last: bool) -> PassResult:
+        """Do a pass over the open node's chunks; see `Streamed.run`."""
         assert self._streamed
         self.device.attach()
-        return self._streamed.run(centres, labels)
+        return self._streamed.run(centres, last)
 
     def farthest(self, centres: np.ndarray, new: np.ndarray, count: int) -> tuple[list[tuple[int, int]], int]:
         """Find candidates for empty classes; see `Streamed.farthest`."""
@@ -154,7 +159,11 @@ class Worker(Protocol):
         """Return host memory that this worker, and every other of its kind, reaches; the next call takes it back."""
         ...
 
-    def split(self, nodes: Nodes, rows: Points, order: np.ndarray) -> Outcome:
+    def load(self, rows: Points, order: np.ndarray) -> None:
+        """As of `DeviceWorker`; the rows may be given back afterwards."""
+        ...
+
+    def split(self, nodes: Nodes) -> Outcome:
         """As of `DeviceWorker`."""
         ...
 
@@ -162,7 +171,7 @@ class Worker(Protocol):
         """As of `DeviceWorker`."""
         ...
 
-    def run_pass(self, centres: np.ndarray, labels: bool) -> PassResult:
+    def run_pass(self, centres: np.ndarray, last: bool) -> PassResult:
         """As of `DeviceWorker`."""
         ...
 
@@ -188,7 +197,7 @@ class LocalWorker:
         self.inner = DeviceWorker(device, loader, settings, tunables)
         self.name, self.plan = device.info.id, self.inner.plan
         inner = self.inner
-        self.run_pass, self.farthest = inner.run_pass, inner.farthest
+        self.split, self.run_pass, self.farthest = inner.split, inner.run_pass, inner.farthest
         self.close_node = inner.close_node
         self._block: np.ndarray = np.empty(0, np.uint8)
 
@@ -204,9 +213,9 @@ class LocalWorker:
         self.inner.close()
         self._block = np.empty(0, np.uint8)
 
-    def split(self, nodes: Nodes, rows: Points, order: np.ndarray) -> Outcome:
+    def load(self, rows: Points, order: np.ndarray) -> None:
         """As of `DeviceWorker`."""
-        return self.inner.split(nodes, rows.array, order)
+        self.inner.load(rows.array, order)
 
     def open_node(self, points: Points, index: np.ndarray | None, chunks: list[tuple[int, int]]) -> None:
         """As of `DeviceWorker`."""
@@ -256,17 +265,21 @@ class ProcessWorker:
         self._block = grown(self._block, nbytes)
         return self._block
 
-    def split(self, nodes: Nodes, rows: Points, order: np.ndarray) -> Outcome:
+    def load(self, rows: Points, order: np.ndarray) -> None:
         """As of `DeviceWorker`."""
-        return self._call("split", nodes, rows.token, order)
+        self._call("load", rows.token, order)
+
+    def split(self, nodes: Nodes) -> Outcome:
+        """As of `DeviceWorker`."""
+        return self._call("split", nodes)
 
     def open_node(self, points: Points, index: np.ndarray | None, chunks: list[tuple[int, int]]) -> None:
         """As of `DeviceWorker`."""
         self._call("open_node", points.token, index, chunks)
 
-    def run_pass(self, centres: np.ndarray, labels: bool) -> PassResult:
+    def run_pass(self, centres: np.ndarray, last: bool) -> PassResult:
         """As of `DeviceWorker`."""
-        return self._call("run_pass", centres, labels)
+        return self._call("run_pass", centres, last)
 
     def farthest(self, centres: np.ndarray, new: np.ndarray, count: int) -> tuple[list[tuple[int, int]], int]:
         """As of `DeviceWorker`."""

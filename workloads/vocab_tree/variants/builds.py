@@ -46,7 +46,7 @@ class _Build(Variant):
     host_driven = True
     source = SOURCE
     tunables: ClassVar[dict[str, Tunable]] = {
-        "threads": Tunable({"cpu": 2, "gpu": 8}, (1, 2, 4, 8, 16, 32), "host threads that prepare points"),
+        "threads": Tunable({"cpu": 2, "gpu": 8}, (1, 2, 4, 8, 16, 32), "host threads per device that prepare points"),
     }
     settings: ClassVar[dict[str, Any]] = {}
     limited: ClassVar[bool] = False
