@@ -21,12 +21,11 @@ from perfport.device import DeviceInfo
 from perfport.errors import InfrastructureError, UsageError
 from perfport.workloads.vocab_tree import data, passes, problems, reference, tree
 from perfport.workloads.vocab_tree.builder import chunks, memory
-from perfport.workloads.vocab_tree.builder.build import Build, of_class
+from perfport.workloads.vocab_tree.builder.build import Build, Chunk, of_class
 from perfport.workloads.vocab_tree.builder.host_memory import PrivatePoints, SharedPoints, Staging
 from perfport.workloads.vocab_tree.builder.jobs import Settings
 from perfport.workloads.vocab_tree.builder.mail import Receiver, Sender
 from perfport.workloads.vocab_tree.builder.queues import Node, Queues
-from perfport.workloads.vocab_tree.builder.streamed import Sorted
 from perfport.workloads.vocab_tree.builder.workers import LocalWorker, ProcessWorker, loader_of
 from perfport.workloads.vocab_tree.variants import peers
 
@@ -334,8 +333,8 @@ def test_points_of_a_class(clusters: int, sizes: list[int], seed: int) -> None:
     parts, first = [], 0
     for size in sizes:
         own = labels[first : first + size]
-        counts = np.bincount(own, minlength=clusters).astype(np.uint32)
-        parts.append((first, Sorted(np.argsort(own, kind="stable").astype(np.uint32), counts)))
+        counted = np.bincount(own, minlength=clusters).astype(np.uint32)
+        parts.append(Chunk(first, counted, np.argsort(own, kind="stable").astype(np.uint32)))
         first += size
     for number in range(clusters):
         found = of_class(parts, number)

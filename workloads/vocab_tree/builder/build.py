@@ -23,11 +23,29 @@ from .jobs import Nodes, Outcome, Settings, Splits
 from .memory import LEAST_CHUNK
 from .preparing import Prepared, Preparer
 from .queues import Node, Queues
-from .streamed import PassResult, Sorted
+from .streamed import PassResult
 from .workers import Worker, WorkerLost
 
-Chunk = tuple[int, Sorted]  # its first point, and its points by class
 LEAVES = 1 << 13  # whose points a host thread gives their words at a time
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A part of a node's points, by class.
+
+    Attributes
+    ----------
+    first : int
+        Its first point.
+    sizes : uint32, (clusters,)
+        Points of each class.
+    order : uint32, (points,)
+        The points, by their numbers within the chunk, class by class, ascending in each.
+    """
+
+    first: int
+    sizes: np.ndarray
+    order: np.ndarray
 
 
 @dataclass
@@ -287,9 +305,7 @@ class Build:
             if unchanged:
                 break
         found = self._pass(crew, centres, last=True)
-        by_chunk = [
-            (first, found[number % len(crew)].chunks[number // len(crew)]) for number, (first, _) in enumerate(chunks)
-        ]
+        parts = [chunk for share, result in zip(shares, found, strict=True) for chunk in _chunks(share, result)]
         passes += 1
         loaded += sum(result.loaded for result in found)
         self._all(crew, lambda worker, _: worker.close_node())
@@ -303,7 +319,7 @@ class Build:
             self.report.loaded_bytes += loaded * node.size * s.dims // len(chunks)
             self.report.pass_seconds += (ended - started) * len(crew)
             self.report.streamed_seconds = max(self.report.streamed_seconds, ended - self._started)
-        return by_chunk, centres
+        return sorted(parts, key=lambda chunk: chunk.first), centres
 
     def _chunks(self, size: int, crew: list[Worker]) -> list[tuple[int, int]]:
         """Cut a node into chunks that fit every worker, of nearly equal size, as many for each worker."""
@@ -333,7 +349,7 @@ class Build:
     def _partition(self, node: Node, chunks: list[Chunk], centres: np.ndarray) -> None:
         """Children of a streamed node into the queues."""
         s, k = self.settings, self.settings.clusters
-        counts = np.array([own.counts for _, own in chunks]).sum(axis=0, dtype=np.uint32)
+        counts = np.array([chunk.sizes for chunk in chunks]).sum(axis=0, dtype=np.uint32)
         self._splits.append(
             Splits(np.array([node.level]), np.array([node.path], np.uint64), centres[None], counts[None])
         )
@@ -410,11 +426,21 @@ def _merged(parts: Sequence[tuple[np.ndarray, ...]], pool: ThreadPoolExecutor) -
     return paths[order], centres, counts
 
 
+def _chunks(share: list[tuple[int, int]], result: PassResult) -> list[Chunk]:
+    """What a device found of its share of a node, chunk by chunk."""
+    assert result.sizes is not None and result.order is not None
+    found, done = [], 0
+    for (first, last), sizes in zip(share, result.sizes, strict=True):
+        found.append(Chunk(first, sizes, result.order[done : done + last - first]))
+        done += last - first
+    return found
+
+
 def of_class(chunks: Sequence[Chunk], number: int) -> np.ndarray:
-    """Return the numbers of a class's points, ascending, uint32, from chunks by class in the order of their points."""
-    found, done = np.empty(sum(int(own.counts[number]) for _, own in chunks), np.uint32), 0
-    for first, own in chunks:
-        start, length = int(own.counts[:number].sum()), int(own.counts[number])
-        np.add(own.order[start : start + length], np.uint32(first), out=found[done : done + length])
+    """Return the numbers of a class's points, ascending, uint32, from chunks in the order of their points."""
+    found, done = np.empty(sum(int(chunk.sizes[number]) for chunk in chunks), np.uint32), 0
+    for chunk in chunks:
+        start, length = int(chunk.sizes[:number].sum()), int(chunk.sizes[number])
+        np.add(chunk.order[start : start + length], np.uint32(chunk.first), out=found[done : done + length])
         done += length
     return found

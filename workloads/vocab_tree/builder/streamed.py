@@ -21,22 +21,6 @@ AHEAD = 2  # visits that are asked for before their turn, at most
 
 
 @dataclass(frozen=True)
-class Sorted:
-    """The points of a chunk by class.
-
-    Attributes
-    ----------
-    order : uint32, (points,)
-        Their numbers within the chunk, class by class, ascending in each.
-    counts : uint32, (clusters,)
-        Points of each class.
-    """
-
-    order: np.ndarray
-    counts: np.ndarray
-
-
-@dataclass(frozen=True)
 class PassResult:
     """One device's part of a pass.
 
@@ -46,14 +30,17 @@ class PassResult:
     counts : int64, (clusters,)
     loaded : int
         Chunks loaded for this pass.
-    chunks : dict of Sorted
-        By chunk; of the last pass.
+    sizes : uint32, (chunks, clusters)
+        Of the last pass: points of each class in each chunk.
+    order : uint32, (points,)
+        Of the last pass: points of each chunk, by their numbers within it, class by class, ascending in each.
     """
 
     sums: np.ndarray
     counts: np.ndarray
     loaded: int
-    chunks: dict[int, Sorted]
+    sizes: np.ndarray | None = None
+    order: np.ndarray | None = None
 
 
 class Streamed:
@@ -138,20 +125,22 @@ class Streamed:
         """
         self.state.write_centres(centres[None])
         if not last:
-            return PassResult(*self._walk(lambda *_: None, last=False), {})
+            return PassResult(*self._walk(lambda *_: None, last=False))
         numbers = self.device.upload(np.arange(self.length, dtype=np.uint32))
-        order = self.device.empty(4 * self.length)
-        found: dict[int, Sorted] = {}
+        sorted_numbers = self.device.empty(4 * self.length)
+        ends = np.cumsum([end - first for first, end in self.chunks]).tolist()
+        sizes = np.empty((len(self.chunks), self.settings.clusters), np.uint32)
+        order = np.empty(ends[-1] if ends else 0, np.uint32)
 
         def one(chunk: int, place: int, size: int) -> None:
             node = Nodes(np.zeros(1, np.int64), np.zeros(1, np.uint64), np.array([size]))
-            rows = self.places[place]
-            counts = self.state.sort(node, self.labels[place], rows, numbers, rows, order, moves=False)
-            found[chunk] = Sorted(self.device.read(order, np.uint32, (size,)), counts[0])
+            rows, labels = self.places[place], self.labels[place]
+            sizes[chunk] = self.state.sort(node, labels, rows, numbers, rows, sorted_numbers, moves=False)
+            self.device.read(sorted_numbers, np.uint32, (size,), out=order[ends[chunk] - size : ends[chunk]])
 
-        result = PassResult(*self._walk(one, last=True), found)
+        result = PassResult(*self._walk(one, last=True), sizes, order)
         numbers.free()
-        order.free()
+        sorted_numbers.free()
         return result
 
     def farthest(self, centres: np.ndarray, new: np.ndarray, count: int) -> tuple[list[tuple[int, int]], int]:
