@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from perfport import backend, platforms
@@ -62,6 +63,9 @@ def pytest_configure(config: pytest.Config) -> None:
         environment["XDG_CACHE_HOME"] = folder
         environment["PYTHONPYCACHEPREFIX"] = f"{folder}/bytecode"  # hundreds of children start: compile modules once
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    # How long an example takes says what else the machine does.
+    hypothesis.settings.register_profile("perfport", deadline=None)
+    hypothesis.settings.load_profile("perfport")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -22,7 +22,7 @@ from perfport.record import Interval, Record, Status
 from perfport.report.portability import EXPORT, export, view
 from perfport.report.view import as_csv
 
-CALM = settings(deadline=None, derandomize=True)
+CALM = settings(derandomize=True)
 EFFICIENCY = st.floats(1e-6, 1.0)
 EFFICIENCIES = st.lists(EFFICIENCY, min_size=1, max_size=20)
 

@@ -137,7 +137,7 @@ def test_files_by_name_and_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 PLACES = [match.span() for match in re.finditer(r"-?[\w.]+", TEXT)]
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300, derandomize=True)
 @given(
     st.lists(st.tuples(st.sampled_from(PLACES), st.text(max_size=6) | st.integers().map(str)), min_size=1, max_size=3)
 )
@@ -148,7 +148,7 @@ def test_changed_words_give_a_cascade_or_its_error(changes: list[tuple[tuple[int
     check(text.encode(errors="surrogatepass"))
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, derandomize=True)
 @given(st.binary(max_size=60), st.integers(0, len(TEXT)), st.integers(0, 40))
 def test_changed_bytes_give_a_cascade_or_its_error(inserted: bytes, at: int, removed: int) -> None:
     content = TEXT.encode()

@@ -184,7 +184,7 @@ def test_peers_on_the_gpu(cuda: OpenDevice, name: str) -> None:
 # --- Generated source ---------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 9), st.integers(1, 4), st.integers(1, 3), st.floats(0, 1), st.integers(5, 200), st.booleans())
 def test_source_has_one_multiply_add_for_each_weight_and_row(
     filters: int, block: int, rows: int, sparsity: float, limit: int, table: bool
@@ -230,7 +230,7 @@ def test_intensity_and_index_overhead_follow_the_formulas() -> None:
     assert index_overhead(3686, 64, 4) == pytest.approx(1, abs=0.02) and index_overhead(0, 64, 4) == 0
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.integers(1, 3), st.integers(1, 3), st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.integers(0, 3),
     st.integers(0, 2**31),
@@ -246,7 +246,7 @@ def test_the_reference_is_scipys(c: int, k: int, r: int, s: int, stride: int, pa
     assert np.allclose(reference.convolution(o, x, w), expected)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.floats(0, 1), st.sampled_from(weights.PRUNINGS), st.integers(0, 2**31))
 def test_pruning_removes_what_it_says(sparsity: float, pruning: str, seed: int) -> None:
     o = Operator(6, 10, 3, 3, 8, 8)

@@ -204,7 +204,7 @@ SHAPES = [  # operator, columns, rows, height, prefetch: strides, padding, tails
 ]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.sampled_from(SHAPES), MASKS, st.integers(0, 2**31))
 def test_specialised_code_equals_the_dense_template_with_these_weights(
     given_shape: tuple[Operator, int, int, int, bool], mask: str, seed: int
@@ -342,7 +342,7 @@ TILINGS = [  # vectors of 4, 2 and 1; strides 1 to 4; tails across, down and in 
 ]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.sampled_from(TILINGS), MASKS, st.integers(0, 2**31))
 def test_tiled_code_computes_the_convolution(tiling: Tiling, mask: str, seed: int) -> None:
     rng, o = np.random.default_rng(seed), tiling.operator

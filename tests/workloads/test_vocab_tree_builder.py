@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from perfport.device import DeviceInfo
 from perfport.errors import InfrastructureError, UsageError
 from perfport.workloads.vocab_tree import data, passes, problems, reference, tree
 from perfport.workloads.vocab_tree.builder import chunks, memory
-from perfport.workloads.vocab_tree.builder.build import Build, Chunk, of_class
+from perfport.workloads.vocab_tree.builder.build import Build, Chunk, by_class
 from perfport.workloads.vocab_tree.builder.host_memory import PrivatePoints, SharedPoints, Staging
 from perfport.workloads.vocab_tree.builder.jobs import Settings
 from perfport.workloads.vocab_tree.builder.mail import Receiver, Sender
@@ -78,6 +79,7 @@ def local(device: OpenDevice) -> Iterator[Callable[[Settings], LocalWorker]]:
         {"memory_limit": LIMIT},
         {"memory_limit": LIMIT, "kept": 0},
         {"memory_limit": LIMIT, "kept": 2},
+        {"memory_limit": LIMIT, "places": 5, "kept": 5},
         {"memory_limit": LIMIT, "host_limit": 1000},
         {"memory_limit": 30_000, "host_limit": 1000, "fragment": 300},
     ],
@@ -282,9 +284,10 @@ def test_errors_of_a_process_reach_the_build(opencl_infos: list[DeviceInfo]) -> 
 # --- parts --------------------------------------------------------------------------------------------------------
 
 
-@given(st.integers(1, 30), st.integers(1, 12), st.integers(0, 2))
-def test_chunk_loads_follow_the_formula(number: int, rounds: int, kept: int) -> None:
-    traversal, held, loaded = chunks.Traversal(number, kept), {}, 0
+@given(st.integers(1, 30), st.integers(1, 12), st.integers(2, 9), st.data())
+def test_chunk_loads_follow_the_formula(number: int, rounds: int, places: int, drawn: st.DataObject) -> None:
+    kept = drawn.draw(st.integers(0, places))
+    traversal, held, loaded = chunks.Traversal(number, kept, places), {}, 0
     for turn in range(rounds):
         order = [traversal.advance() for _ in range(number)]
         assert [visit.chunk for visit in order if visit] == list(chunks.walk(number, turn, kept))
@@ -301,13 +304,14 @@ def test_chunk_loads_follow_the_formula(number: int, rounds: int, kept: int) -> 
         assert loaded == number * rounds
 
 
-@given(st.integers(1, 12), st.integers(0, 2), st.data())
-def test_a_busy_place_is_not_loaded_to(number: int, kept: int, drawn: st.DataObject) -> None:
-    traversal, freely = chunks.Traversal(number, kept), chunks.Traversal(number, kept)
+@given(st.integers(1, 12), st.integers(2, 5), st.data())
+def test_a_busy_place_is_not_loaded_to(number: int, places: int, drawn: st.DataObject) -> None:
+    kept = drawn.draw(st.integers(0, places))
+    traversal, freely = chunks.Traversal(number, kept, places), chunks.Traversal(number, kept, places)
     for _ in range(4 * number):
         wanted = freely.advance()
         assert wanted
-        busy = drawn.draw(st.sets(st.integers(0, 1)))
+        busy = drawn.draw(st.sets(st.integers(0, places - 1)))
         found = traversal.advance(busy)
         if wanted.missing and wanted.place in busy:
             assert found is None
@@ -315,30 +319,38 @@ def test_a_busy_place_is_not_loaded_to(number: int, kept: int, drawn: st.DataObj
         assert found == wanted
 
 
-@given(st.integers(10**5, 2 * 10**11), st.integers(2, 256), st.sampled_from([16, 64, 128]), st.integers(1, 20_000))
-def test_plans_fit_the_limit(limit: int, clusters: int, dims: int, batch: int) -> None:
-    if limit < memory.least(clusters, dims):
+@given(
+    st.integers(10**5, 2 * 10**11), st.integers(2, 256), st.sampled_from([16, 64, 128]), st.integers(1, 20_000),
+    st.integers(2, 16),
+)  # fmt: skip
+def test_plans_fit_the_limit(limit: int, clusters: int, dims: int, batch: int, places: int) -> None:
+    if limit < memory.least(clusters, dims, places):
         with pytest.raises(UsageError, match="memory_limit"):
-            memory.plan(limit, clusters, dims, batch)
+            memory.plan(limit, clusters, dims, batch, places)
         return
-    found = memory.plan(limit, clusters, dims, batch)
-    assert found.chunk * (dims + 6 + clusters // 256) < limit / 2 and found.chunk >= memory.LEAST_CHUNK
+    found = memory.plan(limit, clusters, dims, batch, places)
+    assert found.chunk * (places * dims + 9 + 4 * clusters / 1024) < limit and found.chunk >= memory.LEAST_CHUNK
     assert found.points * (2 * dims + 9) + found.nodes * memory.node_bytes(clusters, dims) <= limit
     assert 1 <= found.nodes <= batch and found.points >= memory.LEAST_CHUNK
 
 
-@given(st.integers(2, 256), st.lists(st.integers(0, 200), max_size=5), st.integers(0, 99))
-def test_points_of_a_class(clusters: int, sizes: list[int], seed: int) -> None:
-    labels = np.random.default_rng(seed).integers(0, clusters, sum(sizes)).astype(np.uint8)
+@given(st.integers(2, 256), st.lists(st.integers(0, 200), min_size=1, max_size=5), st.booleans(), st.integers(0, 99))
+def test_points_by_class(clusters: int, sizes: list[int], indexed: bool, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, clusters, sum(sizes)).astype(np.uint8)
+    index = np.sort(rng.choice(5000, len(labels), replace=False)).astype(np.uint32)
     parts, first = [], 0
     for size in sizes:
         own = labels[first : first + size]
         counted = np.bincount(own, minlength=clusters).astype(np.uint32)
         parts.append(Chunk(first, counted, np.argsort(own, kind="stable").astype(np.uint32)))
         first += size
-    for number in range(clusters):
-        found = of_class(parts, number)
-        assert found.dtype == np.uint32 and np.array_equal(found, np.flatnonzero(labels == number))
+    with ThreadPoolExecutor(2) as pool:
+        found = by_class(parts, index if indexed else None, pool)
+    assert len(found) == clusters
+    for number, own in enumerate(found):
+        wanted = np.flatnonzero(labels == number)
+        assert own.dtype == np.uint32 and np.array_equal(own, index[wanted] if indexed else wanted)
 
 
 def test_later_queues_wait_for_earlier_ones() -> None:

@@ -107,7 +107,7 @@ def test_files_of_the_wrong_size_are_refused(tmp_path: Path) -> None:
 # --- fixed point and k-means --------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 9), st.sampled_from([16, 48, 128]))
 def test_labels_are_those_of_exact_distances(seed: int, clusters: int, dims: int) -> None:
     """The nearest centre by score is the nearest within the stated rounding, 1/128 of a squared distance."""
@@ -128,7 +128,7 @@ def test_means_are_rounded_to_the_nearest(count: int, value: int) -> None:
     assert abs(int(mean) / fixed_point.ONE - total / count) <= 0.5 / fixed_point.ONE
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(0, 2**63), st.lists(st.integers(7, 2**31), min_size=1, max_size=20), st.integers(2, 7))
 def test_drawn_points_are_different_and_inside(seed: int, sizes: list[int], clusters: int) -> None:
     nodes = np.arange(len(sizes))

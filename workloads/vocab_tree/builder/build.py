@@ -26,7 +26,7 @@ from .queues import Node, Queues
 from .streamed import PassResult
 from .workers import Worker, WorkerLost
 
-LEAVES = 1 << 13  # whose points a host thread gives their words at a time
+LEAVES = 1 << 17  # whose points a host thread gives their words at a time
 
 
 @dataclass(frozen=True)
@@ -349,26 +349,18 @@ class Build:
     def _partition(self, node: Node, chunks: list[Chunk], centres: np.ndarray) -> None:
         """Children of a streamed node into the queues."""
         s, k = self.settings, self.settings.clusters
-        counts = np.array([chunk.sizes for chunk in chunks]).sum(axis=0, dtype=np.uint32)
-        self._splits.append(
-            Splits(np.array([node.level]), np.array([node.path], np.uint64), centres[None], counts[None])
-        )
-
-        def child(number: int) -> None:
-            index = of_class(chunks, number)
-            if node.index is not None:
-                index = node.index[index]
-            path = node.path * k + number
-            if node.level + 1 < s.levels and len(index) >= k:
-                children.append(Node(node.level + 1, path, len(index), index))
-            else:
-                one = Nodes(np.array([node.level + 1]), np.array([path], np.uint64), np.array([len(index)]))
-                self._leaves.append((one, index))
-
-        children: list[Node] = []
-        list(self._pool.map(child, np.flatnonzero(counts).tolist()))
-        for one in sorted(children, key=lambda one: (-one.size, one.path)):  # what takes longest begins first
-            self.queues.put(one)
+        inside = by_class(chunks, node.index, self._pool)
+        counts = np.array([[len(numbers) for numbers in inside]], np.uint32)
+        level, path = np.array([node.level]), np.array([node.path], np.uint64)
+        self._splits.append(Splits(level, path, centres[None], counts))
+        # What takes longest begins first.
+        for number in np.argsort(-counts[0].astype(np.int64), kind="stable").tolist():
+            numbers, own = inside[number], node.path * k + number
+            if node.level + 1 < s.levels and len(numbers) >= k:
+                self.queues.put(Node(node.level + 1, own, len(numbers), numbers))
+            elif len(numbers):
+                leaf = Nodes(level + 1, np.array([own], np.uint64), np.array([len(numbers)]))
+                self._leaves.append((leaf, numbers))
 
     def _tree(self) -> Tree:
         """Put splits and leaves together; host threads copy, for these are some hundred bytes for every word."""
@@ -436,11 +428,34 @@ def _chunks(share: list[tuple[int, int]], result: PassResult) -> list[Chunk]:
     return found
 
 
-def of_class(chunks: Sequence[Chunk], number: int) -> np.ndarray:
-    """Return the numbers of a class's points, ascending, uint32, from chunks in the order of their points."""
-    found, done = np.empty(sum(int(chunk.sizes[number]) for chunk in chunks), np.uint32), 0
-    for chunk in chunks:
-        start, length = int(chunk.sizes[:number].sum()), int(chunk.sizes[number])
-        np.add(chunk.order[start : start + length], np.uint32(chunk.first), out=found[done : done + length])
-        done += length
-    return found
+def by_class(chunks: Sequence[Chunk], index: np.ndarray | None, pool: ThreadPoolExecutor) -> list[np.ndarray]:
+    """Put the points of a node's chunks, in the order of these, together.
+
+    Parameters
+    ----------
+    chunks : sequence of Chunk
+    index : uint32, (points,), optional
+        Numbers of the node's points in the whole set, unless they are those in the node.
+    pool : ThreadPoolExecutor
+
+    Returns
+    -------
+    list of uint32 arrays
+        Of each class the numbers of its points, ascending.
+    """
+    sizes = np.array([chunk.sizes for chunk in chunks], np.int64)
+    ends = np.cumsum(sizes.T).reshape(sizes.T.shape)  # class by class, in each chunk by chunk
+    found = np.empty(sizes.sum(), np.uint32)
+
+    def place(number: int) -> None:
+        chunk, done = chunks[number], 0
+        for end, size in zip(ends[:, number], sizes[number], strict=True):
+            own, out = chunk.order[done : done + size], found[end - size : end]
+            if index is None:
+                np.add(own, np.uint32(chunk.first), out=out)
+            else:
+                np.take(index[chunk.first :], own, out=out, mode="clip")
+            done += size
+
+    list(pool.map(place, range(len(chunks))))
+    return np.split(found, ends[:-1, -1])

@@ -21,14 +21,14 @@ def loads(chunks: int, passes: int, kept: int) -> int:
     passes : int
     kept : int
         Chunks that a pass leaves to the next: 0 loads everything anew, 1 is the source's reversed traversal,
-        C + (passes - 1)(C - 1), and 2 makes use of both halves of the memory.
+        C + (passes - 1)(C - 1), as many as there are places make use of all of the memory.
     """
     return chunks + (passes - 1) * (chunks - min(kept, chunks)) if chunks and passes else 0
 
 
 @dataclass(frozen=True)
 class Visit:
-    """A chunk's turn in a pass: in which of the two places it lies, and whether it must be loaded first."""
+    """A chunk's turn in a pass: in which place it lies, and whether it must be loaded first."""
 
     chunk: int
     place: int
@@ -36,19 +36,20 @@ class Visit:
 
 
 class Traversal:
-    """The visits of all passes, in their order, and the two places for chunks.
+    """The visits of all passes, in their order, and the places for chunks.
 
     Parameters
     ----------
     chunks : int
     kept : int
-        Chunks that a pass leaves to the next, 0 to 2.
+        Chunks that a pass leaves to the next, 0 to ``places``.
+    places : int
     """
 
-    def __init__(self, chunks: int, kept: int) -> None:
+    def __init__(self, chunks: int, kept: int, places: int) -> None:
         self.chunks, self.kept, self.passes = chunks, kept, 0
-        self._held: list[int | None] = [None, None]
-        self._last = 1  # the place used last
+        self._held: list[int | None] = [None] * places
+        self._order = list(range(places))  # places, the one used last at the end
         self._coming: deque[int] = deque()  # of the pass that has begun
 
     def advance(self, busy: Collection[int] = (), onward: bool = True) -> Visit | None:
@@ -63,16 +64,17 @@ class Traversal:
             self._begin_pass()
         chunk = self._coming[0]
         missing = chunk not in self._held
-        place = 1 - self._last if missing else self._held.index(chunk)
+        place = self._order[0] if missing else self._held.index(chunk)
         if missing and place in busy:
             return None
         self._coming.popleft()
-        self._held[place], self._last = chunk, place
+        self._held[place] = chunk
+        self._order.remove(place)
+        self._order.append(place)
         return Visit(chunk, place, missing)
 
     def _begin_pass(self) -> None:
-        for place in (0, 1):
-            if self.kept == 0 or (self.kept == 1 and place != self._last):
-                self._held[place] = None
+        for place in self._order[: len(self._order) - self.kept]:
+            self._held[place] = None
         self._coming.extend(walk(self.chunks, self.passes, self.kept))
         self.passes += 1

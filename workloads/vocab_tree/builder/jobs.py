@@ -32,8 +32,10 @@ class Settings:
     resident : bool
         A job goes on with the children of its nodes, which are in the device's memory already; else they go back to the
         queues.
+    places : int
+        Chunks that a device's memory is for.
     kept : int
-        Chunks that one pass leaves to the next, 0 to 2.
+        Chunks that one pass leaves to the next, 0 to ``places``.
     threads : int
         Host threads that prepare points, for each device.
     """
@@ -48,6 +50,7 @@ class Settings:
     batch: int = 16384
     fragment: int = 4096
     resident: bool = True
+    places: int = 2
     kept: int = 1
     threads: int = 4
 

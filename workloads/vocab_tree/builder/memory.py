@@ -20,7 +20,7 @@ class Plan:
     Attributes
     ----------
     chunk : int
-        Points of a chunk: less than half the memory holds one.
+        Points of a chunk.
     points : int
         Points of nodes that are resident together.
     nodes : int
@@ -37,32 +37,31 @@ def node_bytes(clusters: int, dims: int) -> int:
     return 6 * clusters * dims + 12 * clusters + 8
 
 
-def _point_bytes(clusters: int, dims: int) -> tuple[int, int]:
-    """Bytes of a point in a chunk (row, label, distance or order and its part of it, of half a chunk each; tables of
-    tiles), and resident (rows and order twice, tables of tiles)."""
-    return dims + 6 + 4 * clusters // SCATTER_TILE, 2 * dims + 14 + 32 * clusters // SCATTER_TILE
+def _point_bytes(clusters: int, dims: int, places: int) -> tuple[int, int]:
+    """Bytes of a point in a chunk (a row in each place; label, number, order, tables of tiles), and resident (rows and
+    order twice, tables of tiles)."""
+    return places * dims + 11 + 4 * clusters // SCATTER_TILE, 2 * dims + 14 + 32 * clusters // SCATTER_TILE
 
 
-def least(clusters: int, dims: int) -> int:
+def least(clusters: int, dims: int, places: int = 2) -> int:
     """Return the bytes that a build needs."""
-    return 2 * LEAST_CHUNK * max(_point_bytes(clusters, dims)) + 2 * node_bytes(clusters, dims) + MARGIN
+    return LEAST_CHUNK * max(_point_bytes(clusters, dims, places)) + 2 * node_bytes(clusters, dims) + MARGIN
 
 
-def plan(limit: int, clusters: int, dims: int, batch: int) -> Plan:
-    """Return what fits ``limit`` bytes, with at most ``batch`` nodes to a launch.
+def plan(limit: int, clusters: int, dims: int, batch: int, places: int = 2) -> Plan:
+    """Return what fits ``limit`` bytes, with at most ``batch`` nodes to a launch and so many ``places`` for chunks.
 
     Raises
     ------
     UsageError
         If not even a chunk of `LEAST_CHUNK` points does.
     """
-    node, (in_chunk, resident) = node_bytes(clusters, dims), _point_bytes(clusters, dims)
-    if limit < (needed := least(clusters, dims)):
+    node, (in_chunk, resident) = node_bytes(clusters, dims), _point_bytes(clusters, dims, places)
+    if limit < (needed := least(clusters, dims, places)):
         raise UsageError(
             f"memory_limit: expected at least {needed} bytes, for chunks of {LEAST_CHUNK} points, got {limit}"
         )
     nodes = max(1, min(batch, (limit - MARGIN) // 8 // node))
     left = limit - MARGIN - node * nodes
-    # Half of what is left, and a row less: a chunk takes less than half the memory.
-    chunk = min((left - 1) // 2 // in_chunk, fixed_point.POINTS_LIMIT) // LEAST_CHUNK * LEAST_CHUNK
-    return Plan(max(chunk, LEAST_CHUNK), min(left // resident, fixed_point.POINTS_LIMIT), nodes)
+    chunk = min(left // in_chunk, fixed_point.POINTS_LIMIT) // LEAST_CHUNK * LEAST_CHUNK
+    return Plan(chunk, min(left // resident, fixed_point.POINTS_LIMIT), nodes)

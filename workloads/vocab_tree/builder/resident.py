@@ -103,7 +103,6 @@ class NodeState:
         device.write(counted, (start[table[:, 0]] + before).astype(np.uint32))
         args = (rows, order, tiles, labels, counted, np.uint32(moves), rows_to, order_to)
         self.launch("scatter", len(table), self.group, *args)
-        device.synchronize(device.record())
         tiles.free()
         counted.free()
         return counts.astype(np.uint32)

@@ -1,4 +1,4 @@
-"""A node that does not fit a device: chunks in two halves of the memory, one loaded while the other is worked on."""
+"""A node that does not fit a device: chunks in parts of the memory, one loaded while another is worked on."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from .. import fixed_point, passes
 from .chunks import Traversal, Visit
 from .jobs import Nodes, Settings
 from .resident import Kernels, NodeState
-
-AHEAD = 2  # visits that are asked for before their turn, at most
 
 
 @dataclass(frozen=True)
@@ -69,13 +67,15 @@ class Streamed:
         self.points, self.gather = points, gather
         self.kernel, self.state = kernels.pass_, NodeState(device, kernels, settings, 1)
         self.length = max((last - first for first, last in chunks), default=0)
-        self.places = [device.empty(self.length * settings.dims) for _ in range(2)]
-        self.gathered = [device.pinned(max(1, self.length * settings.dims)) for _ in range(2)] if gather else []
-        self.labels = [device.empty(self.length) for _ in range(2)]
+        self.places = [device.empty(self.length * settings.dims) for _ in range(settings.places)]
+        self.used: list[Any] = [None] * settings.places
+        self.labels = device.empty(self.length)
         self.queue = device.queue()
-        self.uploaded: list[Any] = [None, None]
-        self.used: list[Any] = [None, None]
-        self.traversal = Traversal(len(chunks), settings.kept)
+        # Host memory that is gathered to, and the upload out of it that comes first.
+        self.gathered: deque[tuple[np.ndarray, Any]] = deque(
+            (device.pinned(max(1, self.length * settings.dims)), None) for _ in range(2 if gather else 0)
+        )
+        self.traversal = Traversal(len(chunks), settings.kept, settings.places)
         self.asked: deque[tuple[Visit, Future | None]] = deque()
         self.tables = {}
         for size in {last - first for first, last in chunks}:
@@ -89,29 +89,32 @@ class Streamed:
         """Give memory and thread back."""
         self.ahead.shutdown()
         self.device.finish()
-        for buffer in (*self.places, *self.labels, *(table for _, table in self.tables.values())):
+        for buffer in (*self.places, self.labels, *(table for _, table in self.tables.values())):
             buffer.free()
         self.state.free()
-        self.gathered = []
+        self.gathered.clear()
 
     def _load(self, chunk: int, place: int) -> Any:
         """Enqueue a chunk's upload behind the last use of its place, after gathering it where that is wanted."""
         first, last = self.chunks[chunk]
         data = self.points[first:last]
         if self.gather:
-            if self.uploaded[place] is not None:
-                self.device.synchronize(self.uploaded[place])  # the memory is free again
-            data = self.gathered[place][: (last - first) * self.settings.dims].reshape(last - first, -1)
+            memory, uploaded = self.gathered.popleft()
+            if uploaded is not None:
+                self.device.synchronize(uploaded)
+            data = memory[: (last - first) * self.settings.dims].reshape(last - first, -1)
             self.gather(first, last, data)
         if self.used[place] is not None:
             self.device.wait(self.used[place], self.queue)
         self.device.write(self.places[place], data, self.queue)
-        self.uploaded[place] = self.device.record(self.queue)
-        return self.uploaded[place]
+        uploaded = self.device.record(self.queue)
+        if self.gather:
+            self.gathered.append((memory, uploaded))
+        return uploaded
 
     def _ask(self, onward: bool) -> None:
         """Load what may be loaded ahead: up to the next load whose place waits for a launch."""
-        while len(self.asked) <= AHEAD:
+        while len(self.asked) <= len(self.places):
             visit = self.traversal.advance({visit.place for visit, _ in self.asked}, onward)
             if visit is None:
                 return
@@ -134,8 +137,8 @@ class Streamed:
 
         def one(chunk: int, place: int, size: int) -> None:
             node = Nodes(np.zeros(1, np.int64), np.zeros(1, np.uint64), np.array([size]))
-            rows, labels = self.places[place], self.labels[place]
-            sizes[chunk] = self.state.sort(node, labels, rows, numbers, rows, sorted_numbers, moves=False)
+            rows = self.places[place]
+            sizes[chunk] = self.state.sort(node, self.labels, rows, numbers, rows, sorted_numbers, moves=False)
             self.device.read(sorted_numbers, np.uint32, (size,), out=order[ends[chunk] - size : ends[chunk]])
 
         result = PassResult(*self._walk(one, last=True), sizes, order)
@@ -161,7 +164,7 @@ class Streamed:
 
         def one(chunk: int, place: int, size: int) -> None:
             tiles, table = self.tables[size]
-            state.launch("distances", tiles, 64, self.places[place], table, *targets, self.labels[place], distances)
+            state.launch("distances", tiles, 64, self.places[place], table, *targets, self.labels, distances)
             own = device.read(distances, np.uint32, (size,)).astype(np.int64)
             far = np.argsort(-own, kind="stable")[:count]
             found.extend((int(own[i]), self.chunks[chunk][0] + int(i)) for i in far)
@@ -199,7 +202,7 @@ class Streamed:
             tiles, table = self.tables[size]
             self.kernel.launch(
                 tiles, self.places[visit.place], table, *state.take("centres", "halves", "moving"),
-                self.labels[visit.place], *state.take("sums", "counts"),
+                self.labels, *state.take("sums", "counts"),
             )  # fmt: skip
             then(visit.chunk, visit.place, size)
             self.used[visit.place] = self.device.record()

@@ -77,7 +77,7 @@ class DeviceWorker:
         self.device, self.settings = device, settings
         free = device.free_bytes()
         limit = settings.memory_limit or free - free // 10
-        self.plan: Plan = plan(min(limit, free), settings.clusters, settings.dims, settings.batch)
+        self.plan: Plan = plan(min(limit, free), settings.clusters, settings.dims, settings.batch, settings.places)
         self.kernels = Kernels(device, loader, settings, tunables)
         self._resident = Resident(device, self.kernels, settings, self.plan)
         self._streamed: Streamed | None = None

@@ -23,6 +23,7 @@ from ..builder.workers import LocalWorker, ProcessWorker, Worker
 from ..problems import TreeBuild
 
 SOURCE = "CN105573834, host side"
+PLACES = (2, 4, 8, 16)  # chunks that a device's memory is for
 
 
 def summary(report: Report) -> dict[str, Any]:
@@ -55,12 +56,12 @@ class _Build(Variant):
         self.data: TreeBuild = setup.problem
         p = self.data.parameters
         limit = self.data.memory_limit
+        chosen = {"places": 2, **self.settings, "threads": setup.tunables["threads"]}
+        if "places" in setup.tunables:
+            chosen["places"] = chosen["kept"] = setup.tunables["places"]
         if self.limited and limit is None:
-            limit = max(self.data.count * self.data.dims // 4, memory.least(p.clusters, p.dims))
-        settings = Settings(
-            p.clusters, p.levels, p.iterations, self.data.seed, p.dims, memory_limit=limit,
-            threads=setup.tunables["threads"], **self.settings,
-        )  # fmt: skip
+            limit = max(self.data.count * self.data.dims // 4, memory.least(p.clusters, p.dims, chosen["places"]))
+        settings = Settings(p.clusters, p.levels, p.iterations, self.data.seed, p.dims, memory_limit=limit, **chosen)
         self.chosen = settings
         try:
             self.open(setup)
@@ -145,12 +146,12 @@ class StreamedForward(_Build):
 
 
 class StreamedBoth(_Build):
-    """Both halves serve the next pass."""
+    """Both halves, or all of more parts, serve the next pass."""
 
-    name, title, role, rung = "streamed_both", "chunks, both halves kept for the next pass", "beyond", 5
+    name, title, role, rung = "streamed_both", "chunks, all parts of the memory kept for the next pass", "beyond", 5
     source = "beyond the source"
+    tunables: ClassVar[dict[str, Tunable]] = {**_Build.tunables, "places": Tunable(2, PLACES, "parts of the memory")}
     limited = True
-    settings: ClassVar = {"kept": 2}
 
 
 class ResidentTree(_Build):
@@ -166,9 +167,9 @@ class SeveralDevices(_Build):
     name, title, rung = "several_devices", "one process per device, the largest nodes on all of them", 7
     tunables: ClassVar[dict[str, Tunable]] = {
         **_Build.tunables,
+        "places": Tunable(8, PLACES, "parts of the memory"),
         "devices": Tunable(2, (1, 2, 4, 8), "devices"),
     }
-    settings: ClassVar = {"kept": 2}
 
     def open(self, setup: Setup) -> None:
         Kernels(
