@@ -444,18 +444,17 @@ def by_class(chunks: Sequence[Chunk], index: np.ndarray | None, pool: ThreadPool
         Of each class the numbers of its points, ascending.
     """
     sizes = np.array([chunk.sizes for chunk in chunks], np.int64)
-    ends = np.cumsum(sizes.T).reshape(sizes.T.shape)  # class by class, in each chunk by chunk
-    found = np.empty(sizes.sum(), np.uint32)
+    starts = np.cumsum(sizes, axis=1) - sizes  # in each chunk
 
-    def place(number: int) -> None:
-        chunk, done = chunks[number], 0
-        for end, size in zip(ends[:, number], sizes[number], strict=True):
-            own, out = chunk.order[done : done + size], found[end - size : end]
+    def one(number: int) -> np.ndarray:
+        found, done = np.empty(sizes[:, number].sum(), np.uint32), 0
+        for chunk, start, size in zip(chunks, starts[:, number], sizes[:, number], strict=True):
+            own, out = chunk.order[start : start + size], found[done : done + size]
             if index is None:
                 np.add(own, np.uint32(chunk.first), out=out)
             else:
                 np.take(index[chunk.first :], own, out=out, mode="clip")
             done += size
+        return found
 
-    list(pool.map(place, range(len(chunks))))
-    return np.split(found, ends[:-1, -1])
+    return list(pool.map(one, range(sizes.shape[1])))
