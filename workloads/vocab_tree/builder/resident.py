@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from .jobs import Nodes, Outcome, Settings, Splits
 from .memory import SCATTER_TILE, Plan
 
 GROUP = 256
+NODES_EACH = 256  # nodes that are worth a host thread
 
 
 class Kernels:
@@ -27,7 +30,7 @@ class Kernels:
         self.pass_ = kind(device, loader, settings.clusters, settings.dims, tunables)
         self.group = min(GROUP, device.info.max_work_group)
         macros = {"K": settings.clusters, "DIMS": settings.dims, "GROUP": self.group, "TILE": SCATTER_TILE}
-        names = ("clear", "start", "update", "distances", "count_tiles", "scatter")
+        names = ("clear", "start", "update", "distances", "count_tiles", "place_tiles", "scatter")
         self.named = {name: loader("tree.cl", name, **macros) for name in names}
 
 
@@ -90,22 +93,20 @@ class NodeState:
         uint32, (nodes, clusters)
             Points of each class.
         """
-        device, k = self.device, self.k
+        device, k, count = self.device, self.k, len(nodes)
         table = passes.tiles(nodes.first, nodes.size, SCATTER_TILE)
-        tiles, counted = device.upload(table), device.empty(4 * len(table) * k)
-        self.launch("count_tiles", len(table), self.group, tiles, labels, counted)
-        by_tile = device.read(counted, np.uint32, (len(table), k)).astype(np.int64)
-        heads = np.searchsorted(table[:, 0], np.arange(len(nodes)))
-        counts = np.add.reduceat(by_tile, heads, axis=0)
-        before = np.cumsum(by_tile, axis=0) - by_tile  # within all tiles, then within the node
-        before -= before[heads][table[:, 0]]
-        start = nodes.first[:, None] + np.cumsum(counts, axis=1) - counts
-        device.write(counted, (start[table[:, 0]] + before).astype(np.uint32))
-        args = (rows, order, tiles, labels, counted, np.uint32(moves), rows_to, order_to)
+        heads = np.concatenate([[0], np.cumsum(-(-nodes.size // SCATTER_TILE))]).astype(np.uint32)
+        tiles, head, places, sizes = buffers = (
+            device.upload(table), device.upload(heads), device.empty(4 * len(table) * k), device.empty(4 * count * k)
+        )  # fmt: skip
+        self.launch("count_tiles", len(table), self.group, tiles, labels, places)
+        self.launch("place_tiles", count, self.group, tiles, head, places, sizes)
+        args = (rows, order, tiles, labels, places, np.uint32(moves), rows_to, order_to)
         self.launch("scatter", len(table), self.group, *args)
-        tiles.free()
-        counted.free()
-        return counts.astype(np.uint32)
+        found = device.read(sizes, np.uint32, (count, k))
+        for buffer in buffers:
+            buffer.free()
+        return found
 
     def free(self) -> None:
         """Give the memory back."""
@@ -116,17 +117,15 @@ class NodeState:
 class Resident:
     """Splits nodes whose points are uploaded together, down to the leaves or by one level."""
 
-    def __init__(self, device: OpenDevice, kernels: Kernels, settings: Settings, plan: Plan) -> None:
-        self.device, self.settings, self.plan, self.kernels, self.kernel = (
-            device,
-            settings,
-            plan,
-            kernels,
-            kernels.pass_,
-        )
+    def __init__(
+        self, device: OpenDevice, kernels: Kernels, settings: Settings, plan: Plan, pool: ThreadPoolExecutor
+    ) -> None:
+        self.device, self.settings, self.plan, self.pool = device, settings, plan, pool
+        self.kernels, self.kernel = kernels, kernels.pass_
         self._held = 0
         self._state: NodeState | None = None
         self._buffers: list[Buffer] = []
+        self._centres: np.ndarray = np.empty(0, np.uint16)  # page-locked, for those of a launch
 
     def _reserve(self, points: int) -> None:
         """Have room for so many points (rows and order twice, labels) and for as many nodes as they can make."""
@@ -135,6 +134,8 @@ class Resident:
             dims, nodes = self.settings.dims, max(1, points // self.settings.clusters)
             self._state = NodeState(self.device, self.kernels, self.settings, min(nodes, self.plan.nodes))
             self._buffers = [self.device.empty(points * n) for n in (dims, dims, 4, 4, 1)]
+            pinned = self.device.pinned(self._state.buffers["centres"].nbytes).view(np.uint16)
+            self._centres = pinned.reshape(-1, self.settings.clusters, dims)
             self._held = points
 
     @property
@@ -148,6 +149,7 @@ class Resident:
         for buffer in self._buffers:
             buffer.free()
         self._buffers, self._held = [], 0
+        self._centres = np.empty(0, np.uint16)
         if self._state:
             self._state.free()
             self._state = None
@@ -202,21 +204,38 @@ class Resident:
 
     def _iterate_all(self, nodes: Nodes, ready: np.ndarray, rows: Buffer, labels: Buffer) -> np.ndarray:
         """Run all iterations of the nodes that are ``ready``, as many at a time as fit; return their centres."""
-        s, done = self.settings, 0
+        s = self.settings
         centres = np.empty((len(ready), s.clusters, s.dims), np.uint16)
-        for batch in np.array_split(ready, -(-len(ready) // self.plan.nodes)):
-            self._iterate(nodes, batch, rows, labels, centres[done : done + len(batch)])
-            done += len(batch)
+        drawn = np.empty((len(ready), s.clusters), np.int64)
+
+        def draw(some: slice) -> None:
+            own = ready[some]
+            drawn[some] = seeding.draw(s.seed, nodes.level[own], nodes.path[own], nodes.size[own], s.clusters)
+
+        def keep(some: slice) -> None:
+            np.copyto(centres[first:last][some], found[some])
+
+        self._each(draw, len(ready))
+        batches = -(-len(ready) // self.plan.nodes)
+        for first, last in pairwise(len(ready) * i // batches for i in range(batches + 1)):
+            self._iterate(nodes, ready[first:last], drawn[first:last], rows, labels)
+            found = self._centres[: last - first]
+            self.device.read(self.state.buffers["centres"], np.uint16, found.shape, out=found)
+            self._each(keep, last - first)
         return centres
 
-    def _iterate(self, nodes: Nodes, batch: np.ndarray, rows: Buffer, labels: Buffer, centres: np.ndarray) -> None:
-        """Run all iterations of some nodes; leaves labels on the device, and the centres in ``centres``."""
+    def _each(self, work: Callable[[slice], None], count: int) -> None:
+        """Do what is to be done for each of many nodes by several host threads."""
+        cuts = np.linspace(0, count, max(1, min(self.settings.threads, count // NODES_EACH)) + 1).astype(int).tolist()
+        list(self.pool.map(work, [slice(*cut) for cut in pairwise(cuts)]))
+
+    def _iterate(self, nodes: Nodes, batch: np.ndarray, drawn: np.ndarray, rows: Buffer, labels: Buffer) -> None:
+        """Run all iterations of some nodes from the points ``drawn``; leaves labels and centres on the device."""
         s, state, count = self.settings, self.state, len(batch)
         first, size = nodes.first[batch], nodes.size[batch]
         table = passes.tiles(first, size, self.kernel.tile_points(int(size.sum())))
         tiles = self.device.upload(table)
         buffers = [rows, tiles, *state.take("centres", "halves", "moving"), labels, *state.take("sums", "counts")]
-        drawn = seeding.draw(s.seed, nodes.level[batch], nodes.path[batch], size, s.clusters)
         state.start(rows, drawn + first[:, None])
         state.clear(count)
         for _ in range(s.iterations):
@@ -227,7 +246,6 @@ class Resident:
             if not moving:
                 break
         self.kernel.launch(len(table), *buffers)
-        self.device.read(state.buffers["centres"], np.uint16, centres.shape, out=centres)
         tiles.free()
 
     def _refill(

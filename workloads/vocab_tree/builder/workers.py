@@ -79,9 +79,9 @@ class DeviceWorker:
         limit = settings.memory_limit or free - free // 10
         self.plan: Plan = plan(min(limit, free), settings.clusters, settings.dims, settings.batch, settings.places)
         self.kernels = Kernels(device, loader, settings, tunables)
-        self._resident = Resident(device, self.kernels, settings, self.plan)
+        self._pool = ThreadPoolExecutor(settings.threads)
+        self._resident = Resident(device, self.kernels, settings, self.plan, self._pool)
         self._streamed: Streamed | None = None
-        self._gatherers = ThreadPoolExecutor(settings.threads)
 
     def load(self, rows: np.ndarray, order: np.ndarray) -> None:
         """Bring the points of a job to the device; see `Resident.load`."""
@@ -103,7 +103,7 @@ class DeviceWorker:
 
         def rows(first: int, last: int, out: np.ndarray) -> None:
             assert index is not None
-            gather(self._gatherers, self.settings.threads, points, index[first:last], out)
+            gather(self._pool, self.settings.threads, points, index[first:last], out)
 
         self._streamed = Streamed(
             self.device, self.kernels, self.settings, points, chunks, None if index is None else rows
@@ -136,7 +136,7 @@ class DeviceWorker:
     def close(self) -> None:
         """Give memory and threads back."""
         self.rest()
-        self._gatherers.shutdown()
+        self._pool.shutdown()
 
 
 def gather(pool: ThreadPoolExecutor, threads: int, points: np.ndarray, index: np.ndarray, out: np.ndarray) -> None:

@@ -102,6 +102,31 @@ __kernel void REQD_GROUP(GROUP) count_tiles(__global const uint *RESTRICT tiles,
     for (uint k = item; k < K; k += GROUP) found[get_group_id(0) * K + k] = count[k];
 }
 
+/* What `count_tiles` found becomes places: where the first point of each class of a tile goes. A work-group per node, a
+   work-item per class; `heads` holds the first tile of each node and the number of all tiles, `sizes` gets the points of each
+   node and class. */
+__kernel void REQD_GROUP(GROUP) place_tiles(__global const uint *RESTRICT tiles, __global const uint *RESTRICT heads,
+                                           __global uint *RESTRICT found, __global uint *RESTRICT sizes) {
+    LOCAL_ARRAY(uint, total, K);
+    uint k = get_local_id(0), node = get_group_id(0), head = heads[node], end = heads[node + 1];
+    if (k < K) {
+        uint own = 0;
+        for (uint tile = head; tile < end; ++tile) own += found[(size_t)tile * K + k];
+        total[k] = own;
+        sizes[(size_t)node * K + k] = own;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (k < K) {
+        uint place = tiles[4 * head + 1];
+        for (uint i = 0; i < k; ++i) place += total[i];
+        for (uint tile = head; tile < end; ++tile) {
+            uint own = found[(size_t)tile * K + k];
+            found[(size_t)tile * K + k] = place;
+            place += own;
+        }
+    }
+}
+
 /* Points into the order of their classes, those of a class in the order that they have: `places` holds where the first of
    each class of a tile goes. `order` goes along; the rows only if `rows` is 1. A tile has TILE points at most. */
 __kernel void REQD_GROUP(GROUP) scatter(__global const uint *RESTRICT points, __global const uint *RESTRICT order,
