@@ -17,7 +17,8 @@ from .jobs import Nodes, Outcome, Settings, Splits
 from .memory import SCATTER_TILE, Plan
 
 GROUP = 256
-NODES_EACH = 256  # nodes that are worth a host thread
+# What is worth a host thread: less of it, and threads wait for each other's pages and for the interpreter.
+NODES_EACH, BYTES_EACH = 8192, 8 << 20
 
 
 class Kernels:
@@ -215,19 +216,20 @@ class Resident:
         def keep(some: slice) -> None:
             np.copyto(centres[first:last][some], found[some])
 
-        self._each(draw, len(ready))
+        self._each(draw, len(ready), NODES_EACH)
         batches = -(-len(ready) // self.plan.nodes)
         for first, last in pairwise(len(ready) * i // batches for i in range(batches + 1)):
             self._iterate(nodes, ready[first:last], drawn[first:last], rows, labels)
             found = self._centres[: last - first]
             self.device.read(self.state.buffers["centres"], np.uint16, found.shape, out=found)
-            self._each(keep, last - first)
+            self._each(keep, last - first, BYTES_EACH // centres[0].nbytes)
         return centres
 
-    def _each(self, work: Callable[[slice], None], count: int) -> None:
-        """Do what is to be done for each of many nodes by several host threads."""
-        cuts = np.linspace(0, count, max(1, min(self.settings.threads, count // NODES_EACH)) + 1).astype(int).tolist()
-        list(self.pool.map(work, [slice(*cut) for cut in pairwise(cuts)]))
+    def _each(self, work: Callable[[slice], None], count: int, least: int) -> None:
+        """Do what is to be done for each of many nodes by several host threads, for ``least`` nodes or more in each."""
+        parts = max(1, min(self.settings.threads, count // least))
+        some = [slice(count * i // parts, count * (i + 1) // parts) for i in range(parts)]
+        list(self.pool.map(work, some) if parts > 1 else map(work, some))
 
     def _iterate(self, nodes: Nodes, batch: np.ndarray, drawn: np.ndarray, rows: Buffer, labels: Buffer) -> None:
         """Run all iterations of some nodes from the points ``drawn``; leaves labels and centres on the device."""
