@@ -22,13 +22,13 @@ from perfport.device import DeviceInfo
 from perfport.errors import InfrastructureError, UsageError
 from perfport.workloads.vocab_tree import data, passes, problems, reference, tree
 from perfport.workloads.vocab_tree.builder import chunks, memory
-from perfport.workloads.vocab_tree.builder.build import Build, Chunk, by_class
+from perfport.workloads.vocab_tree.builder.build import Build, Chunk, Report, by_class
 from perfport.workloads.vocab_tree.builder.host_memory import PrivatePoints, SharedPoints, Staging
-from perfport.workloads.vocab_tree.builder.jobs import Settings
+from perfport.workloads.vocab_tree.builder.jobs import Nodes, Settings
 from perfport.workloads.vocab_tree.builder.mail import Receiver, Sender
 from perfport.workloads.vocab_tree.builder.queues import Node, Queues
 from perfport.workloads.vocab_tree.builder.workers import LocalWorker, ProcessWorker, loader_of
-from perfport.workloads.vocab_tree.variants import peers
+from perfport.workloads.vocab_tree.variants import builds, peers
 
 CLUSTERS, LEVELS, ITERATIONS, SEED, DIMS = 5, 4, 5, 11, 32
 LIMIT = 120_000  # bytes: a chunk holds about 1400 points
@@ -103,6 +103,40 @@ def test_every_mode_gives_the_reference_tree(
         assert (report.chunk_loads < report.chunk_loads_naive) is (chosen.kept > 0)
     worker.inner.rest()
     assert worker.inner.device.allocated == before
+
+
+def test_host_threads_in_pieces_give_the_same_tree(
+    local: Callable[[Settings], LocalWorker], points: np.ndarray, expected: tree.Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is split among threads for large trees alone is so here for a small one."""
+    monkeypatch.setattr("perfport.workloads.vocab_tree.builder.resident.NODES_EACH", 3)
+    monkeypatch.setattr("perfport.workloads.vocab_tree.builder.resident.BYTES_EACH", 5 * 2 * CLUSTERS * DIMS)
+    monkeypatch.setattr("perfport.workloads.vocab_tree.builder.build.LEAVES", 7)
+    assert Build(PrivatePoints(points), settings(), [local(settings())]).run().same_as(expected)
+
+
+def test_jobs_hold_no_host_memory_once_loaded_and_the_largest_comes_first(
+    local: Callable[[Settings], LocalWorker], points: np.ndarray, expected: tree.Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = settings(memory_limit=LIMIT)
+    worker = local(chosen)
+    build = Build(PrivatePoints(points), chosen, [worker])
+    held, sizes, split, put = [], [], worker.split, build.queues.put
+
+    def watched(nodes: Nodes) -> Any:
+        held.append(len(build.staging._held))
+        return split(nodes)
+
+    def noted(node: Node) -> None:
+        sizes.append((node.level, node.size))
+        put(node)
+
+    monkeypatch.setattr(worker, "split", watched)
+    monkeypatch.setattr(build.queues, "put", noted)
+    assert build.run().same_as(expected)
+    assert max(held) == 1  # of the job that comes next
+    children = [size for level, size in sizes if level == 1]
+    assert len(children) > 2 and children == sorted(children, reverse=True)
 
 
 def test_reversed_traversal_loads_as_the_source_says(
@@ -332,6 +366,12 @@ def test_plans_fit_the_limit(limit: int, clusters: int, dims: int, batch: int, p
     assert found.chunk * (places * dims + 9 + 4 * clusters / 1024) < limit and found.chunk >= memory.LEAST_CHUNK
     assert found.points * (2 * dims + 9) + found.nodes * memory.node_bytes(clusters, dims) <= limit
     assert 1 <= found.nodes <= batch and found.points >= memory.LEAST_CHUNK
+
+
+def test_a_record_keeps_the_build_of_median_duration() -> None:
+    reports = [Report(seconds=seconds, loaded_bytes=100, pass_seconds=seconds / 2) for seconds in (9.0, 1.0, 4.0)]
+    found = builds.summary(reports)
+    assert found["pass_seconds"] == 2.0 and found["streamed_bytes_per_second"] == 50.0 and "seconds" not in found
 
 
 @given(st.integers(2, 256), st.lists(st.integers(0, 200), min_size=1, max_size=5), st.booleans(), st.integers(0, 99))
