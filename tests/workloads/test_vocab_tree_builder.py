@@ -105,6 +105,21 @@ def test_every_mode_gives_the_reference_tree(
     assert worker.inner.device.allocated == before
 
 
+@pytest.mark.parametrize("changes", [{}, {"memory_limit": LIMIT}], ids=str)
+def test_empty_classes_of_points_of_any_length(
+    local: Callable[[Settings], LocalWorker], changes: dict[str, Any]
+) -> None:
+    """Descriptors have one length, so that a centre without its own half of the square would hardly be seen."""
+    rng = np.random.default_rng(5)
+    few = (rng.integers(0, 256, (40, DIMS)) * rng.uniform(0.02, 1, (40, 1))).astype(np.uint8)
+    points = few[rng.integers(0, 40, 3000)]
+    points[::50] = rng.integers(0, 256, points[::50].shape)
+    chosen = settings(**changes)
+    build = Build(PrivatePoints(points), chosen, [local(chosen)])
+    assert build.run().same_as(reference.build(points, CLUSTERS, LEVELS, ITERATIONS, SEED))
+    assert build.report.reseeded > 10
+
+
 def test_host_threads_in_pieces_give_the_same_tree(
     local: Callable[[Settings], LocalWorker], points: np.ndarray, expected: tree.Tree, monkeypatch: pytest.MonkeyPatch
 ) -> None:

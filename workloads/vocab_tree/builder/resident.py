@@ -31,7 +31,7 @@ class Kernels:
         self.pass_ = kind(device, loader, settings.clusters, settings.dims, tunables)
         self.group = min(GROUP, device.info.max_work_group)
         macros = {"K": settings.clusters, "DIMS": settings.dims, "GROUP": self.group, "TILE": SCATTER_TILE}
-        names = ("clear", "start", "update", "distances", "count_tiles", "place_tiles", "scatter")
+        names = ("clear", "start", "update", "distances", "refill", "count_tiles", "place_tiles", "scatter")
         self.named = {name: loader("tree.cl", name, **macros) for name in names}
 
 
@@ -244,35 +244,30 @@ class Resident:
             self.kernel.launch(len(table), *buffers)
             moving, gaps = state.update(count)
             if gaps:
-                self._refill(first, size, table, tiles, rows, labels)
+                self._refill(first, size, len(table), tiles, rows, labels)
+                state.reseeded += gaps
             if not moving:
                 break
         self.kernel.launch(len(table), *buffers)
         tiles.free()
 
     def _refill(
-        self, first: np.ndarray, size: np.ndarray, table: np.ndarray, tiles: Buffer, rows: Buffer, labels: Buffer
+        self, first: np.ndarray, size: np.ndarray, count: int, tiles: Buffer, rows: Buffer, labels: Buffer
     ) -> None:
         """Give empty classes the farthest points of their nodes."""
-        s, state, count = self.settings, self.state, len(first)
-        found = self.device.empty(4 * int((first + size).max()))
-        names = ("centres", "halves")
-        state.launch("distances", len(table), 64, rows, tiles, *state.take(*names), labels, found)
-        distances = self.device.read(found, np.uint32, (found.nbytes // 4,))
-        found.free()
-        centres = state.read("centres", np.uint16, count, s.clusters, s.dims)
-        counts = state.read("counts", np.uint32, count, s.clusters)
-        gaps = (state.read("moving", np.uint32, count) > 0) & (state.read("empty", np.uint32, count) > 0)
-        points = None
-        for node in np.flatnonzero(gaps):
-            empty = np.flatnonzero(counts[node] == 0)
-            own = distances[first[node] : first[node] + size[node]].astype(np.int64)
-            far = first[node] + np.argsort(-own, kind="stable")[: len(empty)]
-            points = self.device.read(rows, np.uint8, (int((first + size).max()), s.dims)) if points is None else points
-            centres[node, empty] = fixed_point.from_points(points[far])
-            state.reseeded += len(empty)
-        state.write_centres(centres)
-        self.device.fill(state.buffers["counts"], 0)
+        device, state = self.device, self.state
+        found, *where = buffers = (
+            device.empty(4 * int((first + size).max())),
+            device.upload(first.astype(np.uint32)),
+            device.upload(size.astype(np.uint32)),
+        )
+        centres = state.take("centres", "halves")
+        state.launch("distances", count, 64, rows, tiles, *centres, labels, found)
+        told = state.take("moving", "empty", "counts")
+        state.launch("refill", len(first), state.group, rows, *where, found, *told, *centres)
+        device.fill(state.buffers["counts"], 0)
+        for buffer in buffers:
+            buffer.free()
 
     def _children(self, nodes: Nodes, ready: np.ndarray, counts: np.ndarray) -> Nodes:
         """Return the nodes after a split, those that were not split among them."""

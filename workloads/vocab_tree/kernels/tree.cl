@@ -89,6 +89,43 @@ __kernel void distances(__global const uint *RESTRICT points, __global const uin
     }
 }
 
+/* An empty class gets the point of its node that is farthest from its own centre; several, by class, get the farthest ones in
+   order, the lowest number first of equal ones. A work-group per node of the launch, whose points begin at `first`. */
+__kernel void REQD_GROUP(GROUP) refill(__global const uchar *RESTRICT points, __global const uint *RESTRICT first,
+                                      __global const uint *RESTRICT size, __global const uint *RESTRICT distances,
+                                      __global const uint *RESTRICT moving, __global const uint *RESTRICT empty,
+                                      __global const uint *RESTRICT counts, __global ushort *RESTRICT centres,
+                                      __global int *RESTRICT halves) {
+    LOCAL_ARRAY(ulong, best, GROUP);
+    uint item = get_local_id(0), node = get_group_id(0), start = first[node], number = size[node];
+    uint wanted = moving[node] ? empty[node] : 0;
+    size_t centre = (size_t)node * K;
+    ulong last = ~(ulong)0; /* the point that was taken last: its distance, then how many numbers are higher */
+    for (uint n = 0; n < wanted; ++n, ++centre) {
+        while (counts[centre]) ++centre;
+        ulong own = 0;
+        for (uint i = item; i < number; i += GROUP) {
+            ulong key = (ulong)distances[start + i] << 32 | (0xFFFFFFFFu - i);
+            if (key < last && key > own) own = key;
+        }
+        best[item] = own;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint step = GROUP / 2; step; step /= 2) {
+            if (item < step && best[item + step] > best[item]) best[item] = best[item + step];
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        last = best[0];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        __global const uchar *x = points + (size_t)(start + (0xFFFFFFFFu - (uint)last)) * DIMS;
+        for (uint d = item; d < DIMS; d += GROUP) centres[centre * DIMS + d] = (ushort)((uint)x[d] << 8);
+        if (item == 0) {
+            uint total = 0;
+            for (uint d = 0; d < DIMS; ++d) total += (uint)x[d] * x[d];
+            halves[centre] = (int)(total * 128);
+        }
+    }
+}
+
 /* The classes of a tile's points, counted: a work-group per tile, GROUP >= K items. */
 __kernel void REQD_GROUP(GROUP) count_tiles(__global const uint *RESTRICT tiles, __global const uchar *RESTRICT labels,
                                            __global uint *RESTRICT found) {
