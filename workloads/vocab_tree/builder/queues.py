@@ -61,9 +61,9 @@ class Queues:
     """
 
     def __init__(self, shared: int, large: int, fragment: int, batch: int) -> None:
-        self.limits, self.batch = (("shared", shared), ("large", large), ("ordinary", fragment)), batch
-        self._room = large
-        self._waiting: dict[str, deque[Node]] = {kind: deque() for kind in ("shared", "large", "ordinary", "fragment")}
+        self.limits = {"shared": shared, "large": large, "ordinary": fragment, "fragment": -1}
+        self.batch, self._room = batch, large
+        self._waiting: dict[str, deque[Node]] = {kind: deque() for kind in self.limits}
         self._running = 0
         self._stopped = False
         self._changed = threading.Condition()
@@ -71,7 +71,7 @@ class Queues:
 
     def put(self, node: Node) -> None:
         """Sort a node into its queue."""
-        kind = next((kind for kind, limit in self.limits if node.size > limit), "fragment")
+        kind = next(kind for kind, limit in self.limits.items() if node.size > limit)
         with self._changed:
             self._waiting[kind].append(node)
             self.nodes[kind] += 1
