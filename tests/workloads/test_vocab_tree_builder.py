@@ -330,6 +330,19 @@ def test_errors_of_a_process_reach_the_build(opencl_infos: list[DeviceInfo]) -> 
         ProcessWorker(info, settings(memory_limit=100), passes.defaults(info, CLUSTERS, DIMS))
 
 
+def test_a_process_ends_quietly_when_its_build_is_gone(
+    opencl_infos: list[DeviceInfo], capfd: pytest.CaptureFixture[str]
+) -> None:
+    info = opencl_infos[0]
+    worker = ProcessWorker(info, settings(), passes.defaults(info, CLUSTERS, DIMS))
+    os.kill(worker.pid, signal.SIGSTOP)
+    worker._sender.send(("rest", ()))
+    worker._connection.close()
+    os.kill(worker.pid, signal.SIGCONT)
+    worker.close()
+    assert worker._process.returncode == 0 and "Traceback" not in capfd.readouterr().err
+
+
 # --- parts --------------------------------------------------------------------------------------------------------
 
 

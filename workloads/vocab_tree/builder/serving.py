@@ -80,16 +80,21 @@ def serve(connection: Connection) -> None:
             sender.close()
             return
         try:
-            value: Any = None
+            found: Any = None
             if method == "open_node":
                 worker.open_node(opened.points(args[0]), *args[1:])
             elif method == "load":
                 worker.load(opened.points(args[0]), args[1])
             else:
-                value = getattr(worker, method)(*args)
-            sender.send((True, value))
+                found = getattr(worker, method)(*args)
+            answer = True, found
         except Exception as error:
-            sender.send((False, _portable(error)))
+            answer = False, _portable(error)
+        try:
+            sender.send(answer)
+        except OSError:  # the build is gone
+            sender.close()
+            return
 
 
 if __name__ == "__main__":
