@@ -96,7 +96,7 @@ def run(
     out: Annotated[Path | None, typer.Option("--out", help="Results folder of this run.")] = None,
     workloads: WorkloadsOption = None,
     seed: Annotated[
-        int | None, typer.Option(help="Seed of all random inputs; default: drawn anew, and recorded.")
+        int | None, typer.Option(help="Seed of the inputs that are timed, in place of the experiment's.")
     ] = None,
 ) -> None:
     """Run an experiment; store records, and write its report where the file names one.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -137,11 +136,8 @@ def _seed(folder: Path, definition: Experiment, options: Options) -> int:
 
 
 def seed_of(definition: Experiment, options: Options) -> int:
-    """Return the seed of a new run."""
-    if options.seed is not None:
-        return options.seed
-    # Fresh inputs for every run, the same ones for all of its cases and when it resumes.
-    return definition.seed if definition.seed is not None else secrets.randbelow(2**31)
+    """Return the seed of the inputs that a new run times."""
+    return definition.seed if options.seed is None else options.seed
 
 
 def _print_plan(groups: list[Group]) -> None:

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from ..comparison import Clock, Comparison, common_clock, compare, is_measured, is_ranked, time_of
+from ..naming import seeds
 from ..profile import DeviceProfile, all_profiles
 from ..published import figures
 from ..record import Interval, Record
@@ -303,7 +304,7 @@ def ladders(runs: list[Run], recount: Recount | None = None) -> list[Ladder]:
         for record in run.records:
             identity = record.identity
             parameters = json.dumps(identity.parameters, sort_keys=True)
-            setting = (identity.preset, parameters, identity.precision)
+            setting = (identity.preset, parameters, identity.precision, seeds(record.inputs))
             key = (identity.workload, identity.problem, *setting, *identity.devices)
             groups.setdefault(key, []).append(record)
         for records in groups.values():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..comparison import common_clock, compare, is_measured, time_of
+from ..naming import seeds
 from ..record import Record, Status
 from .bounds import bounds_tables, problem_bound_note
 from .failures import reason
@@ -25,6 +26,7 @@ def ladder_tables(ladder: Ladder) -> str:
     blocks = [
         _base_note(ladder),
         _speed(ladder),
+        _instances(ladder),
         _peers(ladder),
         bounds_tables(ladder),
         _overheads(ladder),
@@ -76,6 +78,10 @@ def _base_note(ladder: Ladder) -> str:
     caches = sorted({row.record.timing.cache for row in ladder.measured if row.record.timing})
     if caches:
         notes.append(f"Cache: {' and '.join(caches)}.")
+    if ladder.measured:
+        inputs = ladder.measured[0].record.inputs
+        mean = f"times are geometric means of {len(inputs)} instances of the inputs" if len(inputs) > 1 else "inputs"
+        notes.append(f"{mean[0].upper()}{mean[1:]}: {seeds(inputs)}.")
     return " ".join(filter(None, notes))
 
 
@@ -121,6 +127,28 @@ def _speed(ladder: Ladder) -> str:
         rows, headers = [[*row[:6], *row[7:]] for row in rows], [*headers[:6], *headers[7:]]
         return join(["**Time and speed-up** (measured)", table(headers, rows, "lllrrrrrr")])
     return join(["**Time and speed-up** (measured)", table(headers, rows, "lllrrrlrrr")])
+
+
+def _instances(ladder: Ladder) -> str:
+    """Times on each instance of the inputs, where there are several: what one number for all of them hides."""
+    timed = [(row, row.record.timing.instances) for row in ladder.measured if row.record.timing]
+    shown = [(row, instances) for row, instances in timed if instances]
+    if not shown:
+        return ""
+    names = list(shown[0][1])
+    medians = [[instances[name].summary.median for name in names] for _, instances in shown]
+    factor, unit = time_scale([time for times in medians for time in times])
+    columns = [column([times[i] * factor for times in medians]) for i in range(len(names))]
+    noise = [[significant(100 * instances[name].summary.half_width, 2) for name in names] for _, instances in shown]
+    rows = [
+        [_name(row), *(f"{taken[at]} ± {percents[i]} %" for i, taken in enumerate(columns)),
+         significant(max(times) / min(times), 3)]
+        for at, ((row, _), times, percents) in enumerate(zip(shown, medians, noise, strict=True))
+    ]  # fmt: skip
+    inputs = shown[0][0].record.inputs
+    headers = ["variant", *(f"{name} (seed {inputs[name]}), {unit}" for name in names), "slowest over fastest"]
+    title = "**By instance of the inputs** (measured): medians, with half of their 95 % intervals"
+    return join([title, table(headers, rows, "l" + "r" * (len(names) + 1))])
 
 
 def _overheads(ladder: Ladder) -> str:
