@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from .work import Traffic, Work
 
 SCHEMA_VERSION = 2
+#: The tunable by which a variant that takes further devices by itself says how many take part.
+DEVICES = "devices"
 
 
 class Status(StrEnum):
@@ -73,6 +75,12 @@ class Identity(_Model):
     backend: str
     profile: str | None = None
     precision: str = "fp32"
+
+    @property
+    def device_count(self) -> int:
+        """How many devices took part: as many as have ids, or what the tunable `DEVICES` says, if that is more."""
+        said = self.tunables.get(DEVICES)
+        return max(len(self.devices), said if isinstance(said, int) else 0)
 
 
 class Summary(_Model):
