@@ -14,7 +14,6 @@ from .errors import UsageError, nearest
 from .record import Record, Status
 from .results import Run
 
-
 GIB = 1 << 30
 
 
@@ -34,7 +33,9 @@ class Host:
     def of(cls, environment: Mapping[str, Any]) -> Host:
         """Return the host that an environment file names."""
         told = environment.get("host") or {}
-        return cls(str(told.get("cpu") or ""), int(told.get("cores") or 0), round((told.get("memory_bytes") or 0) / GIB))
+        return cls(
+            str(told.get("cpu") or ""), int(told.get("cores") or 0), round((told.get("memory_bytes") or 0) / GIB)
+        )
 
     def name(self, others: Iterable[Host] = ()) -> str:
         """Return how the host is called: by its cores, and by what else tells it from others."""

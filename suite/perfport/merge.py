@@ -138,5 +138,8 @@ def _join(environment: dict[str, Any], other: Mapping[str, Any] | None) -> None:
         return
     environment["started"] = min(environment["started"], other["started"])
     environment["probes"] = [*environment["probes"], *other["probes"]]
+    if environment.get("code") and other.get("code"):
+        variants = {**other["code"]["variants"], **environment["code"]["variants"]}
+        environment["code"] = {**environment["code"], "variants": variants}
     for name in ("devices", "broken_devices", "ceilings", "profiles", "workloads"):
         environment[name] = {**other[name], **environment[name]}

@@ -75,7 +75,7 @@ class _Folder:
         return frozenset(found)
 
     def _imports(self, path: Path) -> Iterator[Path]:
-        """Yield what a module imports of its workload by relative names, as all workloads do."""
+        """Yield what a module uses of its workload: by relative imports, or a neighbour that it starts by its name."""
         for node in ast.walk(self.modules[path]):
             if isinstance(node, ast.ImportFrom) and node.level:
                 base = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
@@ -83,6 +83,10 @@ class _Folder:
                     for candidate in (target.with_suffix(".py"), target / "__init__.py"):
                         if candidate in self.modules:
                             yield candidate
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                started = re.fullmatch(r"[\w.]*\.(\w+)", node.value)
+                if started and (neighbour := path.with_name(f"{started[1]}.py")) in self.modules:
+                    yield neighbour
 
     def _kernels(self, path: Path) -> list[Path]:
         """Return the kernels that a module names; where it puts a name together, all with that ending."""
