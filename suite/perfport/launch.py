@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from tabulate import tabulate
 
-from . import environment, experiment, plan, sources, workload
+from . import crosstuning, environment, experiment, plan, sources, workload
 from .device import DeviceInfo
 from .discovery import discover
 from .errors import InfrastructureError, UsageError
@@ -225,6 +225,7 @@ def _environment(
         "host": environment.host(),
         "versions": environment.versions(),
         "commit": environment.commit(),
+        "defaults": crosstuning.describe(groups, workloads),
         "code": sources.describe(workloads, identities),
         "planned": len(_keys(groups)),
         "devices": {name: device.model_dump() for name, device in used.items()},

@@ -141,5 +141,8 @@ def _join(environment: dict[str, Any], other: Mapping[str, Any] | None) -> None:
     if environment.get("code") and other.get("code"):
         variants = {**other["code"]["variants"], **environment["code"]["variants"]}
         environment["code"] = {**environment["code"], "variants": variants}
+    for device, variants in (other.get("defaults") or {}).items():
+        held = environment.setdefault("defaults", {})
+        held[device] = {**variants, **held.get(device, {})}
     for name in ("devices", "broken_devices", "ceilings", "profiles", "workloads"):
         environment[name] = {**other[name], **environment[name]}

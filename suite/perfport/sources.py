@@ -149,7 +149,7 @@ def age(run: Run, identity: Identity, workloads: Mapping[str, Workload] | None =
     if run.environment.get("imported"):
         return Verdict(Age.UNKNOWN, "measured elsewhere")
     name = f"{identity.workload}/{identity.problem}/{identity.variant}"
-    workload = _shipped(identity.workload) if workloads is None else workloads.get(identity.workload)
+    workload = shipped(identity.workload) if workloads is None else workloads.get(identity.workload)
     if workload is None:
         return Verdict(Age.UNKNOWN, f"workload {identity.workload!r} is not here")
     variant = workload.variants.get(identity.problem, {}).get(identity.variant)
@@ -174,7 +174,8 @@ def age(run: Run, identity: Identity, workloads: Mapping[str, Workload] | None =
 
 
 @cache
-def _shipped(name: str) -> Workload | None:
+def shipped(name: str) -> Workload | None:
+    """Return a workload that ships or is installed; ``None`` where it is not here or does not import."""
     try:
         return discover(only=name).get(name)
     except PerfportError:
