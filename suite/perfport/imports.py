@@ -124,6 +124,7 @@ def adopt(file: Path, form: str, run: Run, case: str, folder: Path, command: lis
     ]
     source = {"file": file.name, "sha256": digest, "format": form, "beside": run.name}
     environment = {**run.environment, "run": folder.name, "command": command, "imported": source, "probes": []}
+    environment["planned"] = len(records)
     with Writer(folder) as writer:
         writer.environment(environment)
         if (run.folder / EXPERIMENT).exists():

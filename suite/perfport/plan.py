@@ -66,10 +66,8 @@ class Group(BaseModel):
         return f"{self.workload}/{self.problem} ({size}) on {self.device.id}"
 
 
-@cache
-def harness_digest() -> str:
-    """SHA-256 over the harness's own code that takes part in a measurement."""
-    sha = hashlib.sha256()
+def harness_files() -> list[Path]:
+    """Return the files of the harness that take part in a measurement."""
     root = Path(str(files("perfport")))
     parts = [
         *root.glob("backend/*"),
@@ -78,7 +76,14 @@ def harness_digest() -> str:
         root / "cache.py",
         root / "verify.py",
     ]
-    for path in sorted(path for path in parts if path.is_file()):
+    return sorted(path for path in parts if path.is_file())
+
+
+@cache
+def harness_digest() -> str:
+    """SHA-256 over the harness's own code that takes part in a measurement."""
+    sha = hashlib.sha256()
+    for path in harness_files():
         sha.update(path.name.encode() + path.read_bytes())
     return sha.hexdigest()
 

@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from .work import Traffic, Work
 
 SCHEMA_VERSION = 2
+#: The tunable by which a variant that takes further devices by itself says how many take part.
+DEVICES = "devices"
 
 
 class Status(StrEnum):
@@ -76,6 +78,12 @@ class Identity(_Model):
     inputs: dict[str, int] = Field(
         default_factory=dict, description="seed of each timed instance of the inputs, by the instance's name"
     )
+
+    @property
+    def device_count(self) -> int:
+        """How many devices took part: as many as have ids, or what the tunable `DEVICES` says, if that is more."""
+        said = self.tunables.get(DEVICES)
+        return max(len(self.devices), said if isinstance(said, int) else 0)
 
 
 class Summary(_Model):

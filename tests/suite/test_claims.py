@@ -18,7 +18,7 @@ import report_data as data
 
 from perfport import workload
 from perfport.claims import Claim, Judgement, Verdict, evaluate, ledger, read
-from perfport.collection import Collection
+from perfport.collection import Collection, Site
 from perfport.errors import UsageError
 from perfport.record import Record, Status
 from perfport.report.claims import view
@@ -34,6 +34,11 @@ def claim(**change: Any) -> Claim:
         "compare": "speedup", "subject": {"variant": "fast"}, "reference": {"variant": "slow"}, "at_least": 1.5,
     }  # fmt: skip
     return Claim.model_validate({k: v for k, v in {**content, **change}.items() if v is not None})
+
+
+def place(site: Site) -> str:
+    """Return a site as the independent script names it."""
+    return f"{site.name}/{site.chip}/{[site.host.cpu, site.host.cores, site.host.memory]}"
 
 
 _NUMBERS = itertools.count()
@@ -252,8 +257,7 @@ def test_an_independent_script_derives_the_same_verdicts() -> None:
     runs = [folder.parent for folder in sorted(committed.glob("*/records.jsonl"))]
     collection = Collection([data.Run(folder) for folder in runs])
     ours = {
-        f"{one.workload}/{one.claim.id}/{one.site.name}/{one.site.chip}": one.verdict.value
-        for one in evaluate(ledger(), collection)
+        f"{one.workload}/{one.claim.id}/{place(one.site)}": one.verdict.value for one in evaluate(ledger(), collection)
     }
     assert derived == ours and {"holds", "reversed", "cannot tell"} <= set(derived.values())
 
@@ -285,7 +289,7 @@ def test_the_script_agrees_on_every_kind_of_comparison(tmp_path: Path) -> None:
         yaml.safe_dump([json.loads(one.model_dump_json(exclude_none=True, exclude_unset=True)) for one in claims])
     )
     ours = {
-        f"demo/{one.claim.id}/{one.site.name}/{one.site.chip}": one.verdict.value
+        f"demo/{one.claim.id}/{place(one.site)}": one.verdict.value
         for one in evaluate(ledger([tmp_path]), Collection([run]))
         if one.workload == "demo"
     }

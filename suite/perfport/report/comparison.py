@@ -29,8 +29,9 @@ def collected(collection: Collection) -> list[Ladder]:
     for subject, cases in collection.subjects.items():
         for site in sorted({case.site for case in cases}):
             here = [case for case in cases if case.site == site]
-            ladder = Ladder(here[0].run, "", [case.record for case in here], None)
-            ladder.site = collection.label(site)
+            by = {id(case.record): case for case in here}
+            ladder = Ladder(here[0].run, "", [case.record for case in here], None, by)
+            ladder.site, ladder.place = collection.label(site), collection.label(site.alone)
             preset = ladder.preset or ""
             rank = PRESETS.index(preset) if preset in PRESETS else len(PRESETS)
             where = (subject.precision != "fp32", subject.precision, site)
@@ -109,13 +110,18 @@ def archival_table(ladders: Sequence[Ladder]) -> str:
 
 
 def headline(collection: Collection, ladders: Iterable[Ladder]) -> list[Ladder]:
-    """Return the ladders of each problem at the setting that stands for it on each site (`portability.settings`)."""
+    """Return the ladders of each problem at the setting that stands for it on each site (`portability.settings`).
+
+    Several devices of a site have a setting of their own, so that they change nothing for single ones.
+    """
+    several = [[site] for site in collection.sites if site not in collection.places]
     problems: dict[tuple[str, str, str], list[Subject]] = {}
     for subject in collection.subjects:
         problems.setdefault((subject.workload, subject.problem, subject.precision), []).append(subject)
     chosen: set[tuple[Subject, Site]] = set()
     for subjects in problems.values():
-        chosen |= {(subject, site) for site, subject in settings(collection, subjects, collection.sites).items()}
+        for sites in (collection.places, *several):
+            chosen |= {(subject, site) for site, subject in settings(collection, subjects, sites).items()}
     wanted = {(*_key(subject), collection.label(site)) for subject, site in chosen}
     return [ladder for ladder in ladders if (*_key(subject_of(ladder)), ladder.site) in wanted]
 

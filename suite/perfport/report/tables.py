@@ -9,16 +9,9 @@ from .bounds import bounds_tables, problem_bound_note
 from .failures import reason
 from .ladder import PICTURE, ROLES, Ladder, Published, Row, plain
 from .markdown import NONE, code, join, line, middle, table, text
+from .marks import ABOVE, marks, noted
 from .quantities import column, percent, scaled, seconds, significant, size, time_scale
 from .summary import ratio
-
-CONTENDED, UNMET = " ‡", " §"
-_NOTES = {
-    " †": "† above the measured bound within its uncertainty: the ceilings were stale or the probes moved.",
-    CONTENDED: "‡ contended: other load or throttling was seen on the device. Not ranked.",
-    UNMET: "§ the noise target was not met within the time budget.",
-    "(wall)": "(wall): compared by wall time, because one side has no device events or reads back in its loop.",
-}
 
 
 def ladder_tables(ladder: Ladder) -> str:
@@ -33,9 +26,7 @@ def ladder_tables(ladder: Ladder) -> str:
         _kernels(ladder),
     ]
     blocks.append(_extra(ladder))
-    found = join(blocks)
-    notes = [note for mark, note in _NOTES.items() if mark in found]
-    return join([found, "  \n".join(notes)])
+    return noted(blocks)
 
 
 def problem_facts(ladder: Ladder) -> str:
@@ -85,11 +76,6 @@ def _base_note(ladder: Ladder) -> str:
     return " ".join(filter(None, notes))
 
 
-def _mark(record: Record) -> str:
-    contended = CONTENDED if record.status == Status.CONTENDED else ""
-    return contended + (UNMET if record.timing and not record.timing.target_met else "")
-
-
 def _name(row: Row) -> str:
     return code(middle(row.label, 60))
 
@@ -111,7 +97,7 @@ def _speed(ladder: Ladder) -> str:
     for row, time, value in zip(ladder.rows, shown, column(metrics), strict=True):
         record = row.record
         timing = record.timing if id(row) in results else None
-        mark = _mark(record) if timing else ""
+        mark = marks(row) if timing else ""
         first = "1 (base)" if row is ladder.first_rung else ratio(ladder.over_first(row))
         noise = significant(100 * timing.summary[timing.rank].half_width, 2) if timing else NONE
         rows.append([
@@ -206,7 +192,7 @@ def _peers(ladder: Ladder) -> str:
         record = row.record
         compared = compare(record, best.record) if best else None
         clock = common_clock([record, best.record]) if best and compared else None
-        own = seconds(time_of(record, clock)) + _mark(record) if is_measured(record) else NONE
+        own = seconds(time_of(record, clock)) + marks(row) if is_measured(record) else NONE
         beside = seconds(time_of(best.record, clock)) if best and clock else NONE
         state = _state(record) or "ok"
         if not is_measured(record):
@@ -336,8 +322,7 @@ def device_comparison(found: list[Ladder]) -> str:
     note = "Share of the device's own problem bound, and time (measured). Bold: the device's best variant."
     note += " Of several settings of a variant the fastest is shown." if several else ""
     body = table(headers, rows, "ll" + "r" * len(found))
-    notes = [text_ for mark, text_ in _NOTES.items() if mark in body]
-    return join([note, body, "  \n".join(notes)])
+    return noted([note, body])
 
 
 def _compared_cell(ladder: Ladder, same: list[Row]) -> str:
@@ -348,7 +333,7 @@ def _compared_cell(ladder: Ladder, same: list[Row]) -> str:
     row = min(results, key=lambda row: (row.record.status != Status.OK, time_of(row.record)))
     record = row.record
     bound = record.problem_bound
-    stale = " †" if bound and bound.stale else ""
+    stale = ABOVE if bound and bound.stale else ""
     reached = percent(bound.share.value) + stale if bound else "no bound"
-    cell = f"{reached} · {seconds(time_of(record), 3)}{_mark(record)}"
+    cell = f"{reached} · {seconds(time_of(record), 3)}{marks(row)}"
     return f"**{cell}**" if row is ladder.best else cell
