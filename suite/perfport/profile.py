@@ -14,9 +14,9 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from . import yamlfile
 from .errors import UsageError, nearest
 
 #: Ceilings that every profile states (null where unknown), and all of them with their units.
@@ -160,12 +160,7 @@ def _explain(error: ValidationError, where: str) -> str:
 
 
 def _read(file: Path | Traversable, where: str) -> DeviceProfile:
-    try:
-        data = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{where}: cannot read the device profile: {error}") from error
-    except yaml.YAMLError as error:
-        raise UsageError(f"{where}: not valid YAML: {error}") from error
+    data = yamlfile.read(file, where)
     if not isinstance(data, dict):
         raise UsageError(f"{where}: expected a mapping with the keys {', '.join(DeviceProfile.model_fields)}")
     try:
