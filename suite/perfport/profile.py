@@ -176,8 +176,13 @@ def _shipped() -> dict[str, Traversable]:
     return {f.name.removesuffix(".yaml"): f for f in found}
 
 
-def load_profile(name_or_path: str | Path) -> DeviceProfile:
+def load_profile(name_or_path: str | Path, at: str = "") -> DeviceProfile:
     """Load a shipped profile by name (``hd7970``) or any profile by the path of its YAML file.
+
+    Parameters
+    ----------
+    at : str
+        Which key or argument named it: stands in front of messages.
 
     Raises
     ------
@@ -186,10 +191,11 @@ def load_profile(name_or_path: str | Path) -> DeviceProfile:
     """
     name = str(name_or_path)
     if isinstance(name_or_path, Path) or name.endswith((".yaml", ".yml")) or "/" in name:
-        return _read(Path(name_or_path), name)
+        return _read(Path(name_or_path), f"{at}{name}")
     if name not in _shipped():
-        raise UsageError(f"unknown device profile {name!r}{nearest(name, _shipped())}; known: {', '.join(_shipped())}")
-    return _read(_shipped()[name], f"{name}.yaml")
+        known = ", ".join(_shipped())
+        raise UsageError(f"{at}unknown device profile {name!r}{nearest(name, _shipped())}; known: {known}")
+    return _read(_shipped()[name], f"{at}{name}.yaml")
 
 
 @cache
