@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from .collection import Case, Collection, Filter, fastest, find_site
+from .collection import Case, Filter, collect, fastest, find_site
 from .comparison import Comparison, compare, is_measured
 from .errors import UsageError, nearest
 from .record import Record, Status
@@ -83,12 +83,13 @@ def contrast(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[K
 def _sides(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[Kind, list[dict[str, Record]]]:
     folders = [Path(side) for side in (a, b)]
     if all(folder.is_dir() for folder in folders):
-        collections = [Collection([Run(run) for run in find_runs(folder)], chosen) for folder in folders]
+        collections = [collect([Run(run) for run in find_runs(folder)], chosen, str(folder)) for folder in folders]
         return "runs", [_named(held.cases, ("devices", "variant", "tunables", "profile")) for held in collections]
     missing = [str(folder) for folder in folders if "/" in str(folder) and not folder.is_dir()]
     if missing:
         raise UsageError(f"compare: {missing[0]}: no such folder")
-    held = Collection([Run(folder) for path in results for folder in find_runs(path)], chosen)
+    runs = [Run(folder) for path in results for folder in find_runs(path)]
+    held = collect(runs, chosen, ", ".join(map(str, results)))
     known = {site.name for site in held.sites} | {held.label(site) for site in held.sites}
     if a in known and b in known:
         sites = [find_site(held, side) for side in (a, b)]

@@ -43,6 +43,12 @@ class Status(StrEnum):
         )  # fmt: skip
 
 
+#: What ``--retry`` runs again, by its argument.
+RETRY = {
+    "failed": frozenset(status for status in Status if status.failed),
+    "contended": frozenset({Status.CONTENDED}),
+}
+
 Provenance = Literal["measured", "published", "modelled"]
 
 
