@@ -83,6 +83,10 @@ PrecisionFilter = Annotated[str, typer.Option("--precision", help="Only precisio
 JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 
 
+#: Lines about one run that ``validate`` prints.
+MOST_FAULTS = 20
+
+
 class ExitCode(IntEnum):
     """What the exit code of a command says (docs/architecture.md)."""
 
@@ -692,12 +696,12 @@ def validate(
     path: Annotated[Path, typer.Argument(help="An experiment file, or a folder of results.")],
     workloads: WorkloadsOption = None,
 ) -> None:
-    """Check an experiment file or a folder of results; says what is wrong and where."""
-    from .results import Run, find_runs
+    """Check an experiment file or a folder of results; says what is wrong and where, of every run.
 
+    Exit code: 0 all valid; 2 something is not.
+    """
     if path.is_dir():
-        for folder in find_runs(path):
-            print(f"{folder}: {len(Run(folder).records)} records, valid")
+        _validate_runs(path)
         return
     from .experiment import find, load
     from .plan import make, select_devices
@@ -707,6 +711,24 @@ def validate(
     devices = select_devices(experiment.devices, _devices(), f"{path}: devices")
     groups = make(experiment, str(path), discover(workloads or []), devices, seed=0)
     print(f"{path}: valid; {sum(len(group.cases) for group in groups)} cases on the devices here")
+
+
+def _validate_runs(path: Path) -> None:
+    from .results import Run, faults, find_runs
+
+    folders = find_runs(path, without_records=True)
+    bad = 0
+    for folder in folders:
+        found = faults(folder)
+        bad += bool(found)
+        for fault in found[:MOST_FAULTS]:
+            print(f"perfport: {fault}", file=sys.stderr)
+        if len(found) > MOST_FAULTS:
+            print(f"perfport: {folder}: and {len(found) - MOST_FAULTS} more", file=sys.stderr)
+        if not found:
+            print(f"{folder}: {len(Run(folder).records)} records, valid")
+    if bad:
+        raise UsageError(f"{path}: {bad} of {len(folders)} runs are not valid")
 
 
 @app.command()

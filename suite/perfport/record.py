@@ -160,8 +160,8 @@ class Timing(_Model):
     def _counted(self) -> Self:
         for clock in ("span", "busy", "wall"):
             samples, summary = len(getattr(self, clock)), self.summary.get(clock)
-            if samples != (summary.n if summary else 0):
-                raise ValueError(f"{clock}: expected as many samples as its summary has (n), got {samples}")
+            if samples != (expected := summary.n if summary else 0):
+                raise ValueError(f"{clock}: expected {expected} samples, as in its summary, got {samples}")
         if self.rank not in self.summary:
             raise ValueError(f"rank: expected a clock with samples, got {self.rank!r}")
         expected = len(getattr(self, self.rank))
