@@ -22,9 +22,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
+from . import yamlfile
 from .collection import Case, Collection, Site, fastest
 from .comparison import common_clock, compare, time_of
 from .errors import UsageError
@@ -225,10 +225,9 @@ def read(file: Path) -> list[Claim]:
     UsageError
         If it is no list of claims; the text names file, entry and key.
     """
+    content = yamlfile.read(file)
     try:
-        found = TypeAdapter(list[Claim]).validate_python(yaml.safe_load(file.read_text(encoding="utf-8")) or [])
-    except (OSError, yaml.YAMLError) as error:
-        raise UsageError(f"{file}: not a readable YAML file: {error}") from None
+        found = TypeAdapter(list[Claim]).validate_python(content or [])
     except ValidationError as error:
         first: Any = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])

@@ -221,7 +221,7 @@ def test_two_claims_of_one_id_and_a_broken_file_are_errors(tmp_path: Path) -> No
     with pytest.raises(UsageError, match="two claims have the id 'one'"):
         read(file)
     file.write_text("- {")
-    with pytest.raises(UsageError, match=r"claims\.yaml: not a readable YAML"):
+    with pytest.raises(UsageError, match=r"claims\.yaml: not valid YAML"):
         read(file)
 
 
