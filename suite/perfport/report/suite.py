@@ -14,6 +14,7 @@ from ..collection import Collection
 from ..comparison import time_of
 from ..convergence import Convergence
 from ..crosstuning import Slowdown, slowdowns
+from ..frames import Results
 from ..portability import BEST, Portability, portability
 from ..published import inconsistencies
 from ..record import Status
@@ -64,7 +65,7 @@ def render(
         If a file cannot be written.
     """
     folder = plot_folder(destination)
-    ladders = comparison.collected(collection)
+    ladders = comparison.collected(Results(collection))
     first = comparison.headline(collection, ladders)
     metrics = portability(collection, collection.sites)
     judgements = evaluate(ledger, collection)

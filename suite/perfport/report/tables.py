@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ..comparison import common_clock, compare, is_measured, time_of
+from ..naming import ROLES, plain
 from ..record import Record, Status
 from .bounds import bounds_tables, problem_bound_note
 from .failures import reason
-from .ladder import PICTURE, ROLES, Ladder, Published, Row, plain
+from .ladder import PICTURE, Ladder, Published, Row
 from .markdown import NONE, code, join, line, middle, table, text
 from .quantities import column, percent, scaled, seconds, significant, size, time_scale
 from .summary import ratio
