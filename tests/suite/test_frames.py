@@ -23,7 +23,7 @@ from perfport.collection import Collection
 from perfport.comparison import is_measured, is_ranked, time_of
 from perfport.errors import UsageError
 from perfport.frames import LADDER, SCHEMA, Results
-from perfport.record import Record
+from perfport.record import Record, Status
 from perfport.report import comparison
 
 ROOT = Path(__file__).parents[2]
@@ -118,7 +118,7 @@ def test_every_case_has_a_row_with_what_its_record_says(results: Results) -> Non
     assert not wrong["verified"] and wrong["relative_l2"] == 0.5 and "relative L2 0.5" in wrong["reason"]
 
 
-def test_rows_are_in_the_order_of_tables_with_the_best_of_each_ladder(results: Results) -> None:
+def test_ladders_of_reports_are_the_rows_in_their_order(results: Results) -> None:
     ladders = comparison.collected(results)
     assert [row.record.key for ladder in ladders for row in ladder.rows] == list(results.cases["key"])
     assert {ladder.best.record.key for ladder in ladders if ladder.best} == set(
@@ -127,6 +127,37 @@ def test_rows_are_in_the_order_of_tables_with_the_best_of_each_ladder(results: R
     grouped = results.cases.groupby(LADDER, observed=True)
     assert len(grouped) == len(ladders) and grouped["best"].sum().max() == 1
     assert (results.cases["role"].cat.categories == ["rung", "control", "beyond", "peer"]).all()
+
+
+def test_order_of_rows(tmp_path: Path) -> None:
+    """By problem, size, precision, device; then by role, rung and name."""
+    expected = [
+        ("argmin", "quick", 4, "fp32", data.POCL, "only"), ("rows", "tiny", 4, "fp32", data.POCL, "only"),
+        ("rows", "quick", 9, "fp32", data.INTEL, "z"), ("rows", "quick", 9, "fp32", data.INTEL, "b"),
+        ("rows", "quick", 9, "fp32", data.INTEL, "arm"), ("rows", "quick", 9, "fp32", data.INTEL, "library"),
+        ("rows", "quick", 9, "fp32", data.POCL, "z"), ("rows", "quick", 9, "bf16", data.INTEL, "z"),
+        ("rows", "quick", 10, "fp32", data.INTEL, "z"), ("rows", "large", 1, "fp32", data.INTEL, "z"),
+        ("rows", None, 2, "fp32", data.INTEL, "z"),
+    ]  # fmt: skip
+    role = {"z": ("rung", 1), "b": ("rung", 2), "arm": ("control", 1), "library": ("peer", 0), "only": ("rung", 1)}
+    made = [
+        data.record(
+            name, problem=problem, preset=preset, parameters={"n": n}, precision=precision, device=device,
+            role=role[name][0], rung=role[name][1], key=str(number),
+        )
+        for number, (problem, preset, n, precision, device, name) in reversed(list(enumerate(expected)))
+    ]  # fmt: skip
+    assert list(loaded(tmp_path / "run", *made).cases["key"]) == [str(number) for number in range(len(expected))]
+
+
+def test_the_best_is_ranked_and_no_peer(tmp_path: Path) -> None:
+    made = [
+        data.record("slow", 0.03), data.record("fast", 0.02), data.record("host", 0.025, clock="wall"),
+        data.record("library", 0.01, role="peer"), data.record("busy", 0.015, status=Status.CONTENDED),
+    ]  # fmt: skip
+    found = loaded(tmp_path / "run", *made).cases
+    assert list(found.loc[found["best"], "variant"]) == ["fast"]
+    assert set(found.loc[~found["ranked"], "variant"]) == {"busy"}
 
 
 def test_parameters_and_tunables_have_a_column_each(tmp_path: Path) -> None:
@@ -146,7 +177,8 @@ def test_parameters_and_tunables_have_a_column_each(tmp_path: Path) -> None:
         "mixed": "float64",
     }  # fmt: skip
     assert first["parameters.classes"].iloc[0] == "[3, 8]" and last["parameters.mixed"] == 2.5
-    assert pd.isna(last["parameters.training"]) and pd.isna(last["tunables.group"])
+    assert all(pd.isna(last[f"parameters.{name}"]) for name in ("training", "layout", "classes", "sparsity"))
+    assert pd.isna(last["tunables.group"])
     assert list(first["tunables.group"]) == [64, 32] and list(first["tunables.either"]) == ["1", "all"]
 
 
@@ -212,6 +244,8 @@ def test_claims_and_their_evidence(
         sides = [seconds[row.device, key] for key in row.records.split()]
         assert sides == [row.subject_value, row.against_value] and row.low <= row.value <= row.high
         assert (row.setting_verdict, row.subject_unit) == (Verdict.HOLDS, "s")
+        (held,) = judged[row.claim, row.device].evidence
+        assert (row.value, row.low, row.high) == (held.found.value, held.found.low, held.found.high)
 
     own = tmp_path / "workloads" / "demo"
     own.mkdir(parents=True)
@@ -257,7 +291,8 @@ def test_published_figures_are_a_frame_of_their_own(results: Results) -> None:
 
 
 def test_paths(folder: Path) -> None:
-    for paths in (folder, str(folder), folder.parent, [str(folder), folder.parent], iter([folder])):
+    again = folder.parent / ".." / folder.parent.name
+    for paths in (folder, str(folder), folder.parent, [str(folder), again], iter([folder])):
         found = perfport.load(paths)
         assert len(found.collection.runs) == 1 and len(found.cases) == len(data.demonstration())
     assert repr(found) == f"<Results: {len(found.cases)} cases on 3 devices from 1 runs>"
