@@ -255,16 +255,16 @@ def ledger(paths: Sequence[Path] = ()) -> dict[str, list[Claim]]:
 
 
 def evaluate(claims: Mapping[str, Iterable[Claim]], collection: Collection) -> list[Judgement]:
-    """Judge every claim on every site of the collection."""
+    """Judge every claim at every place of the collection, whatever number of devices took part there."""
     index: dict[tuple[Site, str, str, str], list[Case]] = {}
     for case in collection.cases:
         identity = case.record.identity
-        index.setdefault((case.site, identity.workload, identity.problem, identity.variant), []).append(case)
+        index.setdefault((case.site.alone, identity.workload, identity.problem, identity.variant), []).append(case)
     return [
         _judge(workload, claim, site, index)
         for workload, listed in claims.items()
         for claim in listed
-        for site in collection.sites
+        for site in collection.places
     ]
 
 

@@ -96,7 +96,7 @@ def run(
     out: Annotated[Path | None, typer.Option("--out", help="Results folder of this run.")] = None,
     workloads: WorkloadsOption = None,
     seed: Annotated[
-        int | None, typer.Option(help="Seed of all random inputs; default: drawn anew, and recorded.")
+        int | None, typer.Option(help="Seed of the inputs that are timed, in place of the experiment's.")
     ] = None,
 ) -> None:
     """Run an experiment; store records, and write its report where the file names one.
@@ -428,6 +428,26 @@ def crosstuning(
 
 
 @app.command()
+def stale(
+    results: ResultsArgument,
+    workload: WorkloadFilter = "",
+    problem: ProblemFilter = "",
+    variant: VariantFilter = "",
+    device: DeviceFilter = "",
+    form: FormatOption = "markdown",
+    output: OutputOption = None,
+    workloads: WorkloadsOption = None,
+) -> None:
+    """List results that were measured with code that has changed since, and which files those are."""
+    from .report.stale import view
+    from .workload import discover
+
+    chosen = {"workload": workload, "problem": problem, "variant": variant, "device": device}
+    found = discover(workloads) if workloads else None
+    _show(view(_collect(results, **chosen), found), form, output)
+
+
+@app.command()
 def portability(
     results: ResultsArgument,
     workload: WorkloadFilter = "",
@@ -451,7 +471,7 @@ def portability(
     name, _, listed = (platforms or "all").partition("=")
     if platforms and not listed:
         raise UsageError(f"--platforms: expected NAME=DEVICE,DEVICE,..., got {platforms!r}")
-    sites = [find_site(found, one.strip()) for one in listed.split(",")] if listed else found.sites
+    sites = [find_site(found, one.strip()) for one in listed.split(",")] if listed else found.places
     if export:
         export.write_text(as_csv(portable.export(found, sites)))
     _show(portable.view(found, sites, name), form, output)

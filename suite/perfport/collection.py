@@ -4,34 +4,83 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from .comparison import common_clock, is_ranked, time_of
 from .errors import UsageError, nearest
-from .record import Record
+from .record import Record, Status
 from .results import Run
+
+GIB = 1 << 30
+
+
+@dataclass(frozen=True, order=True)
+class Host:
+    """A machine by what environment files tell of it: processor, logical cores, memory in whole GiB.
+
+    Machines have no name here, on purpose, and containers none that lasts. So two machines of one make and size are one
+    host, and a machine that gets more memory is another one.
+    """
+
+    cpu: str = ""
+    cores: int = 0
+    memory: int = 0
+
+    @classmethod
+    def of(cls, environment: Mapping[str, Any]) -> Host:
+        """Return the host that an environment file names."""
+        told = environment.get("host") or {}
+        return cls(
+            str(told.get("cpu") or ""), int(told.get("cores") or 0), round((told.get("memory_bytes") or 0) / GIB)
+        )
+
+    def name(self, others: Iterable[Host] = ()) -> str:
+        """Return how the host is called: by its cores, and by what else tells it from others."""
+        rivals = [other for other in others if other != self]
+        parts = [f"{self.cores}-core host"]
+        if any(other.cores == self.cores for other in rivals):
+            parts.append(f"{self.memory} GiB")
+        if any((other.cores, other.memory) == (self.cores, self.memory) for other in rivals):
+            parts.append(self.cpu or "unknown processor")
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True, order=True)
 class Site:
-    """Where a case ran: devices of one machine, by their ids, and the chips behind them."""
+    """Where a case ran: devices of one machine, by their ids, the chips behind them, and how many took part.
+
+    ``count`` is more than the devices that have ids where a variant takes further ones by itself.
+    """
 
     devices: tuple[str, ...]
     chips: tuple[str, ...]
+    host: Host = Host()
+    count: int = 1
     kind: str = field(default="", compare=False)
 
     @property
     def name(self) -> str:
-        """The devices' ids."""
-        return " + ".join(self.devices)
+        """The devices' ids, and how many more took part."""
+        return devices_name(self.devices, self.count)
+
+    @property
+    def alone(self) -> Site:
+        """The same place, with no more devices than have ids."""
+        return replace(self, count=len(self.devices))
 
     @property
     def chip(self) -> str:
         """The chips' names."""
         return " + ".join(dict.fromkeys(self.chips))
+
+
+def devices_name(devices: Sequence[str], count: int) -> str:
+    """Return what ``count`` devices are called of which some have ids."""
+    more = count - len(devices)
+    return " + ".join(devices) + (f" + {more} more" if more > 0 else "")
 
 
 @dataclass(frozen=True, order=True)
@@ -57,19 +106,28 @@ class Subject:
 
 @dataclass(frozen=True)
 class Case:
-    """A stored record with its run and place."""
+    """A stored record with its run and place.
+
+    ``later`` is the record of a later run in which the same thing failed, where this one is a result.
+    """
 
     run: Run
     record: Record
     site: Site
     subject: Subject
+    later: Record | None = None
+
+    @property
+    def newest(self) -> Record:
+        """The last that is known of the case: the later failure, if there is one."""
+        return self.later or self.record
 
 
 @dataclass(frozen=True)
 class Filter:
     """Which cases to take: texts that the name must contain, each empty for all.
 
-    ``device`` is a part of a device's id or chip; the others are parts of ``workload``, ``problem``, and so on.
+    ``device`` is a part of a device's id, chip or host; the others are parts of ``workload``, ``problem``, and so on.
     """
 
     workload: str = ""
@@ -81,7 +139,7 @@ class Filter:
     def takes(self, case: Case) -> bool:
         """Whether a case is meant."""
         i, site = case.record.identity, case.site
-        return self.names(i.workload, i.problem, i.variant, f"{site.name} {site.chip}", i.precision)
+        return self.names(i.workload, i.problem, i.variant, f"{site.name} {site.chip} {site.host.name()}", i.precision)
 
     def names(self, workload: str, problem: str, variant: str, device: str, precision: str) -> bool:
         """Whether what is called so is meant; ``device`` holds ids and chips."""
@@ -100,10 +158,13 @@ def _identity(record: Record) -> str:
 
 
 class Collection:
-    """The cases of some runs. Of several records of the same thing on one site the latest counts.
+    """The cases of some runs. Of several records of the same thing on one site the latest result counts.
 
-    Where a device is plugged in does not tell it from its like in another run: the first of a chip's devices that a run
-    used is that chip's first everywhere, by the lowest number of any run.
+    No failure replaces a result: what a device lacks says nothing of what was measured on another day or with more
+    devices. One that is the code's (``wrong``, ``crashed``, ...) and later than the result stays with it, as ``later``.
+
+    Where a device is plugged in does not tell it from its like in another run on the same host: the first of a chip's
+    devices that a run used is that chip's first on this host, by the lowest number of any run.
 
     Attributes
     ----------
@@ -119,26 +180,32 @@ class Collection:
             for run in self.runs
         ]
         named = _names([[site for _, site in cases] for cases in measured])
-        latest: dict[tuple[Site, str], Case] = {}
+        found: dict[tuple[Site, str], list[Case]] = {}
         for run, cases, names in zip(self.runs, measured, named, strict=True):
             for record, own in cases:
                 site = replace(own, devices=tuple(names[id_] for id_ in own.devices))
                 case = Case(run, record, site, Subject.of(record))
-                key = (case.site, _identity(record))
-                held = latest.get(key)
-                if held is None or held.record.time <= record.time:
-                    latest[key] = case
-        self.cases = [case for case in latest.values() if chosen is None or chosen.takes(case)]
+                found.setdefault((case.site, _identity(record)), []).append(case)
+        held = map(_standing, found.values())
+        self.cases = [case for case in held if chosen is None or chosen.takes(case)]
 
     @cached_property
     def sites(self) -> list[Site]:
         """Every site that a case ran on."""
         return sorted({case.site for case in self.cases})
 
+    @cached_property
+    def places(self) -> list[Site]:
+        """Every site, whatever number of devices took part."""
+        return sorted({site.alone for site in self.sites})
+
     def label(self, site: Site) -> str:
-        """The site's name within the collection: with its chip where another machine has devices of the same ids."""
+        """The site's name within the collection: with its chip and its host where equal ids mean several."""
         alike = [other for other in self.sites if other.devices == site.devices]
-        return f"{site.name} ({site.chip})" if len(alike) > 1 else site.name
+        parts = [site.chip] if len({other.chips for other in alike}) > 1 else []
+        hosts = {other.host for other in alike if other.chips == site.chips}
+        parts += [site.host.name(hosts)] if len(hosts) > 1 else []
+        return f"{site.name} ({', '.join(parts)})" if parts else site.name
 
     @cached_property
     def subjects(self) -> dict[Subject, list[Case]]:
@@ -164,18 +231,32 @@ def site_of(run: Run, record: Record) -> Site:
     known = run.environment.get("devices") or {}
     devices = [known.get(id_) or {} for id_ in record.identity.devices]
     chips = tuple(str(device.get("chip") or device.get("name") or "unknown chip") for device in devices)
-    return Site(tuple(record.identity.devices), chips, str(devices[0].get("kind") or "") if devices else "")
+    kind = str(devices[0].get("kind") or "") if devices else ""
+    identity = record.identity
+    return Site(tuple(identity.devices), chips, Host.of(run.environment), identity.device_count, kind)
+
+
+def _standing(cases: Sequence[Case]) -> Case:
+    """Return the case that counts of several of one identity and site: the latest of the best status."""
+    order = {Status.OK: 2, Status.CONTENDED: 1}
+    _, _, _, held = max(
+        (order.get(case.record.status, 0), case.record.time, number, case) for number, case in enumerate(cases)
+    )
+    if not held.record.status.measured:
+        return held
+    failed = [case.record for case in cases if case.record.status.failed and case.record.time > held.record.time]
+    return replace(held, later=max(failed, key=lambda record: record.time)) if failed else held
 
 
 def _names(runs: Sequence[Sequence[Site]]) -> list[dict[str, str]]:
     """Return, for the sites of each run, by what ids its devices go in a collection."""
-    used: list[dict[tuple[str, str], list[str]]] = []  # of each run: ids by platform and chip
+    used: list[dict[tuple[str, str, Host], list[str]]] = []  # of each run: ids by platform, chip and host
     for sites in runs:
-        chips = {id_: chip for site in sites for id_, chip in zip(site.devices, site.chips, strict=True)}
+        chips = {id_: (chip, s.host) for s in sites for id_, chip in zip(s.devices, s.chips, strict=True)}
         used.append(defaultdict(list))
         for id_ in sorted(chips, key=_place):
-            used[-1][_place(id_)[0], chips[id_]].append(id_)
-    lowest: dict[tuple[tuple[str, str], int], str] = {}
+            used[-1][_place(id_)[0], *chips[id_]].append(id_)
+    lowest: dict[tuple[tuple[str, str, Host], int], str] = {}
     for alike in used:
         for kind, ids in alike.items():
             for number, id_ in enumerate(ids):

@@ -51,11 +51,12 @@ class Comparison:
 
 
 def compare(base: Record, other: Record) -> Comparison | None:
-    """Return the speed-up of ``other`` over ``base``; ``None`` where a side has no result or no clock is common.
+    """Return the speed-up of ``other`` over ``base``; ``None`` where there is nothing to judge.
 
-    Samples that were taken side by side are compared round by round; of others the medians and their intervals.
+    That is so where a side has no result, no clock is common, or the inputs are others. Samples that were taken side by
+    side are compared round by round; of others the medians and their intervals.
     """
-    if not (is_measured(base) and is_measured(other)):
+    if not (is_measured(base) and is_measured(other)) or base.inputs != other.inputs:
         return None
     clock = common_clock([base, other])
     if clock is None:
@@ -77,5 +78,5 @@ def compare(base: Record, other: Record) -> Comparison | None:
 def _side_by_side(base: Record, other: Record) -> bool:
     """Whether the samples of two records were taken in turn: in one group of one run."""
     one, two = base.identity, other.identity
-    where = (base.run, base.seed, one.devices, one.workload, one.problem, one.parameters)
-    return where == (other.run, other.seed, two.devices, two.workload, two.problem, two.parameters)
+    where = (base.run, one.devices, one.workload, one.problem, one.parameters)
+    return where == (other.run, two.devices, two.workload, two.problem, two.parameters)

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from .collection import Case, Collection, Filter, fastest, find_site
+from .collection import Case, Collection, Filter, Site, fastest, find_site
 from .comparison import Comparison, compare, is_measured
 from .errors import UsageError, nearest
 from .record import Record, Status
@@ -84,7 +85,10 @@ def _sides(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[Kin
     folders = [Path(side) for side in (a, b)]
     if all(folder.is_dir() for folder in folders):
         collections = [Collection([Run(run) for run in find_runs(folder)], chosen) for folder in folders]
-        return "runs", [_named(held.cases, ("devices", "variant", "tunables", "profile")) for held in collections]
+        # What is now wrong must not hide behind an earlier result.
+        cases = [[replace(case, record=case.newest) for case in held.cases] for held in collections]
+        labels = _site_names(*({case.site for case in side} for side in cases))
+        return "runs", [_named(side, ("devices", "variant", "tunables", "profile"), labels) for side in cases]
     missing = [str(folder) for folder in folders if "/" in str(folder) and not folder.is_dir()]
     if missing:
         raise UsageError(f"compare: {missing[0]}: no such folder")
@@ -102,18 +106,31 @@ def _sides(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[Kin
                 f"compare: {side!r} is no run folder, and no device or variant of {where}"
                 f"{nearest(side, [*known, *variants])}"
             )
-    return "variants", [_named([c for c in held.cases if c.record.identity.variant == v], ("devices",)) for v in (a, b)]
+    labels = _site_names(held.sites)
+    chosen_cases = [[case for case in held.cases if case.record.identity.variant == v] for v in (a, b)]
+    return "variants", [_named(cases, ("devices",), labels) for cases in chosen_cases]
 
 
-def _named(cases: Sequence[Case], parts: Sequence[str]) -> dict[str, Record]:
+def _site_names(*sides: Iterable[Site]) -> dict[Site, str]:
+    """Return what each site is called: its devices, and chip and host where they mean several on one side."""
+    several = {name for side in sides for name, count in Counter(site.name for site in side).items() if count > 1}
+    sites = {site for side in sides for site in side}
+    hosts = {site.host for site in sites}
+    return {
+        site: f"{site.name} ({site.chip}, {site.host.name(hosts)})" if site.name in several else site.name
+        for site in sites
+    }
+
+
+def _named(cases: Sequence[Case], parts: Sequence[str], sites: Mapping[Site, str] | None = None) -> dict[str, Record]:
     """Return the fastest record of each name: what is solved, and the parts of the identity that both sides share."""
     groups: dict[str, list[Case]] = {}
     for case in cases:
-        groups.setdefault(_name(case, parts), []).append(case)
+        groups.setdefault(_name(case, parts, sites or {}), []).append(case)
     return {name: (fastest(group) or group[0]).record for name, group in groups.items()}
 
 
-def _name(case: Case, parts: Sequence[str]) -> str:
+def _name(case: Case, parts: Sequence[str], sites: Mapping[Site, str]) -> str:
     identity = case.record.identity
     words = [f"{identity.workload}/{identity.problem}"]
     if "variant" in parts:
@@ -125,7 +142,7 @@ def _name(case: Case, parts: Sequence[str]) -> str:
         words.append(f"profile {identity.profile}")
     words.append(identity.precision)
     if "devices" in parts:
-        words.append(f"on {case.site.name}")
+        words.append(f"on {sites[case.site]}")
     return " ".join(filter(None, words))
 
 

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from .collection import Case, Collection, Site, Subject, fastest
 from .comparison import compare
-from .record import Interval, Record, Status
-
-#: How the variants' own defaults for the device at hand are called.
-NATIVE = "native"
+from .device import DeviceInfo
+from .errors import UsageError
+from .experiment import NATIVE
+from .plan import Group
+from .profile import load_profile, parameters_for
+from .record import Identity, Interval, Record, Status
+from .results import Run
+from .sources import shipped
+from .workload import Variant, Workload
 
 
 @dataclass(frozen=True)
 class Slowdown:
-    """A variant with one profile's parameters on one site, against the fastest that it was there with any.
+    """A variant with one profile's parameters on one site, against the fastest that it was there with any profile's.
 
-    ``ratio`` is the time over that of ``best``, at least 1 but for noise; ``None`` without a result.
+    Tunables that a profile does not set are the variant's defaults for the device, in every row. ``ratio`` is the time
+    over that of ``best``, at least 1 but for noise; ``None`` without a result.
     """
 
     subject: Subject
@@ -30,7 +38,10 @@ class Slowdown:
 
 
 def slowdowns(collection: Collection) -> list[Slowdown]:
-    """Return a slowdown for each profile and site of every variant that ran with some device's parameters."""
+    """Return a slowdown for each profile and site of every variant that ran with some device's parameters.
+
+    Cases with other tunables than a profile and the defaults give, as in ablations, take no part.
+    """
     groups: dict[tuple[Subject, str, Site], dict[str, list[Case]]] = {}
     for case in collection.cases:
         identity = case.record.identity
@@ -38,13 +49,65 @@ def slowdowns(collection: Collection) -> list[Slowdown]:
         group.setdefault(identity.profile or NATIVE, []).append(case)
     found = []
     for (subject, variant, site), profiles in sorted(groups.items(), key=lambda item: item[0]):
-        best = fastest(case for cases in profiles.values() for case in cases)
-        if best is None or profiles.keys() == {NATIVE}:
+        if profiles.keys() == {NATIVE}:
             continue
-        for profile in sorted(profiles, key=lambda name: (name != NATIVE, name)):
-            case = fastest(profiles[profile]) or profiles[profile][0]
-            record = case.record
+        alike = {name: [case for case in cases if _differs_by_profile(case)] for name, cases in profiles.items()}
+        best = fastest(case for cases in alike.values() for case in cases)
+        if best is None:
+            continue
+        for profile in sorted(alike, key=lambda name: (name != NATIVE, name)):
+            if not alike[profile]:
+                continue
+            record = (fastest(alike[profile]) or alike[profile][0]).record
             compared = compare(record, best.record) if record.status == Status.OK else None
             ratio = compared.ratio if compared else None
             found.append(Slowdown(subject, variant, site, profile, record.status, ratio, record, best.record))
+    return found
+
+
+def _differs_by_profile(case: Case) -> bool:
+    """Whether a case's tunables are what its profile sets, and else the defaults."""
+    identity = case.record.identity
+    known = defaults(case.run, identity)
+    if known is None:
+        return False
+    set_ = parameters_of(identity.profile, identity.workload) if identity.profile else {}
+    return identity.tunables == {name: set_.get(name, value) for name, value in known.items()}
+
+
+def parameters_of(profile: str, workload: str) -> Mapping[str, Any]:
+    """Return what a profile sets for a workload; nothing where there is no such profile any more."""
+    try:
+        return parameters_for(load_profile(profile), workload)
+    except UsageError:
+        return {}
+
+
+def defaults(run: Run, identity: Identity) -> dict[str, Any] | None:
+    """Return the default of each tunable of a case's variant on its device; ``None`` where nobody knows them.
+
+    A run says what they were. For one that does not, older than that, they are today's.
+    """
+    (device, *_), name = identity.devices, f"{identity.workload}/{identity.problem}/{identity.variant}"
+    said: dict[str, Any] | None = ((run.environment.get("defaults") or {}).get(device) or {}).get(name)
+    if said is not None:
+        return said
+    workload = shipped(identity.workload)
+    variant = workload.variants.get(identity.problem, {}).get(identity.variant) if workload else None
+    info = (run.environment.get("devices") or {}).get(device)
+    return _defaults(variant, DeviceInfo.model_validate(info)) if variant and info else None
+
+
+def _defaults(variant: type[Variant], info: DeviceInfo) -> dict[str, Any]:
+    return {name: tunable.default_for(info) for name, tunable in variant.tunables.items()}
+
+
+def describe(groups: Iterable[Group], workloads: Mapping[str, Workload]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the defaults of the planned variants by device and variant, for a run's environment file."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for group in groups:
+        for name in sorted({case.identity.variant for case in group.cases}):
+            variant = workloads[group.workload].variant(group.problem, name)
+            key = f"{group.workload}/{group.problem}/{name}"
+            found.setdefault(group.device.id, {})[key] = _defaults(variant, group.device)
     return found

@@ -15,6 +15,7 @@ from .measure import Targets
 from .record import Identity
 
 NATIVE = "native"
+MAX_INSTANCES = 26  # they are named by a letter
 Names = Annotated[list[str], Field(min_length=1)]
 
 
@@ -52,6 +53,8 @@ class Study(_Model):
         Values by tunable name; each is an axis for the variants that have it.
     devices : list of str, optional
         Selectors; only on those of the experiment's devices that one of them names. Default: on all.
+    instances : int, optional
+        As of the experiment, for this entry alone.
     """
 
     workload: str
@@ -64,6 +67,7 @@ class Study(_Model):
     devices: Names | None = None
     measurement: dict[str, Any] = Field(default_factory=dict)
     timeout: float | None = Field(None, gt=0)
+    instances: int | None = Field(None, ge=1, le=MAX_INSTANCES)
     check: CheckOptions | None = None
 
     def holds(self, identity: Identity) -> bool:
@@ -151,6 +155,11 @@ class Experiment(_Model):
         Fresh workers, one after the other, that measure each case; the targets hold for each of them.
     timeout : float
         Seconds that one step of a case (compile, verify, one sample) may take.
+    seed : int
+        Of the inputs that are timed. They stay the same from run to run: times of other inputs are other quantities.
+        Verification draws inputs of its own, anew every time.
+    instances : int
+        How many instances of the inputs are timed where the data decide the time (`perfport.workload.Problem`).
     check : CheckOptions
         For `perfport check`; an entry may have its own.
     """
@@ -162,7 +171,8 @@ class Experiment(_Model):
     measurement: Targets = Field(default_factory=Targets)
     workers: int = Field(1, ge=1, le=100)
     timeout: float = Field(120.0, gt=0)
-    seed: int | None = Field(None, ge=0, lt=2**31)
+    seed: int = Field(1, ge=0, lt=2**31)
+    instances: int = Field(3, ge=1, le=MAX_INSTANCES)
     experiments: Annotated[list[Study], Field(min_length=1)]
     report: ReportOptions = Field(default_factory=ReportOptions)
     check: CheckOptions = Field(default_factory=CheckOptions)

@@ -219,7 +219,7 @@ def p3(runs: Sequence[Run], path: Path) -> dict[Path, str]:
     from .report.view import as_csv
 
     found = Collection(runs)
-    return {path: as_csv(portability.export(found, found.sites))}
+    return {path: as_csv(portability.export(found, found.places))}
 
 
 OF_ONE_RUN: dict[str, Callable[[Run], str]] = {

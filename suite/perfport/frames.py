@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,12 +18,12 @@ from .claims import Claim, Judgement, Number, evaluate, ledger
 from .claims import Verdict as ClaimVerdict
 from .collection import Case, Collection, Site, Subject
 from .comparison import common_clock, is_measured, is_ranked, time_of
-from .crosstuning import NATIVE
 from .errors import UsageError
+from .experiment import NATIVE
 from .naming import ROLES, order, place
 from .profile import all_profiles
 from .published import stated
-from .record import Bound, Record, Status
+from .record import Bound, Record, Status, Timing
 from .results import Run, find_runs
 
 #: Columns that name one problem, setting and device: the rows that are ranked together.
@@ -77,12 +77,14 @@ SCHEMA: dict[str, dict[str, Column]] = {
         "tunables": Column("category", "", "all tunables of the variant, as JSON with sorted names"),
         "profile": Column("category", "", "device whose tuning parameters were compiled in; `native` for none"),
         "device": Column("category", "", "device as reports name it"),
+        "devices": Column("int64", "1", "devices that took part; the bounds are of one, and missing where it is more"),
         "chip": Column("category", "", "chip of the device"),
         "kind": Column("category", "", "`cpu` or `gpu`"),
         "host": Column("category", "", "CPU of the host"),
         "backend": Column("category", "", "`opencl` or `cuda`"),
         "status": Column("category", "", "how the case ended", tuple(Status)),
         "reason": Column("string", "", "why it has no result, or a mark"),
+        "later": Column("category", "", "how it ended in a later run, where it failed there", tuple(Status)),
         "provenance": Column("category", "", "`measured` in every row"),
         "ranked": Column("bool", "", "may be called best: measured, right, not contended"),
         "best": Column("bool", "", "fastest of its problem, setting, precision and device; peers do not count"),
@@ -118,7 +120,7 @@ SCHEMA: dict[str, dict[str, Column]] = {
         "checked": Column("Int64", "1", "elements compared with the reference"),
         "total": Column("Int64", "1", "elements of the outputs"),
         "time": Column("time", "UTC", "end of sampling; without a result, when the case was begun or given up"),
-        "seed": Column("Int64", "", "seed of the inputs"),
+        "inputs": Column("category", "", "seed of each timed instance of the inputs, as JSON by name"),
         "commit": Column("category", "", "commit of the suite, missing for an installed wheel"),
         "dirty": Column("boolean", "", "whether there were uncommitted changes"),
         "driver": Column("category", "", "driver of the device"),
@@ -131,6 +133,16 @@ SCHEMA: dict[str, dict[str, Column]] = {
         "clock": Column("category", "", "`span`, `busy` or `wall`"),
         "sample": Column("int64", "", "number of the sample on this clock, from 0"),
         "round": Column("Int64", "", "interleaving round; samples of one round were taken side by side"),
+        "worker": Column("Int64", "", "number of the fresh worker that took it"),
+        "seconds": Column("float64", "s", "time of one execution"),
+    },
+    "instances": {
+        "run": Column("category", "", "run of the case"),
+        "key": Column("string", "", "key of the case"),
+        "instance": Column("category", "", "name of the instance"),
+        "seed": Column("int64", "", "its seed"),
+        "sample": Column("int64", "", "number of the sample, as on the clock that ranks the case"),
+        "round": Column("Int64", "", "interleaving round"),
         "worker": Column("Int64", "", "number of the fresh worker that took it"),
         "seconds": Column("float64", "s", "time of one execution"),
     },
@@ -271,18 +283,19 @@ class Results:
             "problem": identity.problem, "preset": identity.preset, "parameters": _json(identity.parameters),
             "precision": identity.precision, "variant": identity.variant, "role": identity.role, "rung": identity.rung,
             "tunables": _json(identity.tunables), "profile": identity.profile or NATIVE,
-            "device": self._labels[case.site], "chip": case.site.chip, "kind": case.site.kind or None,
-            "host": (environment.get("host") or {}).get("cpu"), "backend": identity.backend,
-            "status": record.status.value, "reason": _reason(record), "provenance": record.provenance,
-            "ranked": is_ranked(record), **_results(record),
+            "device": self._labels[case.site], "devices": case.site.count, "chip": case.site.chip,
+            "kind": case.site.kind or None, "host": case.site.host.cpu or None, "backend": identity.backend,
+            "status": record.status.value, "reason": _reason(record),
+            "later": case.later.status.value if case.later else None, "provenance": record.provenance,
+            "ranked": is_ranked(record), **_results(record, case.site.count == len(case.site.devices)),
             "compile_seconds": over.compile_s, "upload_seconds": over.upload_s, "layout_seconds": over.layout_s,
             "device_bytes": over.device_bytes, "verified": check.passed if check else None,
             "max_abs": max((out.max_abs for out in outputs), default=None),
             "relative_l2": max((out.relative_l2 for out in outputs), default=None),
             "checked": sum(out.checked for out in outputs) if outputs else None,
             "total": sum(out.total for out in outputs) if outputs else None,
-            "time": record.time, "seed": record.seed, "commit": commit.get("hash"), "dirty": commit.get("dirty"),
-            "driver": device.get("driver"), "source": record.source or None, "title": record.title or None,
+            "time": record.time, "inputs": _json(record.inputs), "commit": commit.get("hash"),
+            "dirty": commit.get("dirty"), "driver": device.get("driver"), "source": record.source or None, "title": record.title or None,
         }  # fmt: skip
 
     @cached_property
@@ -300,14 +313,16 @@ class Results:
     @cached_property
     def samples(self) -> pd.DataFrame:
         """One row for each sample of the cases that have a result, on every clock that was read."""
-        rows = [
-            (self._runs[id(case.run)], case.record.key, *sample)
-            for ladder in self.ladders
-            for case in ladder
-            if is_measured(case.record)
-            for sample in _samples(case.record)
-        ]
-        return _frame("samples", rows)
+        return _frame("samples", self._timed(_samples))
+
+    @cached_property
+    def instances(self) -> pd.DataFrame:
+        """One row for each sample of each instance of the inputs, of cases that are timed on several."""
+        return _frame("instances", self._timed(_instances))
+
+    def _timed(self, samples: Callable[[Record], Iterable[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
+        measured = [case for ladder in self.ladders for case in ladder if is_measured(case.record)]
+        return [(self._runs[id(c.run)], c.record.key, *sample) for c in measured for sample in samples(c.record)]
 
     @cached_property
     def ceilings(self) -> pd.DataFrame:
@@ -397,7 +412,7 @@ def _reason(record: Record) -> str | None:
     return (record.verification.complaint if record.verification else "") or None
 
 
-def _results(record: Record) -> dict[str, Any]:
+def _results(record: Record, bounded: bool) -> dict[str, Any]:
     """Times and what follows from them: nothing unless they are results of a measurement."""
     timing, metric = record.timing, record.metric
     if timing is None or not is_measured(record):
@@ -411,7 +426,7 @@ def _results(record: Record) -> dict[str, Any]:
     if metric:
         found |= {"metric": metric.tag, "unit": metric.unit, "direction": metric.direction}
         found |= {"value": metric.value, "value_low": metric.low, "value_high": metric.high}
-    for name in ("problem", "variant", "datasheet"):
+    for name in ("problem", "variant", "datasheet") if bounded else ():
         bound: Bound | None = getattr(record, f"{name}_bound")
         if bound:
             found |= {f"{name}_bound": bound.seconds, f"{name}_binding": bound.binding}
@@ -422,17 +437,29 @@ def _results(record: Record) -> dict[str, Any]:
     return found
 
 
-def _samples(record: Record) -> Iterator[tuple[str, int, int | None, int | None, float]]:
-    """Clock, number, round, worker and seconds; neither round nor worker where executions of its own were timed."""
+def _samples(record: Record) -> Iterator[tuple[Any, ...]]:
+    """Clock, number, round, worker and seconds of each sample."""
     assert record.timing
-    timing = record.timing
+    for clock in record.timing.summary:
+        for sample in _numbered(record.timing, getattr(record.timing, clock)):
+            yield clock, *sample
+
+
+def _instances(record: Record) -> Iterator[tuple[Any, ...]]:
+    """Name and seed of the instance, number, round, worker and seconds of each sample."""
+    assert record.timing
+    for name, instance in record.timing.instances.items():
+        for sample in _numbered(record.timing, instance.samples):
+            yield name, record.inputs[name], *sample
+
+
+def _numbered(timing: Timing, values: Sequence[float]) -> Iterator[tuple[int, int | None, int | None, float]]:
+    """Number, round, worker and seconds; neither round nor worker where executions of its own were timed."""
     workers = timing.workers or [0] * len(timing.rounds)
-    for clock in timing.summary:
-        values: list[float] = getattr(timing, clock)
-        beside = len(values) == len(timing.rounds)
-        for number, seconds in enumerate(values):
-            where = (timing.rounds[number], workers[number]) if beside else (None, None)
-            yield clock, number, *where, seconds
+    beside = len(values) == len(timing.rounds)
+    for number, seconds in enumerate(values):
+        where = (timing.rounds[number], workers[number]) if beside else (None, None)
+        yield number, *where, seconds
 
 
 def _ceilings(environment: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -16,7 +16,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,7 @@ class Place:
     backend: str
     profile: str | None
     precision: str
+    inputs: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, series: str) -> Place:
@@ -65,8 +66,13 @@ class Place:
         return cls(*json.loads(series))
 
     @property
+    def drawn(self) -> str:
+        """The key without the inputs: that of the same case on others."""
+        return _compact(list(replace(self, inputs={}).__dict__.values()))
+
+    @property
     def loose(self) -> str:
-        """The key without tunables and chip: what stays of it when a default is changed, or a device is replaced."""
+        """The key without inputs, tunables and chip: the same across new defaults, and another device in its place."""
         kept = (self.experiment, self.workload, self.problem, self.parameters, self.variant, self.devices, self.profile)
         return _compact(kept)
 
@@ -106,7 +112,7 @@ def series_key(run: Run, record: Record, experiment: str | None = None) -> str:
     chips = list(site_of(run, record).chips)
     where = experiment_name(run) if experiment is None else experiment
     what = [i.workload, i.problem, i.parameters, i.variant, i.tunables]
-    return _compact([where, *what, i.devices, chips, i.backend, i.profile, i.precision])
+    return _compact([where, *what, i.devices, chips, i.backend, i.profile, i.precision, record.inputs])
 
 
 @dataclass

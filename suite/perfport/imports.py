@@ -124,6 +124,7 @@ def adopt(file: Path, form: str, run: Run, case: str, folder: Path, command: lis
     ]
     source = {"file": file.name, "sha256": digest, "format": form, "beside": run.name}
     environment = {**run.environment, "run": folder.name, "command": command, "imported": source, "probes": []}
+    environment["planned"] = len(records)
     with Writer(folder) as writer:
         writer.environment(environment)
         if (run.folder / EXPERIMENT).exists():
@@ -140,6 +141,7 @@ def _record(name: str, values: list[float], model: Record, origin: str, digest: 
     identity = Identity(
         workload=known.workload, problem=known.problem, preset=known.preset, parameters=known.parameters,
         variant=name, role="peer", devices=known.devices, backend=known.backend, precision=known.precision,
+        inputs=known.inputs,
     )  # fmt: skip
     timing = Timing(
         rank="wall", cache="warm", launches=0, rounds=list(range(len(values))), wall=values,
@@ -148,8 +150,8 @@ def _record(name: str, values: list[float], model: Record, origin: str, digest: 
     assert model.work
     return Record(
         key=hashlib.sha256(f"{identity.model_dump_json()}{digest}".encode()).hexdigest()[:16], run=run, time=taken,
-        status=Status.OK, identity=identity, title="measured elsewhere, not verified", source=origin, timing=timing,
-        work=model.work, ceilings=model.ceilings, metric=_metric(model, seconds),
+        status=Status.OK, identity=identity, title="measured elsewhere, not verified", source=origin, seed=model.seed,
+        timing=timing, work=model.work, ceilings=model.ceilings, metric=_metric(model, seconds),
         problem_bound=problem_bound(model.work, model.ceilings, seconds, None, cold=False),
     )  # fmt: skip
 

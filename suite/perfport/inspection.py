@@ -31,7 +31,7 @@ class Subject:
     workload_paths: list[str]
     record: Record | None = None
     run: Run | None = None
-    seed: int = 0
+    seed: int = 1
 
     @property
     def variant(self) -> type[Variant]:
@@ -149,13 +149,17 @@ def rerun(subject: Subject, devices: list[str] | None, command: list[str]) -> li
     if subject.record and subject.record.timing:
         targets = targets.model_copy(update={"cache": subject.record.timing.cache})
     definition = Experiment(
-        name="rerun", devices=devices or identity.devices or ["all"], experiments=[study], measurement=targets
+        name="rerun", devices=devices or identity.devices or ["all"], experiments=[study], measurement=targets,
+        seed=subject.seed, instances=max(1, len(identity.inputs)),
     )  # fmt: skip
     found = discover()
     chosen = plan.select_devices(definition.devices, found, "--device")
     if not chosen:
         raise InfrastructureError(f"no usable device for {', '.join(definition.devices)!r}")
-    groups = plan.make(definition, identity.variant, subject.found, chosen, subject.seed)
+    groups = plan.make(definition, identity.variant, subject.found, chosen, definition.seed)
+    if subject.record and subject.record.verification:  # where it was wrong, it shall be found wrong again
+        again = {"verify_seed": subject.record.verification.seed}
+        groups = [group.model_copy(update=again) for group in groups]
     folder = launch.RESULTS / f"rerun-{stamp()}"
     options = launch.Options(workloads=subject.workload_paths, command=command)
     file = Path(tempfile.mkdtemp()) / "rerun.yaml"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tabulate import tabulate
 
-from . import environment, experiment, plan, workload
+from . import crosstuning, environment, experiment, plan, sources, workload
 from .device import DeviceInfo
 from .discovery import discover
 from .errors import InfrastructureError, UsageError
@@ -137,11 +136,8 @@ def _seed(folder: Path, definition: Experiment, options: Options) -> int:
 
 
 def seed_of(definition: Experiment, options: Options) -> int:
-    """Return the seed of a new run."""
-    if options.seed is not None:
-        return options.seed
-    # Fresh inputs for every run, the same ones for all of its cases and when it resumes.
-    return definition.seed if definition.seed is not None else secrets.randbelow(2**31)
+    """Return the seed of the inputs that a new run times."""
+    return definition.seed if options.seed is None else options.seed
 
 
 def _print_plan(groups: list[Group]) -> None:
@@ -181,11 +177,18 @@ def opened(prepared: Prepared) -> Iterator[tuple[Writer, dict[str, Any]]]:
     with Writer(folder) as writer:
         if (folder / ENVIRONMENT).exists():
             content = read_environment(folder)
+            # Beside what it has and had planned, what is planned now: a run may go on with more of its experiment.
+            held = {record.key for record in read_records(folder / RECORDS)}
+            content["planned"] = max(content.get("planned", 0), len(held | _keys(prepared.groups)))
         else:
             content = _environment(*prepared)
             writer.text(EXPERIMENT, prepared.path.read_text())
         writer.environment(content)
         yield writer, content
+
+
+def _keys(groups: list[Group]) -> set[str]:
+    return {case.key for group in groups for case in group.cases}
 
 
 def _environment(
@@ -205,6 +208,7 @@ def _environment(
                 "name": profile.name, "title": profile.title, "bandwidth": profile.bandwidth, "fp32": profile.fp32,
             }  # fmt: skip
     names = sorted({group.workload for group in groups})
+    identities = [case.identity for group in groups for case in group.cases]
     return {
         "schema_version": SCHEMA_VERSION,
         "run": folder.name,
@@ -217,6 +221,9 @@ def _environment(
         "host": environment.host(),
         "versions": environment.versions(),
         "commit": environment.commit(),
+        "defaults": crosstuning.describe(groups, workloads),
+        "code": sources.describe(workloads, identities),
+        "planned": len(_keys(groups)),
         "devices": {name: device.model_dump() for name, device in used.items()},
         "broken_devices": {device.id: device.reason for device in found if not device.healthy},
         "ceilings": {},

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean, geometric_mean
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .backend import OpenDevice, Times
 from .cache import CacheFlush
-from .record import Summary, Timing
+from .record import Instance, Summary, Timing
 from .statistics import summarise
 
 WARM_UP_LIMIT = 5
@@ -50,15 +51,36 @@ class Targets(BaseModel):
 
 
 @dataclass
+class Execution:
+    """One way to execute a case, on one instance of its inputs, and what was measured of it so far.
+
+    Attributes
+    ----------
+    execute : callable
+        Enqueues one execution (device variants) or performs it (host peers).
+    """
+
+    execute: Callable[[], None]
+    span: list[float] = field(default_factory=list)
+    busy: list[float] = field(default_factory=list)
+    wall: list[float] = field(default_factory=list)
+    launches: int = 0
+    kernels: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
 class Subject:
-    """One case being sampled: how to execute it, and what was measured so far.
+    """One case being sampled.
+
+    A sample of a case with several instances is the geometric mean over them, executed one after the other in one
+    round: a factor in time counts the same on whichever instance it is.
 
     Attributes
     ----------
     key : str
         The case's key.
-    execute : callable
-        Enqueues one execution (device variants) or performs it (host peers).
+    instances : dict of Execution
+        By the name of the instance; one or several.
     host : bool
         No device events: only ``wall`` is measured.
     host_driven : bool
@@ -66,15 +88,10 @@ class Subject:
     """
 
     key: str
-    execute: Callable[[], None]
+    instances: dict[str, Execution]
     host: bool = False
     host_driven: bool = False
     rounds: list[int] = field(default_factory=list)
-    span: list[float] = field(default_factory=list)
-    busy: list[float] = field(default_factory=list)
-    wall: list[float] = field(default_factory=list)
-    launches: int = 0
-    kernels: dict[str, float] = field(default_factory=dict)
     spent: float = 0.0
 
     @property
@@ -82,26 +99,40 @@ class Subject:
         """The clock that rankings use."""
         return "wall" if self.host or self.host_driven else "span"
 
+    def samples(self, clock: str) -> list[float]:
+        """The case's samples on a clock, one for each round."""
+        return _means([getattr(one, clock) for one in self.instances.values()])
+
     def done(self, targets: Targets) -> bool:
         """Whether the stopping rule is met."""
-        samples = getattr(self, self.rank)
-        if len(samples) < targets.min_samples:
+        if len(self.rounds) < targets.min_samples:
             return False
-        if len(samples) >= targets.max_samples or self.spent >= targets.time_budget:
+        if len(self.rounds) >= targets.max_samples or self.spent >= targets.time_budget:
             return True
-        return summarise(samples).half_width <= targets.max_noise
+        return summarise(self.samples(self.rank)).half_width <= targets.max_noise
 
     def timing(self, targets: Targets) -> Timing:
         """Return what was measured, as the record holds it."""
         clocks: dict[Literal["span", "busy", "wall"], list[float]]
-        clocks = {"span": self.span, "busy": self.busy, "wall": self.wall}
+        clocks = {"span": self.samples("span"), "busy": self.samples("busy"), "wall": self.samples("wall")}
         summary: dict[Literal["span", "busy", "wall"], Summary]
         summary = {name: summarise(samples) for name, samples in clocks.items() if samples}
+        every = list(self.instances.values())
+        common = [name for name in every[0].kernels if all(name in one.kernels for one in every)]
+        kernels = {name: geometric_mean([one.kernels[name] for one in every]) for name in common}
+        apart = {name: getattr(one, self.rank) for name, one in self.instances.items()} if len(every) > 1 else {}
         return Timing(
-            rank=self.rank, cache=targets.cache, launches=self.launches, rounds=self.rounds,
-            span=self.span, busy=self.busy, wall=self.wall, kernels=self.kernels, summary=summary,
+            rank=self.rank, cache=targets.cache, launches=round(fmean(one.launches for one in every)),
+            rounds=self.rounds, **clocks, kernels=kernels, summary=summary,
+            instances={name: Instance(samples=taken, summary=summarise(taken)) for name, taken in apart.items()},
             target=targets.max_noise, target_met=summary[self.rank].half_width <= targets.max_noise,
         )  # fmt: skip
+
+
+def _means(columns: Sequence[Sequence[float]]) -> list[float]:
+    if len(columns) == 1:
+        return list(columns[0])
+    return [geometric_mean(taken) for taken in zip(*columns, strict=True)]
 
 
 class Sampler:
@@ -127,13 +158,14 @@ class Sampler:
             self._flush.close()
 
     def warm_up(self, subject: Subject) -> None:
-        """Execute until two successive times agree within 5 %, at most 5 times."""
-        previous = 0.0
-        for _ in range(WARM_UP_LIMIT):
-            elapsed = self._wall(subject)
-            if abs(elapsed - previous) <= STABLE_WITHIN * elapsed or elapsed > self.targets.time_budget / 4:
-                return
-            previous = elapsed
+        """Execute each instance until two successive times agree within 5 %, at most 5 times."""
+        for one in subject.instances.values():
+            previous = 0.0
+            for _ in range(WARM_UP_LIMIT):
+                elapsed = self._wall(subject, one)
+                if abs(elapsed - previous) <= STABLE_WITHIN * elapsed or elapsed > self.targets.time_budget / 4:
+                    break
+                previous = elapsed
 
     def run(self, subjects: list[Subject], announce: Callable[[Subject], None]) -> Iterator[Subject]:
         """Sample all subjects in turn, A B A B, and yield each when its stopping rule is met.
@@ -156,32 +188,36 @@ class Sampler:
 
     def _sample(self, subject: Subject, number: int) -> None:
         subject.rounds.append(number)
-        if subject.rank == "span":
-            times = self.device.timed(subject.execute, self._flush)
-            subject.span.append(times.span)
-            self._note(subject, times)
-        if subject.rank == "wall" or self.need_wall:
-            subject.wall.append(self._wall(subject))
+        for one in subject.instances.values():
+            if self._flush is None and len(subject.instances) > 1:
+                one.execute()  # warm means that this instance's data are, not those of the one before
+            if subject.rank == "span":
+                times = self.device.timed(one.execute, self._flush)
+                one.span.append(times.span)
+                self._note(one, times)
+            if subject.rank == "wall" or self.need_wall:
+                one.wall.append(self._wall(subject, one))
 
     def _split(self, subject: Subject) -> None:
         """Where busy time lengthens the span it is read in executions of their own."""
-        if subject.rank == "span" and not subject.busy:
-            for _ in range(3):
-                self._note(subject, self.device.timed(subject.execute, self._flush, split=True))
+        for one in subject.instances.values():
+            if subject.rank == "span" and not one.busy:
+                for _ in range(3):
+                    self._note(one, self.device.timed(one.execute, self._flush, split=True))
 
     @staticmethod
-    def _note(subject: Subject, times: Times) -> None:
-        subject.launches = times.launches
+    def _note(one: Execution, times: Times) -> None:
+        one.launches = times.launches
         if times.busy is not None:
-            subject.busy.append(times.busy)
-            subject.kernels = times.kernels
+            one.busy.append(times.busy)
+            one.kernels = times.kernels
 
-    def _wall(self, subject: Subject) -> float:
+    def _wall(self, subject: Subject, one: Execution) -> float:
         if self._flush:
             self._flush()
         self.device.finish()
         started = time.perf_counter()
-        subject.execute()
+        one.execute()
         if not subject.host:
             self.device.finish()
         return time.perf_counter() - started

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .collection import Host
 from .plan import Case
 from .record import Record, Status
 from .results import ENVIRONMENT, EXPERIMENT, RECORDS, Run, Writer
@@ -86,7 +87,7 @@ def _rank(record: Record) -> tuple[bool, str]:
 
 
 def write(top: Path, parts: Sequence[Part], merged: Merged) -> list[Path]:
-    """Write a run folder below ``top`` for each pool, or several where device ids stand for different chips or drivers.
+    """Write a run folder below ``top`` for each pool, or several where hosts or the chips or drivers behind ids differ.
 
     Returns
     -------
@@ -111,7 +112,7 @@ def write(top: Path, parts: Sequence[Part], merged: Merged) -> list[Path]:
         folder = top / f"{top.name}-{pool}{f'-{earlier + 1}' if earlier else ''}"
         writer = Writer(folder)
         try:
-            writer.environment({**environment, "run": folder.name})
+            writer.environment({**environment, "run": folder.name, "planned": len(records)})
             writer.text(EXPERIMENT, (top / EXPERIMENT).read_text())
             writer.text(RECORDS, "".join(f"{record.model_dump_json(exclude_none=True)}\n" for record in records))
         finally:
@@ -121,6 +122,8 @@ def write(top: Path, parts: Sequence[Part], merged: Merged) -> list[Path]:
 
 
 def _agree(one: Mapping[str, Any], other: Mapping[str, Any] | None) -> bool:
+    if other and Host.of(one) != Host.of(other):
+        return False
     devices = other["devices"] if other else {}
     return all(
         device[name] == one["devices"][id_][name]
@@ -135,5 +138,11 @@ def _join(environment: dict[str, Any], other: Mapping[str, Any] | None) -> None:
         return
     environment["started"] = min(environment["started"], other["started"])
     environment["probes"] = [*environment["probes"], *other["probes"]]
+    if environment.get("code") and other.get("code"):
+        variants = {**other["code"]["variants"], **environment["code"]["variants"]}
+        environment["code"] = {**environment["code"], "variants": variants}
+    for device, variants in (other.get("defaults") or {}).items():
+        held = environment.setdefault("defaults", {})
+        held[device] = {**variants, **held.get(device, {})}
     for name in ("devices", "broken_devices", "ceilings", "profiles", "workloads"):
         environment[name] = {**other[name], **environment[name]}

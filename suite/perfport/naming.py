@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .record import Identity, Record
@@ -77,8 +77,14 @@ def _name(identity: Identity, settings: str = "") -> str:
     return f"{variant}{settings}@{'+'.join(identity.devices)}"
 
 
+def seeds(inputs: Mapping[str, int]) -> str:
+    """Return what tells timed inputs from others, in words: ``seed 1``, ``seeds 1, 1001, 2001``."""
+    return f"seed{'s' * (len(inputs) > 1)} {', '.join(map(str, inputs.values()))}"
+
+
 def _settings(identity: Identity) -> dict[str, Any]:
-    return {**identity.parameters, **identity.tunables, "profile": identity.profile or "native"}
+    own = {"profile": identity.profile or "native", "inputs": seeds(identity.inputs)}
+    return {**identity.parameters, **identity.tunables, **own}
 
 
 def _listed(values: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import string
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
@@ -35,18 +36,28 @@ class Case(BaseModel):
 
 
 class Group(BaseModel):
-    """Cases that run interleaved in one worker: one problem on one device. ``workers`` fresh ones do so in turn."""
+    """Cases that run interleaved in one worker: one problem on one device. ``workers`` fresh ones do so in turn.
+
+    ``inputs`` are the seeds of the timed instances by name. ``verify_seed`` is that of the inputs that verification
+    draws; ``None``: any.
+    """
 
     device: DeviceInfo
     workload: str
     problem: str
     preset: str | None
     parameters: dict[str, Any]
-    seed: int
+    inputs: dict[str, int]
+    verify_seed: int | None = None
     targets: Targets
     timeout: float
     workers: int = 1
     cases: list[Case]
+
+    @property
+    def seed(self) -> int:
+        """Seed of the first instance: the run's."""
+        return next(iter(self.inputs.values()))
 
     @property
     def title(self) -> str:
@@ -55,10 +66,8 @@ class Group(BaseModel):
         return f"{self.workload}/{self.problem} ({size}) on {self.device.id}"
 
 
-@cache
-def harness_digest() -> str:
-    """SHA-256 over the harness's own code that takes part in a measurement."""
-    sha = hashlib.sha256()
+def harness_files() -> list[Path]:
+    """Return the files of the harness that take part in a measurement."""
     root = Path(str(files("perfport")))
     parts = [
         *root.glob("backend/*"),
@@ -67,7 +76,14 @@ def harness_digest() -> str:
         root / "cache.py",
         root / "verify.py",
     ]
-    for path in sorted(path for path in parts if path.is_file()):
+    return sorted(path for path in parts if path.is_file())
+
+
+@cache
+def harness_digest() -> str:
+    """SHA-256 over the harness's own code that takes part in a measurement."""
+    sha = hashlib.sha256()
+    for path in harness_files():
         sha.update(path.name.encode() + path.read_bytes())
     return sha.hexdigest()
 
@@ -113,6 +129,7 @@ def make(
     devices : list of DeviceInfo
         Those to run on.
     seed : int
+        Of the inputs that are timed.
     pattern : str, optional
         Only cases whose ``workload/problem/variant`` contains this text.
 
@@ -139,20 +156,23 @@ def make(
             raise UsageError(f"{at}.measurement.{explain(error, Targets)}") from None
         # The experiment's devices are chosen; an entry for GPUs has nothing to say to a machine without one.
         chosen = [device for device in devices if study.devices is None or any(map(device.matches, study.devices))]
+        number_of = study.instances or experiment.instances
         for (preset, parameters), device in itertools.product(_parameter_sets(study, problem, at), chosen):
+            inputs = instances(problem, parameters, seed, number_of)
             cases = [
                 case
                 for variant, profile in itertools.product(variants, study.profiles)
-                for case in _cases(study, workload, variant, profile, preset, parameters, device, seed, targets.cache)
+                for case in _cases(study, workload, variant, profile, preset, parameters, device, inputs, targets.cache)
                 if pattern is None or pattern in f"{workload.name}/{study.problem}/{variant.name}"
             ]
             group = Group(
                 device=device, workload=workload.name, problem=study.problem, preset=preset, parameters=parameters,
-                seed=seed, targets=targets, timeout=study.timeout or experiment.timeout,
+                inputs=inputs, targets=targets, timeout=study.timeout or experiment.timeout,
                 workers=experiment.workers, cases=cases,
             )  # fmt: skip
             key = json.dumps(
-                [device.id, group.workload, group.problem, preset, parameters, targets.model_dump()], default=str
+                [device.id, group.workload, group.problem, preset, parameters, inputs, targets.model_dump()],
+                default=str,
             )
             if key in groups:
                 have = {case.key for case in groups[key].cases}
@@ -162,6 +182,16 @@ def make(
     # One device after the other, so that a worker serves many groups.
     order = {device.id: number for number, device in enumerate(devices)}
     return sorted(groups.values(), key=lambda group: order[group.device.id])
+
+
+def instances(problem: type[Problem], parameters: Mapping[str, Any], seed: int, number: int) -> dict[str, int]:
+    """Return the seeds of the inputs that are timed, by the names of the instances.
+
+    One instance, or ``number`` of them where the data decide the time. Problems draw from ``seed + 1`` and so on, too:
+    the seeds of instances lie farther apart.
+    """
+    wanted = number if problem.data_decide_time(problem.Parameters.model_validate(parameters)) else 1
+    return {name: seed + 1000 * i for i, name in enumerate(string.ascii_lowercase[:wanted])}
 
 
 def _lookup(named: dict[str, Any], name: str, at: str, kind: str) -> Any:
@@ -228,7 +258,7 @@ def _cases(
     preset: str | None,
     parameters: dict[str, Any],
     device: DeviceInfo,
-    seed: int,
+    inputs: dict[str, int],
     cache: str,
 ) -> Iterable[Case]:
     macros = {} if profile == NATIVE else parameters_for(load_profile(profile), workload.name)
@@ -240,6 +270,7 @@ def _cases(
             variant=variant.name, role=variant.role, rung=variant.rung,
             tunables={**tunables, **dict(zip(axes, values, strict=True))}, devices=[device.id],
             backend=device.backend, profile=None if profile == NATIVE else profile, precision=variant.precision,
+            inputs=inputs,
         )  # fmt: skip
         parts = [
             identity.model_dump_json(),
@@ -249,7 +280,6 @@ def _cases(
             harness_digest(),
             device.driver,
             device.chip,
-            seed,
         ]
         key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
         yield Case(key=key, identity=identity, macros={k: v for k, v in macros.items() if k not in variant.tunables})

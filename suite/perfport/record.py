@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from .work import Traffic, Work
 
 SCHEMA_VERSION = 2
+#: The tunable by which a variant that takes further devices by itself says how many take part.
+DEVICES = "devices"
 
 
 class Status(StrEnum):
@@ -73,6 +75,15 @@ class Identity(_Model):
     backend: str
     profile: str | None = None
     precision: str = "fp32"
+    inputs: dict[str, int] = Field(
+        default_factory=dict, description="seed of each timed instance of the inputs, by the instance's name"
+    )
+
+    @property
+    def device_count(self) -> int:
+        """How many devices took part: as many as have ids, or what the tunable `DEVICES` says, if that is more."""
+        said = self.tunables.get(DEVICES)
+        return max(len(self.devices), said if isinstance(said, int) else 0)
 
 
 class Summary(_Model):
@@ -94,13 +105,21 @@ class Summary(_Model):
         return (self.ci_high - self.ci_low) / 2 / self.median if self.median else 0.0
 
 
+class Instance(_Model):
+    """One instance of a case's inputs: samples on the clock that ranks, in seconds, one for each round of the case."""
+
+    samples: list[float]
+    summary: Summary
+
+
 class Timing(_Model):
     """Samples of one case. ``span``, ``busy`` and ``wall`` are seconds per execution, one entry per sample.
 
     ``rank`` names the clock that rankings use: ``span`` (device events), or ``wall`` for host-driven
     variants and for peers without device events. ``rounds[i]`` is the interleaving round of sample ``i``:
     samples of two cases with the same round were taken side by side. ``workers[i]`` is the number of the fresh worker
-    that took sample ``i``; empty where one worker took all.
+    that took sample ``i``; empty where one worker took all. A case that is timed on several instances of its inputs has
+    the geometric mean over them as its sample of a round, and each one apart in ``instances``, by name.
     """
 
     rank: Literal["span", "wall"]
@@ -113,6 +132,7 @@ class Timing(_Model):
     wall: list[float] = Field(default_factory=list)
     kernels: dict[str, float] = Field(default_factory=dict, description="busy seconds per kernel, one execution")
     summary: dict[Literal["span", "busy", "wall"], Summary]
+    instances: dict[str, Instance] = Field(default_factory=dict)
     target: float
     target_met: bool
 
@@ -139,7 +159,7 @@ class OutputError(_Model):
 
 
 class Verification(_Model):
-    """Outcome of all outputs of a case, on inputs drawn from ``seed``."""
+    """Outcome of all outputs of a case, on inputs drawn from ``seed``: the worst of all verifications of the case."""
 
     passed: bool
     seed: int
@@ -206,7 +226,7 @@ class Record(_Model):
     title: str = ""
     unit: str | None = Field(default=None, description="ceiling that its operations go under, where it names one")
     source: str = Field(default="", description="section of the publication, or 'beyond the source'")
-    seed: int = 0
+    seed: int = Field(default=0, description="of the timed inputs; further instances have theirs in the identity")
     metric: MetricValue | None = None
     timing: Timing | None = None
     overheads: Overheads = Field(default_factory=Overheads)
@@ -223,3 +243,8 @@ class Record(_Model):
     clocks: dict[str, Any] = Field(default_factory=dict)
     resources: dict[str, Any] = Field(default_factory=dict)
     extra: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def inputs(self) -> dict[str, int]:
+        """Seeds of the timed inputs by instance, also of a record from before instances had names."""
+        return self.identity.inputs or {"a": self.seed}

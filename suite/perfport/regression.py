@@ -19,6 +19,7 @@ from scipy.special import stdtr, stdtrit
 from .comparison import is_measured
 from .experiment import Experiment, load
 from .history import History, Night, Place, experiment_name, night, series_key
+from .naming import seeds
 from .record import Identity, Interval, Record, Status
 from .repeats import worker_medians
 from .results import EXPERIMENT, Run
@@ -427,13 +428,18 @@ def _explained(found: Finding, before: Before) -> str:
 def _missing(findings: Sequence[Finding], expected: Mapping[str, str], experiment: Experiment) -> list[Finding]:
     """Return what the base has and the run has not."""
     have = {found.series for found in findings}
-    fresh = {found.place.loose: found for found in findings if found.outcome is Outcome.NEW}
+    new = [found for found in findings if found.outcome is Outcome.NEW]
+    redrawn = {found.place.drawn: found for found in new}
+    fresh = {found.place.loose: found for found in new}
     lost = []
     for series, preset in expected.items():
         if series in have:
             continue
         place = Place.of(series)
-        if successor := fresh.get(place.loose):  # the same case by another default, or on another chip
+        if successor := redrawn.get(place.drawn):
+            successor.outcome = Outcome.CHANGED
+            successor.why = f"inputs of {seeds(successor.place.inputs)}, before of {seeds(place.inputs)}: not compared"
+        elif successor := fresh.get(place.loose):  # the same case by another default, or on another chip
             successor.outcome = Outcome.CHANGED
             successor.why = f"was {place.title} on {place.site}"
         elif experiment.study(_identity(place, preset)) is None:
@@ -447,7 +453,7 @@ def _identity(place: Place, preset: str) -> Identity:
     return Identity(
         workload=place.workload, problem=place.problem, preset=preset or None, parameters=place.parameters,
         variant=place.variant, tunables=place.tunables, devices=place.devices, backend=place.backend,
-        profile=place.profile, precision=place.precision,
+        profile=place.profile, precision=place.precision, inputs=place.inputs,
     )  # fmt: skip
 
 

@@ -44,8 +44,12 @@ def joined(earlier: Timing, later: Timing, rounds: int) -> Timing:
         for clock, samples in held.items()
         if samples
     }
+    apart = {}
+    for name, one in later.instances.items():
+        samples = [*earlier.instances[name].samples, *one.samples]
+        apart[name] = {"samples": samples, "summary": summarise(samples, workers).model_dump()}
     return Timing.model_validate({
         **later.model_dump(), **held, "summary": {name: found.model_dump() for name, found in summary.items()},
         "rounds": [*earlier.rounds, *[number * rounds + one for one in later.rounds]], "workers": workers,
-        "target_met": earlier.target_met and later.target_met,
+        "instances": apart, "target_met": earlier.target_met and later.target_met,
     })  # fmt: skip

@@ -51,6 +51,17 @@ class Run:
         """The run's name: its folder's."""
         return str(self.environment.get("run", self.folder.name))
 
+    @property
+    def planned(self) -> int | None:
+        """How many cases the run was to have; ``None`` where it does not say."""
+        said = self.environment.get("planned")
+        return said if isinstance(said, int) else None
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether it is known that cases of the run's plan have no record."""
+        return self.planned is not None and len(self.records) < self.planned
+
 
 def find_runs(path: Path | str) -> list[Path]:
     """Return the run folders at or directly below ``path``, by name.

@@ -8,24 +8,26 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import secrets
 import signal
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from multiprocessing.connection import Connection
+from statistics import geometric_mean
 from typing import Any
 
 from . import backend, platforms, workload
-from .backend import OpenDevice
+from .backend import Artifact, Module, OpenDevice
 from .ceilings import Ceilings, load_cached, probe_again, raise_to, store, sweep
 from .contention import Watch
 from .errors import CompileError, DeviceMemoryError, PerfportError, UnavailableError, UnsupportedError, UsageError
-from .measure import Sampler, Subject
+from .measure import Execution, Sampler, Subject
 from .plan import Case, Group
 from .profile import match_profile
-from .record import Failure, Identity, Interval, MetricValue, Overheads, Record, Status, Timing
+from .record import Failure, Identity, Interval, MetricValue, Overheads, Record, Status, Timing, Verification
 from .repeats import joined
 from .roofline import (
     IMPOSSIBLE_SHARE,
@@ -35,6 +37,7 @@ from .roofline import (
     problem_bound,
     variant_bound,
 )
+from .work import mean_of
 from .workload import Problem, Session, Setup, Variant
 
 PROBE_AGE_S = 10.0
@@ -49,14 +52,44 @@ STATUS = {
 
 
 @dataclass
-class Live:
-    """A case with its built variant, ready to be sampled."""
+class Built:
+    """A variant built on one instance of the inputs."""
 
-    case: Case
     variant: Variant
     setup: Setup
+
+    def verify(self) -> Verification:
+        """Execute once into poisoned outputs, and compare them with the reference."""
+        self.setup.poison()
+        self.variant.launch()
+        self.setup.device.finish()
+        return self.setup.verify(self.variant)
+
+
+@dataclass
+class Live:
+    """A case with its variant, built on every instance of the inputs and ready to be sampled."""
+
+    case: Case
+    cls: type[Variant]
     record: Record
+    instances: dict[str, Built] = field(default_factory=dict)
     watch: Watch | None = field(default=None)
+
+    @property
+    def first(self) -> Built:
+        """The one that stands for the case where instances do not differ, or are not averaged."""
+        return next(iter(self.instances.values()))
+
+    def verified(self, *found: Verification) -> None:
+        """Keep the worst of all verifications of the case."""
+        known = [self.record.verification] if self.record.verification else []
+        self.record.verification = min([*known, *found], key=lambda one: (one.passed, -one.worst))
+
+    def release(self) -> None:
+        """Give the buffers back."""
+        for built in self.instances.values():
+            built.setup.release()
 
 
 class Retire(Exception):
@@ -122,12 +155,30 @@ class GroupRun:
         self.run_name = run
         self.send(("at", None, "opening the device"))
         self.device = self._open(devices)
-        cls = found.problem(group.problem)
-        self.problem: Problem = cls(cls.Parameters.model_validate(group.parameters), group.seed)
-        self.work = self.problem.work().on(group.device.kind)
-        self.session = Session(self.device, self.problem, found.folder)
+        self.problems = {name: self._problem(seed) for name, seed in group.inputs.items()}
+        self.work = mean_of([problem.work().on(group.device.kind) for problem in self.problems.values()])
+        self.artifacts: dict[str, Artifact] = {}
+        self.sessions = {
+            name: Session(self.device, problem, found.folder, artifacts=self.artifacts)
+            for name, problem in self.problems.items()
+        }
         profile = match_profile(self.device.info.name, self.device.info.kind)
         self.datasheet = datasheet_ceilings(profile) if profile else {}
+
+    def _problem(self, seed: int) -> Problem:
+        cls = self.workload.problem(self.group.problem)
+        return cls(cls.Parameters.model_validate(self.group.parameters), seed)
+
+    @contextlib.contextmanager
+    def _drawn(self) -> Iterator[Session]:
+        """The problem on inputs that nothing is tuned for or timed on: each run draws others."""
+        seed = self.group.verify_seed
+        problem = self._problem(secrets.randbelow(2**31) if seed is None else seed)
+        session = Session(self.device, problem, self.workload.folder, timed=False, artifacts=self.artifacts)
+        try:
+            yield session
+        finally:
+            session.close()
 
     def _open(self, devices: dict[str, OpenDevice]) -> OpenDevice:
         info = self.group.device
@@ -145,13 +196,16 @@ class GroupRun:
             store(self.device.info, known)
         self.send(("ceilings", self.device.info.id, known.model_dump()))
         self.ceilings = measured_ceilings(known, before)
-        live = [one for case in self.group.cases if (one := self._prepare(case))]
-        need_wall = any(one.variant.host or one.variant.host_driven for one in live)
+        self.send(("at", None, "drawing inputs"))
+        with self._drawn() as drawn:
+            live = [one for case in self.group.cases if (one := self._prepare(case, drawn))]
+        need_wall = any(one.cls.host or one.cls.host_driven for one in live)
         sampler = Sampler(self.device, self.group.targets, need_wall)
         by_key = {one.case.key: one for one in live}
         subjects = []
         for one in live:
-            subject = Subject(one.case.key, one.variant.launch, one.variant.host, one.variant.host_driven)
+            instances = {name: Execution(built.variant.launch) for name, built in one.instances.items()}
+            subject = Subject(one.case.key, instances, one.cls.host, one.cls.host_driven)
             self._at(one.case, "warm-up")
             sampler.warm_up(subject)
             one.watch = Watch(self.device)
@@ -161,7 +215,8 @@ class GroupRun:
                 self._finish(by_key[subject.key], subject)
         finally:
             sampler.close()
-        self.session.close()  # first: the probe needs room for arrays of its own
+        for session in self.sessions.values():  # first: the probe needs room for arrays of its own
+            session.close()
         self._probe(known, "after")
 
     def _at(self, case: Case, step: str) -> None:
@@ -198,22 +253,30 @@ class GroupRun:
         self.send(("probe", {"device": known.device, "when": when, "date": now.date, "entries": entries}))
         return now
 
-    def _prepare(self, case: Case) -> Live | None:
+    def _prepare(self, case: Case, drawn: Session) -> Live | None:
         """Build and verify; send a record and return nothing if that ends the case."""
         cls = self.workload.variant(self.group.problem, case.identity.variant)
         record = Record(
             key=case.key, run=self.run_name, time=_now(), status=Status.CRASHED, identity=case.identity,
             title=cls.title, unit=cls.unit, source=cls.source, seed=self.group.seed, work=self.work,
         )  # fmt: skip
+        live = Live(case, cls, record)
         try:
             self._at(case, "compile")
             cls.require(self.device.info)
-            setup = Setup(self.session, dict(case.identity.tunables), case.macros)
-            variant = cls(setup)
-            live = Live(case, variant, setup, record)
+            modules: dict[str, Module] = {}
+            for name, session in self.sessions.items():
+                setup = Setup(session, dict(case.identity.tunables), case.macros, modules)
+                live.instances[name] = Built(cls(setup), setup)
             self._describe(live)
             self._at(case, "verify")
-            self._verify(live)
+            live.verified(*(built.verify() for built in live.instances.values()))
+            self._at(case, "verify on drawn inputs")
+            setup = Setup(drawn, dict(case.identity.tunables), case.macros, modules)
+            try:
+                live.verified(Built(cls(setup), setup).verify())
+            finally:
+                setup.release()
         except Exception as error:
             self._fail(record, error)
             return None
@@ -223,16 +286,11 @@ class GroupRun:
         return live
 
     def _describe(self, live: Live) -> None:
-        record, setup = live.record, live.setup
-        record.source_hash = "+".join(sorted({artifact.source_hash[:16] for artifact in setup.artifacts}))
-        record.options = sorted({option for artifact in setup.artifacts for option in artifact.options})
-        record.resources = {kernel.name: kernel.resources for kernel in setup.kernels}
-
-    def _verify(self, live: Live) -> None:
-        live.setup.poison()
-        live.variant.launch()
-        self.device.finish()
-        live.record.verification = live.setup.verify(live.variant)
+        record = live.record
+        artifacts = [artifact for built in live.instances.values() for artifact in built.setup.artifacts]
+        record.source_hash = "+".join(sorted({artifact.source_hash[:16] for artifact in artifacts}))
+        record.options = sorted({option for artifact in artifacts for option in artifact.options})
+        record.resources = {kernel.name: kernel.resources for kernel in live.first.setup.kernels}
 
     def _wrong(self, record: Record) -> None:
         assert record.verification
@@ -254,7 +312,7 @@ class GroupRun:
                 raise Retire from sticky
 
     def _finish(self, live: Live, subject: Subject) -> None:
-        record, setup = live.record, live.setup
+        record, setup = live.record, live.first.setup
         try:
             timing = subject.timing(self.group.targets)
             earlier = live.case.earlier
@@ -264,9 +322,10 @@ class GroupRun:
             if earlier and earlier.status is Status.CONTENDED and earlier.failure:
                 contended = contended or earlier.failure.reason
             self._at(live.case, "verify again")
-            self._verify(live)
-            record.traffic = live.variant.traffic()
-            record.extra = live.variant.notes()
+            live.verified(*(built.verify() for built in live.instances.values()))
+            traffics = [built.variant.traffic() for built in live.instances.values()]
+            record.traffic = mean_of([one for one in traffics if one]) if all(traffics) else None
+            record.extra = live.first.variant.notes()
         except Exception as error:
             self._fail(record, error)
             return
@@ -285,22 +344,26 @@ class GroupRun:
         )  # fmt: skip
         self._place(live, timing)
         self.send(("record", record))
-        setup.release()
+        live.release()
+
+    def _metric(self, seconds: float) -> float:
+        values = [problem.metric_value(seconds) for problem in self.problems.values()]
+        return geometric_mean(values) if len(values) > 1 else values[0]
 
     def _place(self, live: Live, timing: Timing) -> None:
         """Fill in metric and bounds."""
-        record, unit, cold = live.record, live.variant.unit, timing.cache == "cold"
+        record, unit, cold = live.record, live.cls.unit, timing.cache == "cold"
         chosen = timing.summary[timing.rank]
         taken = Interval(value=chosen.median, low=chosen.ci_low, high=chosen.ci_high)
-        values = [self.problem.metric_value(seconds) for seconds in (taken.value, taken.low, taken.high)]
-        metric = self.problem.metric
+        values = [self._metric(seconds) for seconds in (taken.value, taken.low, taken.high)]
+        metric = self.workload.problem(self.group.problem).metric
         record.metric = MetricValue(
             tag=metric.tag, unit=metric.unit, direction=metric.direction,
             value=values[0], low=min(values), high=max(values),
         )  # fmt: skip
         assert record.work
         record.ceilings = self.ceilings
-        required = record.work.moved() if live.variant.fewer_operations else record.work
+        required = record.work.moved() if live.cls.fewer_operations else record.work
         record.problem_bound = problem_bound(required, self.ceilings, taken, unit, cold)
         record.datasheet_bound = problem_bound(required, self.datasheet, taken, unit, cold)
         if record.traffic:

@@ -80,6 +80,15 @@ class Problem(ABC):
         self.parameters = parameters
         self.seed = seed
 
+    @classmethod
+    def data_decide_time(cls, parameters: Any) -> bool:
+        """Whether at these parameters other inputs are other work, so that several instances of them are timed.
+
+        Such are the pattern of pruned weights, the windows that pass a cascade, the iterations until an optimum; not so
+        where the seed draws values alone, or where data are read from a file.
+        """
+        return False
+
     @abstractmethod
     def work(self) -> Work:
         """Useful operations and compulsory bytes of one execution."""
@@ -124,15 +133,24 @@ class Session:
         Of the workload.
     timed : bool
         Whether the time of an execution means anything; under a sanitizer it does not, and no variant measures ahead.
+    artifacts : dict
+        What was compiled so far. Sessions of one problem with other inputs may have it in common.
     """
 
-    def __init__(self, device: OpenDevice, problem: Problem, folder: Path, timed: bool = True) -> None:
+    def __init__(
+        self,
+        device: OpenDevice,
+        problem: Problem,
+        folder: Path,
+        timed: bool = True,
+        artifacts: dict[str, Artifact] | None = None,
+    ) -> None:
         self.device = device
         self.problem = problem
         self.folder = folder
         self.timed = timed
+        self.artifacts = {} if artifacts is None else artifacts
         self._shared: dict[str, tuple[Any, float]] = {}
-        self._artifacts: dict[str, Artifact] = {}
 
     def shared(self, key: str, make: Callable[[], Any]) -> tuple[Any, float]:
         """Return what ``make`` returned for this key, and the seconds that making it took."""
@@ -155,10 +173,10 @@ class Session:
         """Compile a kernel file of the workload for this device, once per set of macros."""
         path = self.folder / "kernels" / file
         key = f"{path} {sorted(macros.items())}"
-        if key not in self._artifacts:
+        if key not in self.artifacts:
             builder = backend.get(self.device.info.backend)
-            self._artifacts[key] = builder.build(file, path.read_text(), macros, self.device.target)
-        return self._artifacts[key]
+            self.artifacts[key] = builder.build(file, path.read_text(), macros, self.device.target)
+        return self.artifacts[key]
 
 
 @dataclass
@@ -183,9 +201,17 @@ class Setup:
         The device profile's parameters for this workload, by macro name.
     compile_s, input_s, layout_s : float
         Seconds spent compiling, making or uploading inputs, and re-laying them out for this variant.
+    modules : dict
+        Loaded code by the hash of its source. Setups of one case on other inputs may have it in common.
     """
 
-    def __init__(self, session: Session, tunables: dict[str, Any], macros: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        tunables: dict[str, Any],
+        macros: Mapping[str, Any],
+        modules: dict[str, Module] | None = None,
+    ) -> None:
         self.session = session
         self.device = session.device
         self.problem: Any = session.problem
@@ -193,7 +219,7 @@ class Setup:
         self.profile = {key.upper(): value for key, value in macros.items()}
         self.artifacts: list[Artifact] = []
         self.kernels: list[Kernel] = []
-        self._modules: dict[str, Module] = {}
+        self.modules = {} if modules is None else modules
         self.outputs: dict[str, Output] = {}
         self.buffers: list[Buffer] = []
         self._used: dict[str, int] = {}
@@ -211,9 +237,9 @@ class Setup:
         """Load a kernel from an artifact that ``make`` builds; for code that a variant generates."""
         started = time.perf_counter()
         artifact = make()
-        if artifact.source_hash not in self._modules:  # OpenCL runtimes compile at every load
-            self._modules[artifact.source_hash] = self.device.load(artifact)
-        loaded = self._modules[artifact.source_hash].kernel(name)
+        if artifact.source_hash not in self.modules:  # OpenCL runtimes compile at every load
+            self.modules[artifact.source_hash] = self.device.load(artifact)
+        loaded = self.modules[artifact.source_hash].kernel(name)
         self.compile_s += time.perf_counter() - started
         self.artifacts.append(artifact)
         self.kernels.append(loaded)

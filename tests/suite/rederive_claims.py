@@ -1,6 +1,6 @@
 """Derives the verdict of every claim again, from the raw JSON and YAML alone: nothing of the suite is imported.
 
-    python rederive_claims.py RESULTS CLAIMS_FOLDER    prints {"workload/claim/device/chip": verdict} as JSON
+    python rederive_claims.py RESULTS CLAIMS_FOLDER    prints {"workload/claim/device/chip/host": verdict} as JSON
 
 RESULTS holds run folders; CLAIMS_FOLDER holds WORKLOAD/claims.yaml.
 """
@@ -18,11 +18,14 @@ import yaml
 
 
 def load(results: Path) -> dict[str, list[dict[str, Any]]]:
-    """Records by device and chip, the latest of each identity."""
+    """Records by device, chip and host, of each identity the latest that is ok, else contended, else the latest."""
+    order = {"ok": 2, "contended": 1}
     latest: dict[str, dict[str, Any]] = {}
     place: dict[str, str] = {}
     for file in sorted(results.glob("*/records.jsonl")):
-        devices = json.loads((file.parent / "environment.json").read_text())["devices"]
+        environment = json.loads((file.parent / "environment.json").read_text())
+        devices, host = environment["devices"], environment["host"]
+        machine = [host["cpu"], host["cores"], round(host["memory_bytes"] / 2**30)]
         records = [json.loads(line) for line in file.read_text().splitlines()]
         used = {device for record in records for device in record["identity"]["devices"]}
         for record in records:  # the only device of its platform in a run is number 0, whatever it was there
@@ -36,10 +39,11 @@ def load(results: Path) -> dict[str, list[dict[str, Any]]]:
             who = record["identity"]
             chips = [devices[d]["chip"] for d in who["devices"]]
             what = [who["workload"], who["problem"], who["variant"], who["parameters"], who["tunables"]]
-            what += [who.get("profile"), who["precision"], who["devices"], chips]
+            what += [who.get("profile"), who["precision"], who["devices"], chips, machine]
             key = json.dumps(what, sort_keys=True)
-            place[key] = f"{' + '.join(who['devices'])}/{' + '.join(dict.fromkeys(chips))}"
-            if key not in latest or latest[key]["time"] <= record["time"]:
+            place[key] = f"{' + '.join(who['devices'])}/{' + '.join(dict.fromkeys(chips))}/{machine}"
+            rank = (order.get(record["status"], 0), record["time"])
+            if key not in latest or (order.get(latest[key]["status"], 0), latest[key]["time"]) <= rank:
                 latest[key] = record
     found: dict[str, list[dict[str, Any]]] = {}
     for key, record in latest.items():

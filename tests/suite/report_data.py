@@ -230,6 +230,7 @@ def environment(ids: tuple[str, ...] = (POCL, INTEL, GPU), **change: Any) -> dic
         "host": {"cpu": "AMD EPYC 9999", "cores": 2, "memory_bytes": 8 << 30, "os": "Linux 6.1", "python": "3.13"},
         "versions": {"perfport": "0.1.0", "numpy": "2.1"}, "commit": {"hash": "0123abcd", "dirty": True},
         "devices": {id_: device(id_) for id_ in ids}, "ceilings": {id_: ceilings(id_) for id_ in ids},
+        "defaults": {id_: {"demo/rows/local_memory": {}} for id_ in ids},
         "probes": [probe(POCL, "before", 1.0), probe(POCL, "after", 0.97)],
         "profiles": profiles,
         "workloads": {"demo": {

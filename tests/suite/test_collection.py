@@ -4,28 +4,108 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 import report_data as data
 
-from perfport.collection import Collection, Filter, fastest, find_site
-from perfport.comparison import compare
+from perfport.collection import Collection, Filter, Host, fastest, find_site
+from perfport.comparison import compare, time_of
 from perfport.errors import UsageError
-from perfport.record import Status
+from perfport.record import Record, Status
+from perfport.report.comparison import collected
 from perfport.results import Run
 
 LATER = "2026-11-22T12:00:00+00:00"
 
 
-def test_the_latest_record_counts_also_where_it_failed(tmp_path: Path) -> None:
-    first = data.store(tmp_path / "1", [data.record("a", 0.02), data.record("b", 0.02)])
-    again = data.record("a", status=Status.CRASHED, time=LATER)
-    second = data.store(tmp_path / "2", [again])
+def test_a_failure_never_replaces_a_result(tmp_path: Path) -> None:
+    """What a device lacks on another day is not of interest; what the code does wrong stays beside the result."""
+    bad = [status for status in Status if not status.measured]
+    first = data.store(tmp_path / "1", [*(data.record(status.value, 0.02) for status in bad), data.record("b", 0.02)])
+    second = data.store(tmp_path / "2", [data.record(status.value, status=status, time=LATER) for status in bad])
     for runs in ([first, second], [second, first]):
-        found = {case.record.identity.variant: case.record.status for case in Collection(runs).cases}
-        assert found == {"a": Status.CRASHED, "b": Status.OK}
+        cases = {case.record.identity.variant: case for case in Collection(runs).cases}
+        assert {case.record.status for case in cases.values()} == {Status.OK}
+        known = {name: case.later.status if case.later else None for name, case in cases.items()}
+        lacking = (Status.UNSUPPORTED, Status.UNAVAILABLE)
+        assert known == {"b": None, **{s.value: None if s in lacking else s for s in bad}}
+        assert all(case.newest.status is (known[name] or Status.OK) for name, case in cases.items())
+
+
+def test_an_earlier_failure_is_forgotten(tmp_path: Path) -> None:
+    first = data.store(tmp_path / "1", [data.record("a", status=Status.WRONG)])
+    second = data.store(tmp_path / "2", [data.record("a", 0.02, time=LATER)])
+    (case,) = Collection([first, second]).cases
+    assert case.record.status is Status.OK and case.later is None
+
+
+def test_of_failures_the_latest_counts(tmp_path: Path) -> None:
+    first = data.store(tmp_path / "1", [data.record("a", status=Status.WRONG)])
+    second = data.store(tmp_path / "2", [data.record("a", status=Status.UNSUPPORTED, time=LATER)])
+    for runs in ([first, second], [second, first]):
+        (case,) = Collection(runs).cases
+        assert case.record.status is Status.UNSUPPORTED and case.later is None
+
+
+def test_a_contended_result_does_not_replace_an_undisturbed_one(tmp_path: Path) -> None:
+    first = data.store(tmp_path / "1", [data.record("a", 0.02)])
+    second = data.store(tmp_path / "2", [data.record("a", 0.05, status=Status.CONTENDED, time=LATER)])
+    third = data.store(tmp_path / "3", [data.record("a", 0.03, time="2026-11-22T13:00:00+00:00")])
+    assert [case.record.status for case in Collection([first, second]).cases] == [Status.OK]
+    assert [round(time_of(case.record), 2) for case in Collection([third, second, first]).cases] == [0.03]
+
+
+def on_host(cores: int, memory: int = 8 << 30, cpu: str = "AMD EPYC 9999") -> dict[str, object]:
+    """Return the environment of a run on such a machine."""
+    return data.environment(host={"cpu": cpu, "cores": cores, "memory_bytes": memory})
+
+
+def test_no_ladder_mixes_hosts_or_numbers_of_devices(tmp_path: Path) -> None:
+    """Four devices were measured on one host; the host of two cannot, later, and replaces nothing."""
+
+    def build(devices: int, seconds: float = 0.05, **change: Any) -> Record:
+        return data.record("spread", seconds, tunables={"devices": devices}, ceilings=None, **change)
+
+    four = [data.record("alone", 0.32, ceilings=None), build(1, 0.47), build(2, 0.35), build(4, 0.27)]
+    two = [build(1, 0.5, time=LATER), build(2, 0.39, time=LATER)]
+    two.append(build(4, status=Status.UNSUPPORTED, time=LATER))
+    runs = [data.store(tmp_path / "4", four, on_host(64)), data.store(tmp_path / "2", two, on_host(32))]
+    found = Collection(runs)
+    names = [f"{data.POCL}{more}" for more in ("", " + 1 more", " + 3 more")]
+    assert sorted(map(found.label, found.sites)) == sorted(
+        f"{name} ({cores}-core host)" for cores in (32, 64) for name in names
+    )
+    assert [found.label(place) for place in found.places] == [f"{data.POCL} ({c}-core host)" for c in (32, 64)]
+    best = {ladder.site: ladder.best and round(time_of(ladder.best.record), 2) for ladder in collected(found)}
+    assert best[f"{data.POCL} + 3 more (64-core host)"] == 0.27
+    assert best[f"{data.POCL} + 3 more (32-core host)"] is None
+    assert best[f"{data.POCL} (64-core host)"] == 0.32 and best[f"{data.POCL} + 1 more (32-core host)"] == 0.39
+    for ladder in collected(found):
+        assert len({row.record.identity.device_count for row in ladder.rows}) == 1
+        assert len({Host.of(row.run.environment) for row in ladder.rows}) == 1
+
+
+def test_hosts_are_told_apart_by_what_differs() -> None:
+    one, more = Host("a", 8, 16), Host("a", 8, 32)
+    assert one.name() == one.name([one, Host("a", 4, 16)]) == "8-core host"
+    assert one.name([more]) == "8-core host, 16 GiB" and one.name([Host("b", 8, 16)]) == "8-core host, 16 GiB, a"
+    # What a kernel keeps for itself changes with its version, by less than a GiB.
+    assert Host.of(on_host(8, (16 << 30) - 300_000_000)) == Host.of(on_host(8, (16 << 30) - 200_000_000))
+
+
+def test_equal_devices_of_one_host_are_one(tmp_path: Path) -> None:
+    def run(name: str, number: int, cores: int) -> Run:
+        id_ = f"cuda:nvidia:{number}"
+        content = {**on_host(cores), "devices": {id_: data.device(id_, "H200")}}
+        return data.store(tmp_path / name, [data.record("a", device=id_, ceilings=None)], content)
+
+    same = Collection([run("1", 0, 32), run("2", 1, 32)])
+    assert [same.label(site) for site in same.sites] == ["cuda:nvidia:0"] and len(same.cases) == 1
+    other = Collection([run("3", 0, 32), run("4", 1, 16)])
+    assert [other.label(site) for site in other.sites] == ["cuda:nvidia:0", "cuda:nvidia:1"]
 
 
 def test_equal_device_ids_on_two_machines_are_two_sites(tmp_path: Path) -> None:

@@ -33,6 +33,18 @@ def again(record: Record, factor: float) -> Record:
     return record.model_copy(update={"timing": timing, "run": "later"})
 
 
+def test_other_inputs_are_said_and_not_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = data.record("a", 0.02, noise=1e-3)
+    other = again(one, 3.0).model_copy(update={"seed": one.seed + 3})
+    data.store(tmp_path / "a", [one])
+    data.store(tmp_path / "b", [other])
+    assert data.call(monkeypatch, "compare", tmp_path / "a", tmp_path / "b", "--format", "csv") == 0
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert row["outcome"] == f"other inputs: seed {one.seed}; seed {other.seed}" and row["ratio"] == ""
+
+
 @pytest.mark.parametrize(
     ("factor", "status", "code", "found"),
     [

@@ -122,6 +122,19 @@ def key(device: DeviceInfo = POCL, seed: int = 1, **change: Any) -> str:
     return case.key
 
 
+def test_data_that_decide_the_time_are_timed_on_several_instances() -> None:
+    drawn = {"workload": "face_detection", "problem": "windows", "presets": ["tiny"], "variants": ["tuned"]}
+    (values,), (data,) = groups(study()), groups(drawn)
+    assert (values.inputs, values.seed) == ({"a": 1}, 1)
+    assert (data.inputs, data.seed) == ({"a": 1, "b": 1001, "c": 2001}, 1)
+    assert {case.identity.inputs["c"] for case in data.cases} == {2001}
+    (five,), (two,) = groups(drawn, instances=5, seed=9), groups({**drawn, "instances": 2}, instances=5)
+    assert (list(five.inputs.values()), list(two.inputs)) == ([9, 1009, 2009, 3009, 4009], ["a", "b"])
+    assert len({case.key for group in (data, five, two) for case in group.cases}) == 3
+    photograph = {**drawn, "presets": ["astronaut"]}
+    assert groups(photograph)[0].inputs == {"a": 1}, "an image from a file is what it is"
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -96,6 +96,32 @@ def test_faster_slower_same(tmp_path: Path) -> None:
     assert slower.before == pytest.approx(0.05, rel=0.01) and slower.now == pytest.approx(0.0525, rel=0.01)
 
 
+@pytest.mark.parametrize("nights", [False, True])
+def test_other_inputs_are_said_and_not_judged(tmp_path: Path, nights: bool) -> None:
+    """For work that depends on its data, other inputs are other work: five times slower means nothing."""
+
+    def drawn(record: Record, seed: int) -> Record:
+        inputs = {"a": seed, "b": seed + 1000}
+        return record.model_copy(update={"identity": record.identity.model_copy(update={"inputs": inputs})})
+
+    earlier = [
+        store(tmp_path / f"n{i}", [drawn(case(v, seed=i), 1) for v in VARIANTS], i + 1)
+        for i in range(4 if nights else 1)
+    ]
+    tonight = [drawn(case(v, 0.25, seed=9), 4 if v in VARIANTS[:2] else 1) for v in VARIANTS]
+    run = store(tmp_path / "now", tonight, 9)
+    history = tmp_path / "history"
+    for one in earlier:
+        add(one, history)
+    against = AgainstNights(History(history), run, 7) if nights else AgainstRun(earlier[0], run)
+    judgement = judge(run, against)
+    found = outcomes(judgement)
+    assert {found[v] for v in VARIANTS[:2]} == {Outcome.CHANGED} and {found[v] for v in VARIANTS[2:]} == {
+        Outcome.SLOWER
+    }
+    assert finding(judgement, "v0").why == "inputs of seeds 4, 1004, before of seeds 1, 1001: not compared"
+
+
 def test_worse_than_slow_comes_first(tmp_path: Path) -> None:
     now = {
         "v1": data.record("v1", status=Status.CRASHED), "v2": data.record("v2", status=Status.WRONG), "v3": None,

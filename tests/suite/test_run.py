@@ -16,8 +16,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
+import numpy as np
 import psutil
 import pytest
 import yaml
@@ -422,8 +424,8 @@ def test_pending_keeps_order_and_drops_empty_groups(faults: tuple[Any, Path]) ->
     info = DeviceInfo.model_validate(next(iter(run.environment["devices"].values())))
     cases = [Case(key=record.key, identity=record.identity) for record in run.records]
     group = Group(
-        device=info, workload="faulty", problem="double", preset="tiny", parameters={}, seed=7, targets=Targets(),
-        timeout=1, cases=cases,
+        device=info, workload="faulty", problem="double", preset="tiny", parameters={}, inputs={"a": 7},
+        targets=Targets(), timeout=1, cases=cases,
     )  # fmt: skip
     assert pending([group], run.records, retry_failed=False) == []
     (left,) = pending([group], run.records, retry_failed=True)
@@ -453,6 +455,39 @@ def test_what_may_do_fewer_operations_is_held_to_bytes_alone(selector: str, perf
     counted, moved = by_name["good"].problem_bound, by_name["direct"].problem_bound
     assert counted and counted.binding == "fp32_fma"
     assert moved and moved.terms.keys() == counted.terms.keys() - {"fp32_fma"}
+
+
+def test_instances_are_timed_apart_and_what_knows_them_is_found_out(
+    selector: str, perfport: Any, no_ceilings: Any, tmp_path: Path
+) -> None:
+    file = experiment(tmp_path, {"problem": "drawn"}, workers=2)
+    done = perfport(*command(file, selector, tmp_path / "out"), env=no_ceilings, cwd=tmp_path)
+    by_name = {record.identity.variant: record for record in Run(tmp_path / "out").records}
+    good, memorised = by_name["good"], by_name["memorised"]
+    assert good.status.measured and good.inputs == {"a": 7, "b": 1007, "c": 2007} == memorised.inputs
+    assert good.timing and len(good.timing.wall) == 6, "three rounds by each of two workers"
+    apart = {name: found.summary.median for name, found in good.timing.instances.items()}
+    pauses = {name: 0.01 * np.random.default_rng(seed).uniform(1.0, 2.0) for name, seed in good.inputs.items()}
+    assert {name: apart[name] >= pause for name, pause in pauses.items()} == dict.fromkeys("abc", True), (apart, pauses)
+    ordered = zip(*([found.samples[i] for found in good.timing.instances.values()] for i in range(6)), strict=True)
+    assert [len(samples) for samples in ordered] == [6, 6, 6]
+    for i, sample in enumerate(good.timing.wall):
+        assert sample == pytest.approx(geometric_mean([f.samples[i] for f in good.timing.instances.values()]))
+    assert memorised.status is Status.WRONG and memorised.verification
+    assert memorised.verification.seed not in memorised.inputs.values() and done.returncode == 3
+
+
+def test_each_run_verifies_on_inputs_of_its_own(selector: str, perfport: Any, no_ceilings: Any, tmp_path: Path) -> None:
+    """The same cases, keys and timed inputs; what verification draws is new."""
+    seeds, keys = set(), set()
+    file = experiment(tmp_path, {"problem": "drawn", "variants": ["memorised"], "instances": 1})
+    for number in "12":
+        perfport(*command(file, selector, tmp_path / number), env=no_ceilings, cwd=tmp_path)
+        (record,) = Run(tmp_path / number).records
+        assert record.inputs == {"a": 7} and record.verification
+        seeds.add(record.verification.seed)
+        keys.add(record.key)
+    assert len(seeds) == 2 and len(keys) == 1
 
 
 def test_threads_of_libraries_sleep_in_workers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,6 +90,10 @@ class _Frames(Problem):
                 "integral images and numbers of windows"
             )
 
+    @classmethod
+    def data_decide_time(cls, parameters: Scene) -> bool:
+        return parameters.source == "composite"  # how far windows get depends on what the frames show
+
     def _scene(self, parameters: Scene, seed: int) -> images.Frames:
         if parameters.source != "composite":
             if parameters.width or parameters.height or parameters.frames != 1 or parameters.scenes:

@@ -144,6 +144,11 @@ class SparseConv(Problem):
         pruned = weights.prune(self.dense, parameters.sparsity, parameters.pruning, seed + 2)
         self.layer = Layer(parameters.operator or "layer", self.operator, pruned, self.batch)
 
+    @classmethod
+    def data_decide_time(cls, parameters: Parameters) -> bool:
+        # Generated code is the pattern of the weights: where they are drawn, or which of them are kept is.
+        return parameters.weights is None or (parameters.sparsity > 0 and parameters.pruning == "random")
+
     @cached_property
     def x(self) -> np.ndarray:
         """The input, float32, shape (N, C, H, W), independent values in [-1, 1)."""
@@ -268,6 +273,10 @@ class PrunedNetwork(Problem):
             for stage, pruned in zip(network.STAGES, self.trained.pruned, strict=True)
         ]
         self.x, self.labels = network.test_images(self.batch, seed)
+
+    @classmethod
+    def data_decide_time(cls, parameters: Parameters) -> bool:
+        return parameters.weights == "random"
 
     @cached_property
     def expected(self) -> np.ndarray:

@@ -94,6 +94,11 @@ class SmoTrain(Problem):
         self.penalty = np.float32(parameters.C)
         self.tau = np.float32(parameters.tau)
 
+    @classmethod
+    def data_decide_time(cls, parameters: Parameters) -> bool:
+        # Iterations depend on the points; the seed draws them unless a data set is used whole.
+        return parameters.source == "generated" or parameters.points is not None
+
     generated = False  # the matrix exists on the host and is uploaded, whatever its source
 
     def _generate(self) -> tuple[np.ndarray, np.ndarray]:

@@ -18,6 +18,7 @@ from .machines import ceilings_section, devices_section, host_section, run_title
 from .markdown import NONE, code, fence, join, text
 from .plots import Plot, pictures, plot_folder, share_plot, write_page
 from .rooflines import roofline_plot
+from .scaling import scaling_section
 from .summary import alarms, best_tables, overview, title
 from .sweeps import sweeps_section
 from .tables import device_comparison, ladder_tables, problem_facts, published_table
@@ -62,7 +63,7 @@ def render(runs: list[Run], destination: Path, counted: Sequence[Counts] = ()) -
         "## Environment and devices", *_environment(runs),
         "## Ceilings", *_ceilings(runs),
         "## Results", _READING if found else "No case was run.", results,
-        *_across(found), *_comparison(found),
+        *_across(found), *_scaling(found), *_comparison(found),
         "## Counted work" if counted else "", counted_section(counted),
         "## Failures", failures_section(found),
         "## How to reproduce", *_reproduce(runs),
@@ -151,6 +152,12 @@ def _across(found: list[Ladder]) -> Iterator[str]:
     sections = list(sweeps_section(found))
     if sections:
         yield "## Across settings"
+        yield from sections
+
+
+def _scaling(found: list[Ladder]) -> Iterator[str]:
+    if sections := list(scaling_section(found)):
+        yield "## Several devices"
         yield from sections
 
 

@@ -40,9 +40,9 @@ def summary(judgements: Sequence[Judgement], collection: Collection) -> str:
     counts = Counter((judgement.site, judgement.verdict) for judgement in judgements)
     listed = [
         [code(collection.label(site)), text(site.chip), *(str(counts[site, verdict]) for verdict in Verdict)]
-        for site in collection.sites
+        for site in collection.places
     ]
-    head = f"{len(claims)} claims of {len(workloads)} workloads on {len(collection.sites)} devices (measured)."
+    head = f"{len(claims)} claims of {len(workloads)} workloads on {len(collection.places)} devices (measured)."
     return join([head, table(["device", "chip", *Verdict], listed, "llrrrr")])
 
 
@@ -55,8 +55,8 @@ def matrix(judgements: Sequence[Judgement], collection: Collection) -> str:
     listed = [
         [code(same[0].claim.id), text(same[0].claim.statement), *map(_verdict, same)] for same in _by_claim(judgements)
     ]
-    headers = ["claim", "statement", *(code(collection.label(site)) for site in collection.sites)]
-    return table(headers, listed, "ll" + "l" * len(collection.sites))
+    headers = ["claim", "statement", *(code(collection.label(site)) for site in collection.places)]
+    return table(headers, listed, "ll" + "l" * len(collection.places))
 
 
 def _verdict(judgement: Judgement) -> str:
@@ -89,7 +89,7 @@ def _not_measured(judgements: Sequence[Judgement], collection: Collection) -> st
     reasons: dict[str, list[str]] = {}
     for judgement in judgements:
         reasons.setdefault(judgement.reason, []).append(code(collection.label(judgement.site)))
-    everywhere = len(judgements) == len(collection.sites) and len(reasons) == 1
+    everywhere = len(judgements) == len(collection.places) and len(reasons) == 1
     parts = [f"{text(why)}" + ("" if everywhere else f" ({', '.join(sites)})") for why, sites in reasons.items()]
     return f"Not measured: {'; '.join(parts)}." if parts else ""
 

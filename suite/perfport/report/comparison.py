@@ -28,8 +28,9 @@ def collected(results: Results) -> list[Ladder]:
     """Return the ladders of a collection: one for each subject and site, in the order of tables."""
     found = []
     for cases in results.ladders:
-        ladder = Ladder(cases[0].run, "", [case.record for case in cases], None)
-        ladder.site = results.collection.label(cases[0].site)
+        by, site = {id(case.record): case for case in cases}, cases[0].site
+        ladder = Ladder(cases[0].run, "", [case.record for case in cases], None, by)
+        ladder.site, ladder.place = results.collection.label(site), results.collection.label(site.alone)
         found.append(ladder)
     return found
 
@@ -105,13 +106,18 @@ def archival_table(ladders: Sequence[Ladder]) -> str:
 
 
 def headline(collection: Collection, ladders: Iterable[Ladder]) -> list[Ladder]:
-    """Return the ladders of each problem at the setting that stands for it on each site (`portability.settings`)."""
+    """Return the ladders of each problem at the setting that stands for it on each site (`portability.settings`).
+
+    Several devices of a site have a setting of their own, so that they change nothing for single ones.
+    """
+    several = [[site] for site in collection.sites if site not in collection.places]
     problems: dict[tuple[str, str, str], list[Subject]] = {}
     for subject in collection.subjects:
         problems.setdefault((subject.workload, subject.problem, subject.precision), []).append(subject)
     chosen: set[tuple[Subject, Site]] = set()
     for subjects in problems.values():
-        chosen |= {(subject, site) for site, subject in settings(collection, subjects, collection.sites).items()}
+        for sites in (collection.places, *several):
+            chosen |= {(subject, site) for site, subject in settings(collection, subjects, sites).items()}
     wanted = {(*_key(subject), collection.label(site)) for subject, site in chosen}
     return [ladder for ladder in ladders if (*_key(subject_of(ladder)), ladder.site) in wanted]
 

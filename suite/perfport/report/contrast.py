@@ -8,6 +8,7 @@ from typing import Any
 
 from ..comparison import is_measured, time_of
 from ..contrast import Kind, Pair
+from ..naming import seeds
 from ..record import Record
 from .markdown import NONE, code, join, middle, table, text
 from .quantities import seconds
@@ -42,7 +43,11 @@ def outcome(pair: Pair) -> str:
         return "new in B"
     if pair.b is None or not is_measured(pair.b):
         return pair.b.status.value if pair.b else "not in B"
-    return "no clock in common" if is_measured(pair.a) else "no result in A"
+    if not is_measured(pair.a):
+        return "no result in A"
+    if pair.a.inputs != pair.b.inputs:
+        return f"other inputs: {seeds(pair.a.inputs)}; {seeds(pair.b.inputs)}"
+    return "no clock in common"
 
 
 def _time(record: Record | None) -> str:

@@ -23,9 +23,9 @@ from .view import View
 TICKS = (1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000)
 READING = (
     "Each column is a device, each row a set of tuning parameters: `native` are the variant's own defaults for "
-    "the device at hand, the others those that the literature gives for another device. The number is the "
-    "slowdown against the fastest that the same variant was on the same device with any parameters (measured, 95 "
-    "% intervals); 1 is best."
+    "the device at hand, the others those that the literature gives for another device; what these leave open is at "
+    "the defaults, too. The number is the slowdown against the fastest row of the column (measured, 95 % intervals); 1 is "
+    "best. Cases with further tunables changed, such as ablations, take no part."
 )
 
 
@@ -117,7 +117,7 @@ def heat_map(
         bar.set_ticklabels([f"{tick:g}" for tick in ticks])
         content = svg(figure)
     file = re.sub(r"[^a-z0-9_.]+", "-", name.lower())[:110]
-    caption = "Slowdown against the device's own best of this variant (measured); 1 is best."
+    caption = "Slowdown against the fastest of these parameters on the device (measured); 1 is best."
     return Plot(f"{file}.svg", content, title, caption)
 
 

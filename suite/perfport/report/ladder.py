@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ..collection import Case, devices_name
 from ..comparison import Clock, Comparison, common_clock, compare, is_measured, is_ranked, time_of
-from ..naming import order, place, plain, setting, settings
+from ..naming import order, place, plain, seeds, setting, settings
 from ..profile import DeviceProfile, all_profiles
 from ..published import stated
 from ..record import Interval, Record
 from ..results import Run
 from ..roofline import INTEGER_CEILINGS, datasheet_ceilings, problem_bound
+from ..sources import Age, age
 from ..work import Traffic
 
 #: The figure in a record's ``extra`` that is shown as an image.
 PICTURE = "picture"
+BOUNDS = ("problem_bound", "variant_bound", "datasheet_bound")
 Recount = Callable[[Run, Record], Record | None]
 
 
@@ -28,15 +31,35 @@ class Row:
     """A record with the name that tells it from the others of its ladder.
 
     Where the record's traffic is ``counted``, ``modelled`` is what the variant's own model says, if it has one.
+    ``later`` is the record of a later run in which the same case failed.
     """
 
     record: Record
     label: str
+    run: Run
     modelled: Traffic | None = None
+    later: Record | None = None
+
+    @cached_property
+    def age(self) -> Age:
+        """Whether it was measured with the code as it is."""
+        return age(self.run, self.record.identity).age
 
 
 class Ladder:
-    """The records of one problem (one set of parameters, one precision class) on one device of one run.
+    """The records of one problem (one set of parameters, one precision class) on one device.
+
+    Bounds are made of the ceilings of one device: where several took part, the rows have none.
+
+    Parameters
+    ----------
+    run : Run
+        Whose environment the ladder is shown with.
+    run_label : str
+    records : list of Record
+    recount : Recount, optional
+    cases : mapping of int to Case, optional
+        Those of the records by their ``id``, where they come from several runs.
 
     Attributes
     ----------
@@ -44,26 +67,48 @@ class Ladder:
         By role, rung and name.
     site : str
         The device's name within the report: its id, preceded by the run's label where there are several runs.
+    place : str
+        The same, whatever number of devices took part.
     """
 
-    def __init__(self, run: Run, run_label: str, records: list[Record], recount: Recount | None) -> None:
+    def __init__(
+        self,
+        run: Run,
+        run_label: str,
+        records: list[Record],
+        recount: Recount | None,
+        cases: Mapping[int, Case] | None = None,
+    ) -> None:
         first = records[0].identity
         self.run = run
         self.workload, self.problem = first.workload, first.problem
         self.preset, self.parameters, self.precision = first.preset, first.parameters, first.precision
         self.devices = tuple(first.devices)
-        self.site = (f"{run_label} " if run_label else "") + " + ".join(self.devices)
+        self.count = first.device_count
+        self.site, self.place = (
+            (f"{run_label} " if run_label else "") + devices_name(self.devices, count) for count in (self.count, 0)
+        )
         self._compared: dict[tuple[int, int], Comparison | None] = {}
         ordered = sorted(records, key=order)
         self.rows = []
         for record, label in zip(ordered, _labels(ordered), strict=True):
+            case = (cases or {}).get(id(record))
+            known: dict[str, Any] = {"run": case.run if case else run, "later": case.later if case else None}
             counted = recount(run, record) if recount else None
-            self.rows.append(Row(counted, label, record.traffic) if counted else Row(record, label))
+            shown = counted or record
+            if self.several:
+                shown = shown.model_copy(update=dict.fromkeys(BOUNDS))
+            self.rows.append(Row(shown, label, modelled=record.traffic if counted else None, **known))
 
     @property
     def subject(self) -> tuple[str, str, str, str]:
         """What is solved, wherever: workload, problem, preset and parameters, precision."""
         return (self.workload, self.problem, self.setting, self.precision)
+
+    @property
+    def several(self) -> bool:
+        """Whether more devices took part than have ids: bounds and other variants' times are of one."""
+        return self.count > len(self.devices)
 
     @property
     def setting(self) -> str:
@@ -267,10 +312,10 @@ def ladders(runs: list[Run], recount: Recount | None = None) -> list[Ladder]:
         for record in run.records:
             identity = record.identity
             parameters = json.dumps(identity.parameters, sort_keys=True)
-            setting = (identity.preset, parameters, identity.precision)
-            key = (identity.workload, identity.problem, *setting, *identity.devices)
+            setting = (identity.preset, parameters, identity.precision, seeds(record.inputs))
+            key = (identity.workload, identity.problem, *setting, *identity.devices, identity.device_count)
             groups.setdefault(key, []).append(record)
         for records in groups.values():
             ladder = Ladder(run, label, records, recount)
-            found.append(((*place(records[0].identity), number, ladder.devices), ladder))
+            found.append(((*place(records[0].identity), number, ladder.devices, ladder.count), ladder))
     return [ladder for _, ladder in sorted(found, key=lambda pair: pair[0])]

@@ -10,23 +10,28 @@ from pathlib import Path
 from typing import Any
 
 from ..claims import Claim, Judgement, Verdict, evaluate
-from ..collection import Collection
+from ..collection import Collection, Host
 from ..comparison import time_of
+from ..completeness import incomplete
 from ..convergence import Convergence
 from ..crosstuning import Slowdown, slowdowns
 from ..frames import Results
 from ..portability import BEST, Portability, portability
 from ..published import inconsistencies
 from ..record import Status
+from ..results import Run
 from ..statistics import Verdict as Speed
 from . import claims, comparison, crosstuning, web
 from . import portability as portable
 from .failures import ORDER, reason
 from .ladder import Ladder
 from .markdown import code, join, table, text
+from .marks import best_marks
 from .plots import Plot, plot_folder, write_page
 from .quantities import percent
 from .rooflines import roofline_plot
+from .scaling import scaling_section
+from .stale import ages
 from .summary import alarms, best_tables
 
 TITLE = "Suite report"
@@ -67,7 +72,7 @@ def render(
     folder = plot_folder(destination)
     ladders = comparison.collected(Results(collection))
     first = comparison.headline(collection, ladders)
-    metrics = portability(collection, collection.sites)
+    metrics = portability(collection, collection.places)
     judgements = evaluate(ledger, collection)
     tuned = slowdowns(collection)
     ledger_page = claims.view(judgements, collection)
@@ -127,7 +132,7 @@ def _summary(
         "## Code convergence" if converged else "",
         "Kernel source lines that every backend compiles, over those that some backend compiles."
         if converged else "", portable.convergence_table(converged, variants=False),
-        "## What failed", failed([case.record for case in collection.cases]),
+        "## What failed", failed([case.newest for case in collection.cases]),
         "## Where the sources are inconsistent", _inconsistent(collection.workloads),
         "## Provenance", _provenance(collection),
     ]  # fmt: skip
@@ -138,7 +143,7 @@ def _short(collection: Collection, first: Sequence[Ladder], judgements: Sequence
     """Return the answers in a few lines."""
     counts = Counter(case.record.status for case in collection.cases)
     ended = ", ".join(f"{counts[s]} {s.value}" for s in (Status.OK, Status.CONTENDED, *ORDER) if counts[s])
-    lines = [f"{len(collection.cases)} cases on {len(collection.sites)} devices: {ended}."]
+    lines = [f"{len(collection.cases)} cases on {_devices(collection)}: {ended}."]
     shares = [
         (ladder.best.record.problem_bound.share.value, ladder)
         for ladder in first
@@ -146,7 +151,7 @@ def _short(collection: Collection, first: Sequence[Ladder], judgements: Sequence
     ]
     if shares:
         (least, low), (most, high) = min(shares, key=_value), max(shares, key=_value)
-        where = [f"{code(f'{one.workload}/{one.problem}')} on {code(one.site)}" for one in (high, low)]
+        where = [f"{code(f'{one.workload}/{one.problem}')} on {code(one.site)}{best_marks(one)}" for one in (high, low)]
         close = sum(share >= CLOSE for share, _ in shares)
         lines.append(
             f"The best variants reach {percent(most)} of the problem bound at most ({where[0]}) and {percent(least)} "
@@ -160,6 +165,12 @@ def _short(collection: Collection, first: Sequence[Ladder], judgements: Sequence
     judged = ", ".join(f"{verdicts[verdict]} {verdict.value}" for verdict in Verdict)
     lines.append(f"Claims, each on each device: {judged}.")
     return "\n".join(f"- {line}" for line in lines)
+
+
+def _devices(collection: Collection) -> str:
+    hosts = len({place.host for place in collection.places})
+    of = f" of {hosts} hosts" if hosts > 1 else ""
+    return f"{len(collection.places)} devices{of}"
 
 
 def _value(pair: tuple[float, Ladder]) -> float:
@@ -179,8 +190,8 @@ def _ran(collection: Collection) -> str:
     ]  # fmt: skip
     chips = {chip for site in collection.sites for chip in site.chips}
     head = (
-        f"{len(collection.cases)} cases of {', '.join(map(code, collection.workloads))} on {len(collection.sites)} "
-        f"devices ({len(chips)} distinct chips), from {len(collection.runs)} runs."
+        f"{len(collection.cases)} cases of {', '.join(map(code, collection.workloads))} on {_devices(collection)} "
+        f"({len(chips)} distinct chips), from {len(collection.runs)} runs."
     )
     headers = ["device", "chip", "kind", "workloads", *(status.value for status in statuses)]
     return join([head, table(headers, listed, "llll" + "r" * len(statuses))])
@@ -279,16 +290,26 @@ def _provenance(collection: Collection) -> str:
     for run in collection.runs:
         environment = run.environment
         commit = environment.get("commit") or {}
-        versions, host = environment.get("versions") or {}, environment.get("host") or {}
+        versions = environment.get("versions") or {}
         dirty = " (uncommitted changes)" if commit.get("dirty") else ""
         listed.append([
             code(run.folder.name), text((environment.get("experiment") or {}).get("name", "")),
-            text(environment.get("started", "")), text(host.get("cpu", "")),
+            text(environment.get("started", "")), text(_host(run)),
             code(str(commit.get("hash", ""))[:12]) + dirty, text(versions.get("perfport", "")),
-            code(environment.get("seed", "")), str(len(run.records)),
+            code(environment.get("seed", "")), str(len(run.records)), ages(collection, run),
+            text(incomplete(run), 300),
         ])  # fmt: skip
-    headers = ["run", "experiment", "started", "host", "commit", "version", "seed", "records"]
-    return table(headers, listed, "lllllllr")
+    headers = [
+        "run", "experiment", "started", "host", "commit", "version", "seed", "records",
+        "results of code that has changed", "incomplete",
+    ]  # fmt: skip
+    note = "Which code has changed: `perfport stale`. Empty: the run does not tell."
+    return join([table(headers, listed, "lllllllrll"), note])
+
+
+def _host(run: Run) -> str:
+    host = Host.of(run.environment)
+    return f"{host.cpu}, {host.cores} cores, {host.memory} GiB" if host.cores else host.cpu
 
 
 def _page(
@@ -333,6 +354,8 @@ def _page(
         if left:
             where = f"perfport table --workload {workload} --problem {problem}"
             blocks.append(f"{left} further settings: {code(where)}.")
+        if scaled := list(scaling_section(held, "####")):
+            blocks += ["### Several devices", *scaled]
         blocks.append(comparison.literature(ahead))
     blocks.append("## Portability")
     for (_, name, precision), alike in groupby(
@@ -361,7 +384,7 @@ def _page(
     blocks.append(claims.matrix(judgements, collection) if judgements else "This workload has no claims.")
     if converged:
         blocks += ["## Code convergence", portable.convergence_table(converged, variants=True)]
-    cases = [case.record for case in collection.cases if case.subject.workload == workload]
+    cases = [case.newest for case in collection.cases if case.subject.workload == workload]
     blocks += ["## What failed", failed(cases)]
     blocks += ["## Where the source is inconsistent", _inconsistent([workload])]
     return join(blocks), plots

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ..comparison import Comparison
+from ..completeness import incomplete
 from ..record import Status
 from ..results import Run
 from ..statistics import Verdict
@@ -12,6 +13,7 @@ from .failures import ORDER
 from .ladder import Ladder, run_labels
 from .machines import run_title
 from .markdown import NONE, code, join, line, table, text
+from .marks import best_marks, marks, noted
 from .quantities import interval, share, significant
 
 
@@ -53,7 +55,11 @@ def overview(runs: list[Run]) -> str:
         on = f" on {', '.join(map(code, devices))}" if devices else ""
         what = f" {', '.join(map(code, workloads))} ran{on}." if workloads else ""
         started = text(run.environment.get("started", "at an unknown time"))
-        blocks.append(f"Run {run_title(run, label)}{name}, started {started}.{what} {_counts(run)}.")
+        lacks = incomplete(run)
+        blocks += [
+            f"Run {run_title(run, label)}{name}, started {started}.{what} {_counts(run)}.",
+            f"> **Incomplete run:** {text(lacks, 600)}." if lacks else "",
+        ]
     return join(blocks)
 
 
@@ -110,13 +116,15 @@ def best_tables(found: list[Ladder]) -> str:
             continue
         record = best.record
         metric = f"{significant(record.metric.value)} {text(record.metric.unit)}" if record.metric else NONE
+        metric += best_marks(ladder)
         role = "" if record.identity.role == "rung" else f" ({record.identity.role})"
         first = "is the first rung" if best is ladder.first_rung else ratio(ladder.over_first(best))
+        first = "see scaling" if ladder.several else first
         rows.append([*where, code(best.label, 40) + role, metric, share(record.problem_bound), first])
         if ladder.best_peer:
             compared = ladder.peer_comparison
             outcome = "no clock in common" if compared is None else _OUTCOME[compared.verdict]
-            against = ratio(compared) if compared else NONE
+            against = ratio(compared) + marks(ladder.best_peer) if compared else NONE
             peers.append([*where, code(best.label, 40), code(ladder.best_peer.label, 40), against, outcome])
     headers = ["problem", "setting", "device", "precision", "best variant"]
     measured = [*headers, "metric", "share of problem bound", "speed-up over first rung"]
@@ -124,7 +132,7 @@ def best_tables(found: list[Ladder]) -> str:
     blocks = ["**Best variant** of each problem and device (measured)", table(measured, rows, "lllllrrr")]
     if peers:
         blocks += ["**Beside the best peer** (measured)", table(beside, peers, "llllllrl")]
-    return join(blocks)
+    return noted(blocks)
 
 
 NOT_HERE = (Status.UNSUPPORTED, Status.UNAVAILABLE)

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from ..comparison import common_clock, compare, is_measured, time_of
-from ..naming import ROLES, plain
+from ..naming import ROLES, plain, seeds
 from ..record import Record, Status
 from .bounds import bounds_tables, problem_bound_note
 from .failures import reason
 from .ladder import PICTURE, Ladder, Published, Row
 from .markdown import NONE, code, join, line, middle, table, text
+from .marks import ABOVE, marks, noted
 from .quantities import column, percent, scaled, seconds, significant, size, time_scale
 from .summary import ratio
-
-CONTENDED, UNMET = " ‡", " §"
-_NOTES = {
-    " †": "† above the measured bound within its uncertainty: the ceilings were stale or the probes moved.",
-    CONTENDED: "‡ contended: other load or throttling was seen on the device. Not ranked.",
-    UNMET: "§ the noise target was not met within the time budget.",
-    "(wall)": "(wall): compared by wall time, because one side has no device events or reads back in its loop.",
-}
 
 
 def ladder_tables(ladder: Ladder) -> str:
@@ -26,15 +19,14 @@ def ladder_tables(ladder: Ladder) -> str:
     blocks = [
         _base_note(ladder),
         _speed(ladder),
+        _instances(ladder),
         _peers(ladder),
         bounds_tables(ladder),
         _overheads(ladder),
         _kernels(ladder),
     ]
     blocks.append(_extra(ladder))
-    found = join(blocks)
-    notes = [note for mark, note in _NOTES.items() if mark in found]
-    return join([found, "  \n".join(notes)])
+    return noted(blocks)
 
 
 def problem_facts(ladder: Ladder) -> str:
@@ -77,12 +69,11 @@ def _base_note(ladder: Ladder) -> str:
     caches = sorted({row.record.timing.cache for row in ladder.measured if row.record.timing})
     if caches:
         notes.append(f"Cache: {' and '.join(caches)}.")
+    if ladder.measured:
+        inputs = ladder.measured[0].record.inputs
+        mean = f"times are geometric means of {len(inputs)} instances of the inputs" if len(inputs) > 1 else "inputs"
+        notes.append(f"{mean[0].upper()}{mean[1:]}: {seeds(inputs)}.")
     return " ".join(filter(None, notes))
-
-
-def _mark(record: Record) -> str:
-    contended = CONTENDED if record.status == Status.CONTENDED else ""
-    return contended + (UNMET if record.timing and not record.timing.target_met else "")
 
 
 def _name(row: Row) -> str:
@@ -106,7 +97,7 @@ def _speed(ladder: Ladder) -> str:
     for row, time, value in zip(ladder.rows, shown, column(metrics), strict=True):
         record = row.record
         timing = record.timing if id(row) in results else None
-        mark = _mark(record) if timing else ""
+        mark = marks(row) if timing else ""
         first = "1 (base)" if row is ladder.first_rung else ratio(ladder.over_first(row))
         noise = significant(100 * timing.summary[timing.rank].half_width, 2) if timing else NONE
         rows.append([
@@ -122,6 +113,28 @@ def _speed(ladder: Ladder) -> str:
         rows, headers = [[*row[:6], *row[7:]] for row in rows], [*headers[:6], *headers[7:]]
         return join(["**Time and speed-up** (measured)", table(headers, rows, "lllrrrrrr")])
     return join(["**Time and speed-up** (measured)", table(headers, rows, "lllrrrlrrr")])
+
+
+def _instances(ladder: Ladder) -> str:
+    """Times on each instance of the inputs, where there are several: what one number for all of them hides."""
+    timed = [(row, row.record.timing.instances) for row in ladder.measured if row.record.timing]
+    shown = [(row, instances) for row, instances in timed if instances]
+    if not shown:
+        return ""
+    names = list(shown[0][1])
+    medians = [[instances[name].summary.median for name in names] for _, instances in shown]
+    factor, unit = time_scale([time for times in medians for time in times])
+    columns = [column([times[i] * factor for times in medians]) for i in range(len(names))]
+    noise = [[significant(100 * instances[name].summary.half_width, 2) for name in names] for _, instances in shown]
+    rows = [
+        [_name(row), *(f"{taken[at]} ± {percents[i]} %" for i, taken in enumerate(columns)),
+         significant(max(times) / min(times), 3)]
+        for at, ((row, _), times, percents) in enumerate(zip(shown, medians, noise, strict=True))
+    ]  # fmt: skip
+    inputs = shown[0][0].record.inputs
+    headers = ["variant", *(f"{name} (seed {inputs[name]}), {unit}" for name in names), "slowest over fastest"]
+    title = "**By instance of the inputs** (measured): medians, with half of their 95 % intervals"
+    return join([title, table(headers, rows, "l" + "r" * (len(names) + 1))])
 
 
 def _overheads(ladder: Ladder) -> str:
@@ -179,7 +192,7 @@ def _peers(ladder: Ladder) -> str:
         record = row.record
         compared = compare(record, best.record) if best else None
         clock = common_clock([record, best.record]) if best and compared else None
-        own = seconds(time_of(record, clock)) + _mark(record) if is_measured(record) else NONE
+        own = seconds(time_of(record, clock)) + marks(row) if is_measured(record) else NONE
         beside = seconds(time_of(best.record, clock)) if best and clock else NONE
         state = _state(record) or "ok"
         if not is_measured(record):
@@ -309,8 +322,7 @@ def device_comparison(found: list[Ladder]) -> str:
     note = "Share of the device's own problem bound, and time (measured). Bold: the device's best variant."
     note += " Of several settings of a variant the fastest is shown." if several else ""
     body = table(headers, rows, "ll" + "r" * len(found))
-    notes = [text_ for mark, text_ in _NOTES.items() if mark in body]
-    return join([note, body, "  \n".join(notes)])
+    return noted([note, body])
 
 
 def _compared_cell(ladder: Ladder, same: list[Row]) -> str:
@@ -321,7 +333,7 @@ def _compared_cell(ladder: Ladder, same: list[Row]) -> str:
     row = min(results, key=lambda row: (row.record.status != Status.OK, time_of(row.record)))
     record = row.record
     bound = record.problem_bound
-    stale = " †" if bound and bound.stale else ""
+    stale = ABOVE if bound and bound.stale else ""
     reached = percent(bound.share.value) + stale if bound else "no bound"
-    cell = f"{reached} · {seconds(time_of(record), 3)}{_mark(record)}"
+    cell = f"{reached} · {seconds(time_of(record), 3)}{marks(row)}"
     return f"**{cell}**" if row is ladder.best else cell

@@ -76,6 +76,16 @@ class Roundabout(Double):
         return Work(flops=1e15, read_bytes=4 * self.n, write_bytes=4 * self.n)
 
 
+class Drawn(Double):
+    """A problem whose time its data decide: the host sleeps by the first number."""
+
+    name = "drawn"
+
+    @classmethod
+    def data_decide_time(cls, parameters: Any) -> bool:
+        return True
+
+
 class _Scale(Variant):
     """Right, unless a subclass interferes; `fault` is called before the kernel of every execution."""
 
@@ -127,6 +137,28 @@ class OnExaggerated(Good):
 
 class OnRoundabout(Good):
     problem = Roundabout
+
+
+class OnDrawn(Good):
+    problem = Drawn
+    host_driven = True
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self.pause = 0.01 * float(setup.problem.x[0])
+
+    def fault(self) -> None:
+        time.sleep(self.pause)
+
+
+class Memorised(_Scale):
+    """Right on the inputs that are timed, and on no others."""
+
+    problem, name = Drawn, "memorised"
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self.factor = 2.0 if setup.problem.seed in (7, 1007, 2007) else 3.0
 
 
 class Direct(Good):
