@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from .collection import Collection
+from .comparison import time_of
 from .errors import UsageError, nearest
 from .naming import names
 from .record import Record
@@ -185,22 +186,21 @@ def otava(runs: Sequence[Run], path: Path) -> dict[Path, str]:
 
     Otava takes no empty cells: only the cases of all runs have a column.
     """
-    from .report.view import as_csv
+    import pandas as pd
 
     ordered = sorted(runs, key=_started)
-    found = [measured(run) for run in ordered]
-    common = [name for name in found[0] if all(name in each for each in found)]
+    rows = [
+        {
+            "time": _started(run).isoformat(), "run": run.name,
+            "commit": (run.environment.get("commit") or {}).get("hash") or "",
+            **{name: time_of(record) for name, record in measured(run).items()},
+        }
+        for run in ordered
+    ]  # fmt: skip
+    table = pd.DataFrame(rows).dropna(axis="columns")
+    common = list(table.columns[3:])
     if not common:
         raise UsageError("export: the runs have no measured case in common")
-    rows = []
-    for run, cases in zip(ordered, found, strict=True):
-        commit = run.environment.get("commit") or {}
-        row: dict[str, Any] = {"time": _started(run).isoformat(), "run": run.name, "commit": commit.get("hash", "")}
-        for name in common:
-            timing = cases[name].timing
-            assert timing
-            row[name] = timing.summary[timing.rank].median
-        rows.append(row)
     metrics = {name: {"column": name, "direction": -1} for name in common}
     test = {
         "type": "csv", "file": str(path), "time_column": "time", "attributes": ["run", "commit"], "metrics": metrics,
@@ -208,7 +208,7 @@ def otava(runs: Sequence[Run], path: Path) -> dict[Path, str]:
     }  # fmt: skip
     title = str((ordered[-1].environment.get("experiment") or {}).get("name") or "perfport")
     return {
-        path: as_csv(rows),
+        path: table.to_csv(index=False, lineterminator="\n"),
         path.with_suffix(".yaml"): yaml.safe_dump({"tests": {title: test}}, sort_keys=False, width=1000),
     }
 

@@ -1,13 +1,56 @@
-"""Names of cases for tools that know a benchmark by its name alone."""
+"""Names of cases for tools that know a benchmark by its name alone; settings as text; the order of tables."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .record import Identity
+from .record import Identity, Record
+
+ROLES = ("rung", "control", "beyond", "peer")
+PRESETS = ("tiny", "quick", "full", "large", "paper")
+
+
+def natural(value: str) -> list[tuple[int, int, str]]:
+    """Return a sort key that puts ``n10`` after ``n9``."""
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", value) if part]
+
+
+def settings(values: dict[str, Any]) -> str:
+    """Return parameters or tunables as ``a=1, b=2``, sorted by name."""
+    return ", ".join(f"{name}={plain(values[name])}" for name in sorted(values))
+
+
+def plain(value: Any) -> str:
+    """Return a value of a record as short text: floats with 4 digits, containers as JSON."""
+    if isinstance(value, bool) or value is None:
+        return json.dumps(value)
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def setting(preset: str | None, parameters: dict[str, Any]) -> str:
+    """Return preset and parameters as text."""
+    return f"{preset or 'no preset'}: {settings(parameters) or 'no parameters'}"
+
+
+def place(identity: Identity) -> tuple[Any, ...]:
+    """Return what orders ladders: problem, setting, precision class; presets from small to large, fp32 first."""
+    preset = identity.preset or ""
+    rank = PRESETS.index(preset) if preset in PRESETS else len(PRESETS)
+    size = (rank, natural(setting(preset, identity.parameters)), json.dumps(identity.parameters, sort_keys=True))
+    return (identity.workload, identity.problem, *size, identity.precision != "fp32", identity.precision)
+
+
+def order(record: Record) -> tuple[Any, ...]:
+    """Return what orders the records of one ladder: role, rung, name."""
+    identity = record.identity
+    tunables = natural(settings(identity.tunables))
+    return (ROLES.index(identity.role), identity.rung, identity.variant, identity.profile or "", tunables, record.key)
 
 
 def names(identities: Sequence[Identity]) -> list[str]:

@@ -6,11 +6,13 @@ case's key. A workload from elsewhere keeps its own in ``published.yaml``, in th
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -98,6 +100,19 @@ def figures(workload: str) -> tuple[Figure, ...]:
     """Return the figures that ship for a workload, empty where there are none."""
     file = _shipped().get(workload)
     return tuple(read(file)) if file else ()
+
+
+def stated(workload: str, problem: str, environment: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the figures of a problem, each once: as they are now, else as the environment of a run holds them."""
+    about = (environment.get("workloads") or {}).get(workload) or {}
+    # A figure that was corrected since the run is shown as it is now.
+    now = [figure.model_dump(exclude_none=True) for figure in figures(workload)]
+    found: dict[str, dict[str, Any]] = {}
+    for entry in now or about.get("published") or []:
+        if entry.get("problem") == problem and isinstance(entry.get("value"), int | float):
+            key = json.dumps([entry.get(name) for name in ("variant", "device", "value", "high", "unit", "source")])
+            found.setdefault(key, entry)
+    return list(found.values())
 
 
 def of_workload(name: str, folder: Path) -> list[Figure]:

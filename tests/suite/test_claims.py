@@ -501,7 +501,7 @@ def test_the_page_has_every_claim_with_both_numbers_and_the_records(tmp_path: Pa
     shown = view(evaluate({"demo": [claim(published="3 | 4 times")]}, collection), collection)
     assert "**holds**" in shown.markdown and "3 | 4 times" in shown.markdown
     (row,) = shown.rows
-    assert row["verdict"] == "holds" and row["subject name"] == "fast" and row["against name"] == "slow"
+    assert row["verdict"] == "holds" and row["subject"] == "fast" and row["against"] == "slow"
     for found in run.records:
         assert f"`{found.key}`" in shown.markdown and found.key in row["records"]
     assert row["low"] <= row["value"] <= row["high"]

@@ -164,6 +164,18 @@ def test_otava_imports_the_table(tmp_path: Path) -> None:
     assert name in out and "+10." in out, out
 
 
+def test_otava_gets_the_cases_of_all_runs_only(tmp_path: Path) -> None:
+    both, once = data.record("both", 0.02), data.record("once", 0.03)
+    runs = [data.store(tmp_path / str(n), made) for n, made in enumerate(([both], [both, once], [once, both]))]
+    table, _ = export(runs, "otava", tmp_path / "history.csv")
+    name = "demo/rows/quick/both@opencl:pocl:0"
+    rows = list(csv.DictReader(table.open()))
+    assert list(rows[0]) == ["time", "run", "commit", name]
+    assert both.timing and {row[name] for row in rows} == {str(both.timing.summary["span"].median)}
+    with pytest.raises(UsageError, match="no measured case in common"):
+        export([runs[0], data.store(tmp_path / "other", [once])], "otava", tmp_path / "other.csv")
+
+
 def test_p3_has_its_columns_and_a_row_for_each_application(runs: tuple[Run, Run], tmp_path: Path) -> None:
     (table,) = export([runs[0]], "p3", tmp_path / "p3.csv")
     rows = list(csv.DictReader(table.open()))

@@ -25,6 +25,7 @@ from perfport.claims import Claim
 from perfport.collection import Collection
 from perfport.comparison import time_of
 from perfport.convergence import Convergence
+from perfport.frames import Results
 from perfport.record import Record
 from perfport.report import comparison
 from perfport.report.plots import Plot
@@ -179,15 +180,15 @@ def test_text_of_records_cannot_break_the_page(tmp_path: Path) -> None:
 def test_every_measured_row_leads_to_its_record(tmp_path: Path) -> None:
     run = data.store(tmp_path / "results", records())
     by_key = {record.key: record for record in run.records}
-    rows = comparison.rows(comparison.collected(Collection([run])))
+    rows = comparison.rows(Results(Collection([run])))
     measured = [row for row in rows if row["provenance"] == "measured"]
     assert len(measured) == len(by_key)
     for row in measured:
-        record = by_key[row["record"]]
+        record = by_key[row["key"]]
         assert row["status"] == record.status.value and row["variant"] == record.identity.variant
         if row["seconds"] is not None:
-            assert row["seconds"] == time_of(record) and row["seconds low"] <= row["seconds"] <= row["seconds high"]
-            assert record.problem_bound is None or row["share"] == record.problem_bound.share.value
+            assert row["seconds"] == time_of(record) and row["seconds_low"] <= row["seconds"] <= row["seconds_high"]
+            assert record.problem_bound is None or row["problem_share"] == record.problem_bound.share.value
     published = [row for row in rows if row["provenance"] == "published"]
     assert {row["variant"] for row in published} == {"row_major", "image"} and all(row["source"] for row in published)
 

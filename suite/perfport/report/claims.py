@@ -8,11 +8,12 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
+from .. import frames
 from ..claims import DECIDED, Evidence, Judgement, Number, Verdict
 from ..collection import Collection
 from .markdown import NONE, code, join, table, text
 from .quantities import interval, seconds, significant
-from .view import View
+from .view import View, plain_rows
 
 _READING = (
     "With the 95 % interval of the number compared, a claim **holds** where all of it meets the threshold. Where "
@@ -118,31 +119,7 @@ def _number(number: Number) -> str:
     return f"{code(number.what, 60)} {value}"
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 def rows(judgements: Sequence[Judgement], collection: Collection) -> list[dict[str, Any]]:
-    """Return a row for each setting of each claim on each device."""
-    found = []
-    for judgement in judgements:
-        claim = judgement.claim
-        base = {
-            "workload": judgement.workload, "claim": claim.id, "statement": claim.statement, "source": claim.source,
-            "published": claim.published, "stated": claim.stated, "at_least": _finite(claim.bounds[0]),
-            "at_most": _finite(claim.bounds[1]), "no_effect": claim.neutral, "judged_on": judgement.judged_on or None,
-            "device": collection.label(judgement.site), "chip": judgement.site.chip,
-            "verdict": judgement.verdict.value, "reason": judgement.reason,
-        }  # fmt: skip
-        for evidence in judgement.evidence:
-            numbers = {
-                f"{side} {what}": value
-                for side, number in zip(("subject", "against"), evidence.numbers, strict=False)
-                for what, value in (("name", number.what), ("value", number.value), ("unit", number.unit))
-            }
-            compared = {"value": evidence.found.value, "low": evidence.found.low, "high": evidence.found.high}
-            setting = {"setting": evidence.setting, "setting verdict": evidence.verdict.value}
-            found.append({**base, **setting, **numbers, **compared, "records": " ".join(evidence.keys)})
-        if not judgement.evidence:
-            found.append(base)
-    return found
+    """Return a row for each setting of each claim on each device, in the columns of the data frames."""
+    judged, numbers = frames.claims(judgements, collection), frames.evidence(judgements, collection)
+    return plain_rows(judged.merge(numbers, how="left", on=["workload", "claim", "device"]))

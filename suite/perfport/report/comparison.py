@@ -2,47 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
 from ..collection import Collection, Site, Subject
-from ..comparison import is_measured, time_of
+from ..comparison import is_measured
+from ..frames import SCHEMA, Results
 from ..portability import amount, settings
 from ..profile import all_profiles
-from .ladder import PRESETS, Ladder, Row, natural
+from .ladder import Ladder
 from .markdown import NONE, code, join, table, text
 from .plots import Plot
 from .points import Series, dots
 from .quantities import percent, significant
 from .summary import best_tables
 from .tables import device_comparison, problem_facts, published_table
-from .view import View
+from .view import View, plain_rows
 
 #: Settings of one problem that a page shows in full; of more, the largest.
 MOST_SETTINGS = 4
 
 
-def collected(collection: Collection) -> list[Ladder]:
+def collected(results: Results) -> list[Ladder]:
     """Return the ladders of a collection: one for each subject and site, in the order of tables."""
-    found: list[tuple[Any, Ladder]] = []
-    for subject, cases in collection.subjects.items():
-        for site in sorted({case.site for case in cases}):
-            here = [case for case in cases if case.site == site]
-            by = {id(case.record): case for case in here}
-            ladder = Ladder(here[0].run, "", [case.record for case in here], None, by)
-            ladder.site, ladder.place = collection.label(site), collection.label(site.alone)
-            preset = ladder.preset or ""
-            rank = PRESETS.index(preset) if preset in PRESETS else len(PRESETS)
-            where = (subject.precision != "fp32", subject.precision, site)
-            order = (subject.workload, subject.problem, rank, natural(ladder.setting), subject.parameters, *where)
-            found.append((order, ladder))
-    return [ladder for _, ladder in sorted(found, key=lambda pair: pair[0])]
+    found = []
+    for cases in results.ladders:
+        by, site = {id(case.record): case for case in cases}, cases[0].site
+        ladder = Ladder(cases[0].run, "", [case.record for case in cases], None, by)
+        ladder.site, ladder.place = results.collection.label(site), results.collection.label(site.alone)
+        found.append(ladder)
+    return found
 
 
 def view(collection: Collection) -> View:
     """Return every setting of every problem: best variants, then variant by device."""
-    ladders = collected(collection)
+    results = Results(collection)
+    ladders = collected(results)
     first = headline(collection, ladders)
     blocks = ["# Comparison of variants and devices", best_tables(ladders)]
     for _, same in groupby(ladders, key=_problem):
@@ -51,7 +47,7 @@ def view(collection: Collection) -> View:
         for _, alike in groupby(problem, key=lambda ladder: ladder.subject[:3]):
             blocks += setting_tables(list(alike))
         blocks.append(literature([ladder for ladder in first if _problem(ladder) == _problem(problem[0])]))
-    return View("Comparison of variants and devices", join(blocks), rows(ladders))
+    return View("Comparison of variants and devices", join(blocks), rows(results))
 
 
 def _problem(ladder: Ladder) -> tuple[str, str]:
@@ -188,45 +184,9 @@ def labels(collection: Collection) -> list[str]:
     return [collection.label(site) for site in collection.sites]
 
 
-def rows(ladders: Sequence[Ladder]) -> list[dict[str, Any]]:
-    """Return a row for each case, and one for each published figure, marked by ``provenance``."""
-    found = []
-    seen: set[tuple[Any, ...]] = set()
-    for ladder in ladders:
-        chip = {id_: device.get("chip") for id_, device in (ladder.run.environment.get("devices") or {}).items()}
-        chips = " + ".join(str(chip.get(id_) or "") for id_ in ladder.devices)
-        found += [_case_row(ladder, row, chips) for row in ladder.rows]
-        for figure in ladder.published:
-            base = {"workload": ladder.workload, "problem": ladder.problem, "variant": figure.variant}
-            key = (*base.values(), figure.title, figure.value, figure.unit, figure.entry.get("source"))
-            if key not in seen:
-                seen.add(key)
-                found.append({
-                    **base, "device": figure.entry.get("device"), "chip": figure.title, "value": figure.value,
-                    "value high": figure.high, "unit": figure.unit, "stated share": figure.stated_share,
-                    "provenance": figure.entry.get("origin") or "published", "source": figure.entry.get("source"),
-                })  # fmt: skip
-    return found
+def rows(results: Results) -> list[dict[str, Any]]:
+    """Return a row for each case, and one for each published figure, marked by ``provenance``.
 
-
-def _case_row(ladder: Ladder, row: Row, chips: str) -> dict[str, Any]:
-    record = row.record
-    identity, timing = record.identity, record.timing
-    summary = timing.summary[timing.rank] if timing and is_measured(record) else None
-    bound = record.problem_bound if summary else None
-    metric = record.metric if summary else None
-    return {
-        "workload": ladder.workload, "problem": ladder.problem, "variant": identity.variant, "device": ladder.site,
-        "chip": chips, "preset": ladder.preset, "parameters": _flat(identity.parameters), "precision": ladder.precision,
-        "role": identity.role, "rung": identity.rung, "tunables": _flat(identity.tunables), "profile": identity.profile,
-        "status": record.status.value, "clock": timing.rank if timing and summary else None,
-        "seconds": time_of(record) if summary else None, "seconds low": summary.ci_low if summary else None,
-        "seconds high": summary.ci_high if summary else None, "value": metric.value if metric else None,
-        "unit": metric.unit if metric else None, "share": bound.share.value if bound else None,
-        "share low": bound.share.low if bound else None, "share high": bound.share.high if bound else None,
-        "best": row is ladder.best, "provenance": record.provenance, "record": record.key, "run": ladder.run.name,
-    }  # fmt: skip
-
-
-def _flat(values: Mapping[str, Any]) -> str:
-    return " ".join(f"{name}={value}" for name, value in sorted(values.items()))
+    The columns are those of the data frames, without one for each parameter and tunable.
+    """
+    return [*plain_rows(results.cases[list(SCHEMA["cases"])]), *plain_rows(results.published)]

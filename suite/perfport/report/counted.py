@@ -11,11 +11,11 @@ from typing import Any
 from ..counting import Count, Verdict, read
 from ..counting.counts import COUNTS
 from ..errors import UsageError
+from ..naming import settings
 from ..record import Identity, Interval, Record
 from ..results import ENVIRONMENT, Run, find_runs
 from ..roofline import variant_bound
 from ..work import Traffic
-from .ladder import settings
 from .markdown import NONE, code, details, join, table, text
 from .quantities import percent, scaled, significant
 

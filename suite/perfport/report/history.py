@@ -16,9 +16,9 @@ import numpy as np
 
 from ..collection import Filter
 from ..history import Event, History, Series
+from ..naming import natural
 from ..record import Status
 from . import web
-from .ladder import natural
 from .markdown import NONE, code, join, middle, table, text
 from .quantities import seconds, significant, time_scale
 from .view import View

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,9 +11,9 @@ from typing import Any
 
 from ..collection import Case, devices_name
 from ..comparison import Clock, Comparison, common_clock, compare, is_measured, is_ranked, time_of
-from ..naming import seeds
+from ..naming import order, place, plain, seeds, setting, settings
 from ..profile import DeviceProfile, all_profiles
-from ..published import figures
+from ..published import stated
 from ..record import Interval, Record
 from ..results import Run
 from ..roofline import INTEGER_CEILINGS, datasheet_ceilings, problem_bound
@@ -25,27 +24,6 @@ from ..work import Traffic
 PICTURE = "picture"
 BOUNDS = ("problem_bound", "variant_bound", "datasheet_bound")
 Recount = Callable[[Run, Record], Record | None]
-ROLES = ("rung", "control", "beyond", "peer")
-PRESETS = ("tiny", "quick", "full", "large", "paper")
-
-
-def natural(value: str) -> list[tuple[int, int, str]]:
-    """Return a sort key that puts ``n10`` after ``n9``."""
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", value) if part]
-
-
-def settings(values: dict[str, Any]) -> str:
-    """Return parameters or tunables as ``a=1, b=2``, sorted by name."""
-    return ", ".join(f"{name}={plain(values[name])}" for name in sorted(values))
-
-
-def plain(value: Any) -> str:
-    """Return a value of a record as short text: floats with 4 digits, containers as JSON."""
-    if isinstance(value, bool) or value is None:
-        return json.dumps(value)
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
 @dataclass(frozen=True)
@@ -111,7 +89,7 @@ class Ladder:
             (f"{run_label} " if run_label else "") + devices_name(self.devices, count) for count in (self.count, 0)
         )
         self._compared: dict[tuple[int, int], Comparison | None] = {}
-        ordered = sorted(records, key=_order)
+        ordered = sorted(records, key=order)
         self.rows = []
         for record, label in zip(ordered, _labels(ordered), strict=True):
             case = (cases or {}).get(id(record))
@@ -135,7 +113,7 @@ class Ladder:
     @property
     def setting(self) -> str:
         """Preset and parameters as text."""
-        return f"{self.preset or 'no preset'}: {settings(self.parameters) or 'no parameters'}"
+        return setting(self.preset, self.parameters)
 
     @property
     def merged(self) -> bool:
@@ -237,16 +215,7 @@ class Ladder:
     @cached_property
     def published(self) -> list[Published]:
         """What the publication states for this problem."""
-        workload = (self.run.environment.get("workloads") or {}).get(self.workload) or {}
-        # A figure that was corrected since the run is shown as it is now.
-        now = [figure.model_dump(exclude_none=True) for figure in figures(self.workload)]
-        stated = [entry for entry in now or workload.get("published") or [] if entry.get("problem") == self.problem]
-        found: dict[str, Published] = {}
-        for entry in stated:
-            key = json.dumps([entry.get(name) for name in ("variant", "device", "value", "high", "unit", "source")])
-            if key not in found and isinstance(entry.get("value"), int | float):
-                found[key] = Published(entry, self)
-        return list(found.values())
+        return [Published(entry, self) for entry in stated(self.workload, self.problem, self.run.environment)]
 
     def bound_metric(self, profile: DeviceProfile) -> float | None:
         """The problem's bound on a device of the literature, in units of the metric, at this ladder's parameters."""
@@ -303,12 +272,6 @@ def _preference(row: Row) -> tuple[bool, float]:
     return (not is_ranked(row.record), time_of(row.record))
 
 
-def _order(record: Record) -> tuple[Any, ...]:
-    identity = record.identity
-    tunables = natural(settings(identity.tunables))
-    return (ROLES.index(identity.role), identity.rung, identity.variant, identity.profile or "", tunables, record.key)
-
-
 def _labels(records: list[Record]) -> list[str]:
     """Name each record by its variant, and by what differs where a variant occurs more than once."""
     families: dict[str, list[Record]] = {}
@@ -354,9 +317,5 @@ def ladders(runs: list[Run], recount: Recount | None = None) -> list[Ladder]:
             groups.setdefault(key, []).append(record)
         for records in groups.values():
             ladder = Ladder(run, label, records, recount)
-            preset = ladder.preset or ""
-            rank = PRESETS.index(preset) if preset in PRESETS else len(PRESETS)
-            where = (ladder.precision != "fp32", ladder.precision, number, ladder.devices, ladder.count)
-            order = (ladder.workload, ladder.problem, rank, natural(ladder.setting), *where)
-            found.append((order, ladder))
+            found.append(((*place(records[0].identity), number, ladder.devices, ladder.count), ladder))
     return [ladder for _, ladder in sorted(found, key=lambda pair: pair[0])]

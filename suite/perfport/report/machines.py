@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from ..naming import plain
 from ..results import Run
 from .labels import ordered
-from .ladder import plain
 from .markdown import NONE, code, details, join, line, table, text
 from .quantities import ceiling, percent, significant, size
 

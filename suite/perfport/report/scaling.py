@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from ..comparison import compare, time_of
+from ..naming import settings
 from ..record import DEVICES, Interval
-from .ladder import Ladder, Row, settings
+from .ladder import Ladder, Row
 from .markdown import code, table, text
 from .marks import marks, noted
 from .quantities import interval, percent, seconds

@@ -15,6 +15,7 @@ from ..comparison import time_of
 from ..completeness import incomplete
 from ..convergence import Convergence
 from ..crosstuning import Slowdown, slowdowns
+from ..frames import Results
 from ..portability import BEST, Portability, portability
 from ..published import inconsistencies
 from ..record import Status
@@ -69,7 +70,7 @@ def render(
         If a file cannot be written.
     """
     folder = plot_folder(destination)
-    ladders = comparison.collected(collection)
+    ladders = comparison.collected(Results(collection))
     first = comparison.headline(collection, ladders)
     metrics = portability(collection, collection.places)
     judgements = evaluate(ledger, collection)

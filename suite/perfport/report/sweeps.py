@@ -9,8 +9,9 @@ from itertools import groupby, pairwise
 from statistics import geometric_mean
 
 from ..comparison import Comparison, compare, is_ranked, time_of
+from ..naming import plain, settings
 from ..statistics import Verdict
-from .ladder import Ladder, Row, plain, settings
+from .ladder import Ladder, Row
 from .markdown import NONE, code, join, table, text
 from .quantities import seconds, significant
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ..comparison import common_clock, compare, is_measured, time_of
-from ..naming import seeds
+from ..naming import ROLES, plain, seeds
 from ..record import Record, Status
 from .bounds import bounds_tables, problem_bound_note
 from .failures import reason
-from .ladder import PICTURE, ROLES, Ladder, Published, Row, plain
+from .ladder import PICTURE, Ladder, Published, Row
 from .markdown import NONE, code, join, line, middle, table, text
 from .marks import ABOVE, marks, noted
 from .quantities import column, percent, scaled, seconds, significant, size, time_scale

@@ -8,11 +8,15 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError, nearest
 from . import web
 from .plots import Plot
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FORMATS = ("markdown", "csv", "json", "html")
 
@@ -56,6 +60,12 @@ def as_csv(rows: Sequence[dict[str, Any]]) -> str:
     writer.writeheader()
     writer.writerows({name: "" if value is None else value for name, value in row.items()} for row in rows)
     return out.getvalue()
+
+
+def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a frame as plain values: ``None`` where one is missing, times as text."""
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return [{str(k): v.isoformat() if isinstance(v, datetime) else v for k, v in row.items()} for row in rows]
 
 
 def _plain(value: Any) -> Any:
