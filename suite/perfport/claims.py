@@ -3,18 +3,24 @@
 A claim is an entry of a workload's ``claims.yaml``: a statement, its source, what to compare and a threshold. The
 evaluator is the same for all; it knows quantities of records, not workloads.
 
-A claim is evaluated for each site and each setting that it selects. With an interval for the number compared:
+A claim is evaluated for each site and each setting that it selects. With the 95 % interval of the number compared, the
+threshold, and the value that the number has where there is no effect (1 for a speed-up):
 
     holds        the whole interval meets the threshold
-    reversed     the whole interval misses it
+    smaller      it misses the threshold, and lies on the claimed side of no effect
+    absent       it misses the threshold, and holds no effect or differs from it by 2 % at most
+    opposite     it misses the threshold, and lies on the other side of no effect
     cannot tell  the interval holds the threshold, or settings disagree
     not measured a side has no result that may be ranked
+
+``combined`` says what several settings amount to.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -22,9 +28,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
+from . import yamlfile
 from .collection import Case, Collection, Site, fastest
 from .comparison import common_clock, compare, time_of
 from .errors import UsageError
@@ -64,18 +70,21 @@ def _matches(wanted: Wanted, value: Any) -> bool:
 class Selector(_Model):
     """Which records stand for one side. Of several that match in one setting, the fastest counts.
 
+    ``instead``: variants that stand for it on a device where ``variant`` has no result; the judgement says so.
+
     ``parameters`` and ``tunables`` here are this side's own: the other side may differ in them. Where both sides are
     one variant of one profile, its other tunables must be the same. Unless a side names its ``precision``, all must be
     of one class; without ``profile`` only the variants' own parameters count.
     """
 
     variant: list[str]
+    instead: list[str] = Field(default_factory=list)
     parameters: dict[str, Wanted] = Field(default_factory=dict)
     tunables: dict[str, Wanted] = Field(default_factory=dict)
     profile: str | None = None
     precision: str | None = None
 
-    @field_validator("variant", mode="before")
+    @field_validator("variant", "instead", mode="before")
     @classmethod
     def _several(cls, value: Any) -> Any:
         return [value] if isinstance(value, str) else value
@@ -88,12 +97,17 @@ class Selector(_Model):
         named += [f"profile {self.profile}"] if self.profile else []
         return " or ".join(self.variant) + (f" [{', '.join(named)}]" if named else "")
 
+    @property
+    def variants(self) -> list[str]:
+        """All variants that may stand for this side."""
+        return [*self.variant, *self.instead]
+
     def takes(self, record: Record, parameters: Mapping[str, Wanted]) -> bool:
-        """Whether a record is meant, given the claim's common parameters."""
+        """Whether a record of one of the variants is meant, given the claim's common parameters."""
         identity = record.identity
         given = ((identity.parameters, {**parameters, **self.parameters}), (identity.tunables, self.tunables))
         return (
-            identity.variant in self.variant
+            identity.variant in self.variants
             and identity.profile == self.profile
             and self.precision in (None, identity.precision)
             and all(_matches(w, values.get(name)) for values, wanted in given for name, w in wanted.items())
@@ -115,13 +129,20 @@ class Claim(_Model):
         ``speedup``: time of the reference over time of the subject.
         ``share``: the subject's share of the problem bound.
         ``overhead``: what the reference takes beyond ``base``, over what the subject takes beyond it.
-        ``figure``: a number of the subject's record (``figure``, a dotted path), over ``reference_figure`` of the
-        reference where there is one.
-        ``kernel_share``: share of the subject's busy time in the kernels named.
+        ``figure``: a number of the subject's record (``figure``, a dotted path), less that of ``base`` where there is
+        one, over ``reference_figure`` of the reference where there is one.
+        ``kernel_share``: share of the subject's busy time in the kernels named; with a reference, the time of these
+        kernels in the reference over the subject's time, for a subject whose other kernels are a library's.
     over : str
         Of several settings, ``each`` is judged alone, or the ``mean`` over all of them.
+    stated : float, optional
+        A gain that the source states, as a ratio: 1.95 for "1.95 times". The threshold is half of the gain.
     at_least, at_most : float
-        The threshold; both together are a range.
+        The threshold; both together are a range that holds ``no_effect``.
+    no_effect : float, optional
+        What the number compared is where there is no effect, see ``neutral``.
+    judged_on : str, optional
+        What the claim is judged on here where that is of another kind than what the source measured.
     """
 
     id: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
@@ -138,8 +159,11 @@ class Claim(_Model):
     reference_figure: str | None = None
     kernels: list[str] = Field(default_factory=list)
     over: Literal["each", "mean"] = "each"
+    stated: float | None = Field(None, gt=1)
     at_least: float | None = None
     at_most: float | None = None
+    no_effect: float | None = None
+    judged_on: str | None = None
 
     @model_validator(mode="after")
     def _whole(self) -> Claim:
@@ -150,9 +174,36 @@ class Claim(_Model):
         for name in needs[self.compare]:
             if not getattr(self, name):
                 raise ValueError(f"compare: {self.compare} needs {name!r}")
-        if self.at_least is None and self.at_most is None:
-            raise ValueError("expected 'at_least', 'at_most' or both")
+        bounds = (self.at_least, self.at_most)
+        if (self.stated is None) == (bounds == (None, None)):
+            raise ValueError("expected 'stated', or 'at_least', 'at_most' or both")
+        if self.stated is not None and self.compare not in ("speedup", "overhead"):
+            raise ValueError("'stated' is a ratio of times, for compare: speedup or overhead")
+        low, high = self.bounds
+        if low > high:
+            raise ValueError("'at_least' is above 'at_most'")
+        if None not in bounds and self.neutral is not None and not low <= self.neutral <= high:
+            raise ValueError(f"a range from 'at_least' to 'at_most' must hold no effect, {self.neutral:g}")
         return self
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """From where to where the threshold is met."""
+        low = 1 + (self.stated - 1) / 2 if self.stated is not None else self.at_least
+        return -math.inf if low is None else low, math.inf if self.at_most is None else self.at_most
+
+    @property
+    def neutral(self) -> float | None:
+        """What the number compared is where there is no effect; ``None``: the threshold alone parts right from wrong.
+
+        1 for ratios of times and of figures, 0 for a share that is claimed to be high, 1 for one claimed to be low.
+        """
+        if self.no_effect is not None:
+            return self.no_effect
+        if self.compare == "share":
+            return 0.0 if self.at_least is not None else 1.0
+        ratio = self.reference is not None or self.reference_figure is not None
+        return 1.0 if self.compare in ("speedup", "overhead") or (self.compare == "figure" and ratio) else None
 
     @property
     def quantity(self) -> str:
@@ -165,25 +216,39 @@ class Claim(_Model):
         if self.compare == "overhead" and self.base:
             return f"what {reference} takes beyond {self.base.name} over what {subject} takes beyond it"
         if self.compare == "kernel_share":
-            return f"share of the busy time of {subject} in {', '.join(self.kernels)}"
+            kernels = ", ".join(self.kernels)
+            if reference:
+                return f"time of {kernels} (as {reference} takes it) over time of {subject}"
+            return f"share of the busy time of {subject} in {kernels}"
         under = " ".join(filter(None, (reference, self.reference_figure)))
-        return f"{subject} {self.figure}" + (f" over {under}" if under else "")
+        less = f" less that of {self.base.name}" if self.base else ""
+        return f"{subject} {self.figure}{less}" + (f" over {under}" if under else "")
 
     @property
     def threshold(self) -> str:
         """The threshold in words."""
-        parts = [f"at least {self.at_least:g}"] if self.at_least is not None else []
-        parts += [f"at most {self.at_most:g}"] if self.at_most is not None else []
-        return " and ".join(parts)
+        low, high = self.bounds
+        parts = [f"at least {low:.4g}"] if low > -math.inf else []
+        parts += [f"at most {high:.4g}"] if high < math.inf else []
+        half = f" (half of the gain of {self.stated:.4g})" if self.stated is not None else ""
+        return " and ".join(parts) + half
 
 
 class Verdict(StrEnum):
     """Outcome of a claim on one site."""
 
     HOLDS = "holds"
-    REVERSED = "reversed"
+    SMALLER = "smaller"
+    ABSENT = "absent"
+    OPPOSITE = "opposite"
     CANNOT_TELL = "cannot tell"
     NOT_MEASURED = "not measured"
+
+
+#: Verdicts of a threshold that is surely missed.
+MISSED = frozenset({Verdict.SMALLER, Verdict.ABSENT, Verdict.OPPOSITE})
+#: Verdicts that say how a claim came out.
+DECIDED = MISSED | {Verdict.HOLDS}
 
 
 class Number(NamedTuple):
@@ -207,7 +272,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Judgement:
-    """A claim on one site."""
+    """A claim on one site. ``stand_in``: the variants that were judged in place of those that the claim names."""
 
     workload: str
     claim: Claim
@@ -215,6 +280,12 @@ class Judgement:
     verdict: Verdict
     reason: str
     evidence: tuple[Evidence, ...] = ()
+    stand_in: str = ""
+
+    @property
+    def judged_on(self) -> str:
+        """What the claim was judged on, where that is of another kind than what the source measured."""
+        return "; ".join(filter(None, (self.claim.judged_on, self.stand_in)))
 
 
 def read(file: Path) -> list[Claim]:
@@ -225,10 +296,9 @@ def read(file: Path) -> list[Claim]:
     UsageError
         If it is no list of claims; the text names file, entry and key.
     """
+    content = yamlfile.read(file)
     try:
-        found = TypeAdapter(list[Claim]).validate_python(yaml.safe_load(file.read_text(encoding="utf-8")) or [])
-    except (OSError, yaml.YAMLError) as error:
-        raise UsageError(f"{file}: not a readable YAML file: {error}") from None
+        found = TypeAdapter(list[Claim]).validate_python(content or [])
     except ValidationError as error:
         first: Any = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -276,14 +346,23 @@ class _Missing(Exception):
 
 
 def _judge(workload: str, claim: Claim, site: Site, index: _Index) -> Judgement:
+    stand_ins: list[str] = []
+
     def cases(selector: Selector) -> list[Case]:
-        named = [index.get((site, workload, claim.problem, variant), []) for variant in selector.variant]
-        return [case for found in named for case in found if selector.takes(case.record, claim.parameters)]
+        def of(variants: list[str]) -> list[Case]:
+            named = [index.get((site, workload, claim.problem, variant), []) for variant in variants]
+            return [case for found in named for case in found if selector.takes(case.record, claim.parameters)]
+
+        found, other = of(selector.variant), of(selector.instead)
+        if fastest(found) or not fastest(other):
+            return found
+        stand_ins.append(f"{' or '.join(selector.instead)} in place of {' or '.join(selector.variant)}")
+        return other
 
     sides = [side for side in (claim.subject, claim.reference, claim.base) if side]
     own = {name for side in sides for name in side.parameters}
     tunables = {name for side in sides for name in side.tunables}
-    one = len(sides) > 1 and len({(*side.variant, side.profile) for side in sides}) == 1
+    one = len(sides) > 1 and len({(*side.variants, side.profile) for side in sides}) == 1
     same = tunables if one else None
     free = any(side.precision for side in sides)
     try:
@@ -296,21 +375,13 @@ def _judge(workload: str, claim: Claim, site: Site, index: _Index) -> Judgement:
             evidence.append(_evidence(claim, key, [setting[key] for setting in settings]))
     except _Missing as missing:
         return Judgement(workload, claim, site, Verdict.NOT_MEASURED, str(missing))
-    if claim.over == "mean" and len(evidence) > 1:
-        mean = _mean([e.found for e in evidence])
-        verdict = _verdict(claim, mean)
-        reason = f"mean of {len(evidence)} settings: {_reason(claim, [mean], verdict)}"
-        return Judgement(workload, claim, site, verdict, reason, tuple(evidence))
-    verdicts = {e.verdict for e in evidence}
-    if len(verdicts) == 1:
-        (verdict,) = verdicts
-        reason = _reason(claim, [e.found for e in evidence], verdict)
-    else:
-        verdict = Verdict.CANNOT_TELL
-        counts = {v: sum(e.verdict == v for e in evidence) for v in Verdict}
-        parts = [f"{count} {v.value}" for v, count in counts.items() if count]
-        reason = f"settings disagree: {', '.join(parts)} of {len(evidence)}"
-    return Judgement(workload, claim, site, verdict, reason, tuple(evidence))
+    found = [each.found for each in evidence]
+    mean = claim.over == "mean" and len(found) > 1
+    verdict = combined(claim, [_mean(found)] if mean else found)
+    reason = _reason(claim, [_mean(found)] if mean else found, verdict)
+    if mean:
+        reason = f"mean of {len(found)} settings: {reason}"
+    return Judgement(workload, claim, site, verdict, reason, tuple(evidence), "; ".join(dict.fromkeys(stand_ins)))
 
 
 def _mean(found: list[Interval]) -> Interval:
@@ -350,7 +421,7 @@ def _evidence(claim: Claim, key: str, cases: list[Case]) -> Evidence:
     found, numbers = _MEASURES[claim.compare](claim, records)
     parameters, _ = json.loads(key)
     setting = ", ".join(f"{name}={value}" for name, value in sorted(parameters.items()))
-    return Evidence(setting, numbers, found, _verdict(claim, found), tuple(record.key for record in records))
+    return Evidence(setting, numbers, found, judged(claim, found), tuple(record.key for record in records))
 
 
 def _time(record: Record, others: Iterable[Record]) -> Number:
@@ -382,9 +453,12 @@ def _overhead(claim: Claim, records: list[Record]) -> tuple[Interval, tuple[Numb
     large = (reference.median - base.median, reference.ci_low - base.ci_high, reference.ci_high - base.ci_low)
     names = [record.identity.variant for record in records]
     numbers = (Number(f"{names[0]} - {names[2]}", small[0], "s"), Number(f"{names[1]} - {names[2]}", large[0], "s"))
-    high = large[2] / small[1] if small[1] > 0 else math.inf
-    low = large[1] / small[2] if small[2] > 0 else -math.inf
-    return Interval(value=large[0] / small[0] if small[0] else math.inf, low=low, high=high), numbers
+    value = large[0] / small[0] if small[0] else math.inf
+    if small[1] > 0:
+        ends = [one / other for one in large[1:] for other in small[1:]]
+        return Interval(value=value, low=min(ends), high=max(ends)), numbers
+    low = large[1] / small[2] if large[1] > 0 and small[2] > 0 else -math.inf  # overheads are not negative
+    return Interval(value=value, low=low, high=math.inf), numbers
 
 
 def _number(record: Record, path: str) -> float:
@@ -398,10 +472,14 @@ def _number(record: Record, path: str) -> float:
 
 def _figure(claim: Claim, records: list[Record]) -> tuple[Interval, tuple[Number, ...]]:
     assert claim.figure
-    value = _number(records[0], claim.figure)
-    numbers = [Number(f"{records[0].identity.variant} {claim.figure}", value)]
+    subject = records[0]
+    value, what = _number(subject, claim.figure), subject.identity.variant
+    if claim.base:
+        base = records[-1]
+        value, what = value - _number(base, claim.figure), f"{what} - {base.identity.variant}"
+    numbers = [Number(f"{what} {claim.figure}", value)]
     if claim.reference_figure or claim.reference:
-        other, path = records[-1], claim.reference_figure or claim.figure
+        other, path = records[1] if claim.reference else subject, claim.reference_figure or claim.figure
         under = _number(other, path)
         numbers.append(Number(f"{other.identity.variant} {path}", under))
         if not under:
@@ -411,15 +489,23 @@ def _figure(claim: Claim, records: list[Record]) -> tuple[Interval, tuple[Number
 
 
 def _kernel_share(claim: Claim, records: list[Record]) -> tuple[Interval, tuple[Number, ...]]:
-    timing = records[0].timing
+    timing = records[-1].timing  # the reference's, where there is one
     kernels = timing.kernels if timing else {}
     total = sum(kernels.values())
     if not total:
-        raise _Missing(f"{records[0].identity.variant} has no time by kernel")
+        raise _Missing(f"{records[-1].identity.variant} has no time by kernel")
     some = sum(seconds for name, seconds in kernels.items() if name in claim.kernels)
-    value = some / total
-    numbers = (Number(", ".join(claim.kernels), some, "s"), Number("all kernels", total, "s"))
-    return Interval(value=value, low=value, high=value), numbers
+    named = Number(", ".join(claim.kernels), some, "s")
+    if not claim.reference:
+        value = some / total
+        return Interval(value=value, low=value, high=value), (named, Number("all kernels", total, "s"))
+    subject = records[0]
+    if common_clock(records) != "span":
+        raise _Missing(f"{subject.identity.variant} and {records[-1].identity.variant} have no device times in common")
+    assert subject.timing
+    whole = subject.timing.summary["span"]
+    found = Interval(value=some / whole.median, low=some / whole.ci_high, high=some / whole.ci_low)
+    return found, (named, Number(subject.identity.variant, whole.median, "s"))
 
 
 _MEASURES = {
@@ -427,37 +513,69 @@ _MEASURES = {
 }  # fmt: skip
 
 
-def _verdict(claim: Claim, found: Interval) -> Verdict:
-    low = -math.inf if claim.at_least is None else claim.at_least
-    high = math.inf if claim.at_most is None else claim.at_most
+def judged(claim: Claim, found: Interval) -> Verdict:
+    """Return the verdict of one interval."""
+    low, high = claim.bounds
     if low <= found.low and found.high <= high:
         return Verdict.HOLDS
-    if found.high < low or found.low > high:
-        return Verdict.REVERSED
-    return Verdict.CANNOT_TELL
+    if found.high >= low and found.low <= high:
+        return Verdict.CANNOT_TELL
+    neutral = claim.neutral
+    if neutral is None or low <= neutral <= high:  # no effect would meet the threshold: this is one, the other way
+        return Verdict.OPPOSITE
+    reach = SAME_WITHIN * abs(neutral)
+    same = neutral - reach <= found.low and found.high <= neutral + reach
+    if same or found.low <= neutral <= found.high:
+        return Verdict.ABSENT
+    return Verdict.SMALLER if _there(claim, found) else Verdict.OPPOSITE
+
+
+def combined(claim: Claim, found: Sequence[Interval]) -> Verdict:
+    """Return what the settings of a claim amount to.
+
+    A verdict that all settings have stands. Where all miss the threshold, the effect is ``absent``, unless it is
+    ``smaller`` in some and the ``opposite`` in others. Where some miss it and others do not, the effect is ``smaller``
+    if it is there in all of them. Else settings disagree: ``cannot tell``.
+    """
+    verdicts = [judged(claim, each) for each in found]
+    kinds = set(verdicts)
+    if len(kinds) == 1:
+        return verdicts[0]
+    if kinds <= MISSED:
+        return Verdict.CANNOT_TELL if {Verdict.SMALLER, Verdict.OPPOSITE} <= kinds else Verdict.ABSENT
+    unsure = [each for each, verdict in zip(found, verdicts, strict=True) if verdict is Verdict.CANNOT_TELL]
+    there = Verdict.SMALLER in kinds and not kinds & {Verdict.ABSENT, Verdict.OPPOSITE}
+    return Verdict.SMALLER if there and all(_there(claim, each) for each in unsure) else Verdict.CANNOT_TELL
+
+
+def _there(claim: Claim, found: Interval) -> bool:
+    """Whether an interval lies wholly on the claimed side of no effect."""
+    neutral = claim.neutral
+    return neutral is not None and (found.low > neutral if claim.bounds[0] > neutral else found.high < neutral)
 
 
 def _reason(claim: Claim, found: Sequence[Interval], verdict: Verdict) -> str:
-    """Return why, for settings that all have this verdict."""
+    """Return why, in words and numbers."""
     if len(found) == 1:
-        number = f"{found[0].value:.3g} ({found[0].low:.3g} to {found[0].high:.3g})"
+        number = f"{_short(found[0].value)} ({_short(found[0].low)} to {_short(found[0].high)})"
     else:
         values = sorted(each.value for each in found)
-        number = f"{values[0]:.3g} to {values[-1]:.3g} in {len(found)} settings"
-    if verdict is Verdict.HOLDS:
-        return f"{number}; {claim.threshold} is claimed"
-    if verdict is Verdict.CANNOT_TELL:
+        number = f"{_short(values[0])} to {_short(values[-1])} in {len(found)} settings"
+    counts = Counter(judged(claim, each) for each in found)
+    differ = ", ".join(f"{counts[v]} {v.value}" for v in Verdict if counts[v]) if len(counts) > 1 else ""
+    if verdict is Verdict.CANNOT_TELL and not differ:
         return f"{number}: the interval holds the threshold, {claim.threshold}"
-    return f"{_miss(claim, found)}{number}; {claim.threshold} is claimed"
+    if verdict is Verdict.CANNOT_TELL:
+        return f"settings disagree ({differ}): {number}; {claim.threshold} is claimed"
+    return f"{_MISS.get(verdict, '')}{number}{f' ({differ})' if differ else ''}; {claim.threshold} is claimed"
 
 
-def _miss(claim: Claim, found: Sequence[Interval]) -> str:
-    """Return how a claimed speed-up is missed: less of it, none, or the opposite."""
-    if claim.compare != "speedup" or claim.at_least is None or claim.at_most is not None or claim.at_least < 1:
-        return ""
-    if all(each.low > 1 for each in found) and any(each.high > 1 + SAME_WITHIN for each in found):
-        return "the subject is faster, but by less: "
-    if all(each.high < 1 for each in found) and any(each.low < 1 - SAME_WITHIN for each in found):
-        return "the subject is slower: "
-    same = all(each.low >= 1 - SAME_WITHIN and each.high <= 1 + SAME_WITHIN for each in found)
-    return "no difference: " if same else "no clear gain: "
+_MISS = {
+    Verdict.SMALLER: "the effect is smaller than claimed: ",
+    Verdict.ABSENT: "no effect: ",
+    Verdict.OPPOSITE: "the opposite: ",
+}
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .errors import InfrastructureError, PerfportError, UsageError
+from .errors import InfrastructureError, PerfportError, UsageError, check_writable, nearest
 
 if TYPE_CHECKING:
+    from .claims import Claim
     from .collection import Collection
     from .convergence import Convergence
     from .device import DeviceInfo
@@ -31,6 +32,37 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+
+def _writable(option: typer.CallbackParam, path: Path | None) -> Path | None:
+    """Judge where results go before any work is done."""
+    if path is not None:
+        check_writable(path, option.opts[-1], folder=option.opts[-1] == "--out")
+    return path
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"perfport {version('perfport')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _application(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version, and end.")
+    ] = False,
+) -> None:
+    pass
+
+
+def _seed(seed: int | None) -> int | None:
+    if seed is not None and not 0 <= seed < 2**31:
+        raise UsageError(f"--seed: expected an integer from 0 to {2**31 - 1}, got {seed}")
+    return seed
+
+
 DeviceOption = Annotated[
     list[str] | None,
     typer.Option("-d", "--device", help="all, cpu, gpu, a platform's short name or a device id; repeatable."),
@@ -40,13 +72,19 @@ WorkloadsOption = Annotated[
 ]
 ResultsArgument = Annotated[list[Path], typer.Argument(help="Run folders, or a folder of them; any number.")]
 FormatOption = Annotated[str, typer.Option("--format", help="markdown, csv, json or html.")]
-OutputOption = Annotated[Path | None, typer.Option("-o", "--output", help="Write this file instead of printing.")]
+OutputOption = Annotated[
+    Path | None, typer.Option("-o", "--output", help="Write this file instead of printing.", callback=_writable)
+]
 WorkloadFilter = Annotated[str, typer.Option("--workload", help="Only workloads whose name contains this.")]
 ProblemFilter = Annotated[str, typer.Option("--problem", help="Only problems whose name contains this.")]
 VariantFilter = Annotated[str, typer.Option("--variant", help="Only variants whose name contains this.")]
 DeviceFilter = Annotated[str, typer.Option("--device", help="Only devices whose id or chip contains this.")]
 PrecisionFilter = Annotated[str, typer.Option("--precision", help="Only precision classes that contain this.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
+
+
+#: Lines about one run that ``validate`` prints.
+MOST_FAULTS = 20
 
 
 class ExitCode(IntEnum):
@@ -87,7 +125,8 @@ def run(
         bool, typer.Option("--resume", help="Go on with the last run of this experiment (or --out).")
     ] = False,
     retry: Annotated[
-        str | None, typer.Option("--retry", help="'failed': with --resume, run failed cases again.")
+        list[str] | None,
+        typer.Option("--retry", help="With --resume, run 'failed' or 'contended' cases again; repeatable."),
     ] = None,
     benchmark: Annotated[
         str | None, typer.Option("-b", "--benchmark", help="Only cases whose workload/problem/variant contains this.")
@@ -96,7 +135,8 @@ def run(
     out: Annotated[Path | None, typer.Option("--out", help="Results folder of this run.")] = None,
     workloads: WorkloadsOption = None,
     seed: Annotated[
-        int | None, typer.Option(help="Seed of the inputs that are timed, in place of the experiment's.")
+        int | None,
+        typer.Option(help="Seed of the inputs that are timed, in place of the experiment's.", callback=_seed),
     ] = None,
 ) -> None:
     """Run an experiment; store records, and write its report where the file names one.
@@ -105,13 +145,16 @@ def run(
     out or did not compile, or the suite cannot run here; 2 bad input.
     """
     from . import launch
+    from .record import RETRY
 
-    if retry not in (None, "failed"):
-        raise UsageError(f"--retry: expected 'failed', got {retry!r}")
+    for which in retry or ():
+        if which not in RETRY:
+            expected = " or ".join(map(repr, RETRY))
+            raise UsageError(f"--retry: expected {expected}, got {which!r}{nearest(which, RETRY)}")
     if retry and not resume:
         raise UsageError("--retry needs --resume")
     options = launch.Options(
-        dry_run=dry_run, resume=resume, retry_failed=retry == "failed", pattern=benchmark, devices=device, out=out,
+        dry_run=dry_run, resume=resume, retry=tuple(retry or ()), pattern=benchmark, devices=device, out=out,
         workloads=[str(path) for path in workloads or []], seed=seed, command=["perfport", *sys.argv[1:]],
     )  # fmt: skip
     records = launch.launch(experiment, options)
@@ -139,7 +182,7 @@ def verify(
     ] = None,
     device: DeviceOption = None,
     workloads: WorkloadsOption = None,
-    seed: Annotated[int, typer.Option(help="Seed of all random inputs.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of all random inputs.", callback=_seed)] = 1,
     as_json: JsonOption = False,
 ) -> None:
     """Check every variant at small odd sizes, untimed; with --sanitize also for races, bounds and unwritten memory.
@@ -153,7 +196,7 @@ def verify(
     from .workload import discover
 
     folders = [str(path) for path in workloads or []]
-    chosen = load_profile(profile) if profile else None
+    chosen = load_profile(profile, "--profile: ") if profile else None
     found = discover(folders)
     if sanitize and not device:
         tasks = sanitizers.on_simulator(found, seed, pattern, chosen)
@@ -192,7 +235,9 @@ def count(
         typer.Argument(help="WORKLOAD[/PROBLEM[/VARIANT]]; PROBLEM may be *, VARIANT a pattern. Default: all of them."),
     ] = None,
     device: DeviceOption = None,
-    output: Annotated[Path | None, typer.Option("-o", "--out", help="Folder of the counts.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Folder of the counts.", callback=_writable)
+    ] = None,
     preset: Annotated[
         list[str] | None, typer.Option("--preset", help="Count at this preset too (DRAM traffic); repeatable.")
     ] = None,
@@ -210,7 +255,7 @@ def count(
     ] = None,
     stalls: Annotated[bool, typer.Option("--stalls", help="What warps wait for (Nsight Compute).")] = False,
     workloads: WorkloadsOption = None,
-    seed: Annotated[int, typer.Option(help="Seed of all random inputs.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of all random inputs.", callback=_seed)] = 1,
     timeout: Annotated[float, typer.Option(help="Seconds for the variants of one problem at one size.")] = 1800.0,
     as_json: JsonOption = False,
 ) -> None:
@@ -243,9 +288,14 @@ def ceilings(
         bool, typer.Option("--full/--quick", help="All kernel shapes, or those that have won somewhere.")
     ] = False,
     peer: Annotated[str | None, typer.Option("--peer", help="'clpeak': run it before and after, and compare.")] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--out", help="Folder to store them in, a file each.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Folder to store them in, a file each.", callback=_writable)
+    ] = None,
     report: Annotated[
-        Path | None, typer.Option("--report", help="Measure nothing: write this page from the ceilings in FOLDERS.")
+        Path | None,
+        typer.Option(
+            "--report", help="Measure nothing: write this page from the ceilings in FOLDERS.", callback=_writable
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -333,8 +383,6 @@ def list_command(
         return
     found = discover(workloads or [])
     if what is not None and what not in found:
-        from .errors import nearest
-
         raise UsageError(f"no workload {what!r}{nearest(what, found)}; there are: {', '.join(found)}")
     chosen = [found[what]] if what else list(found.values())
     rows = [row for workload in chosen for row in variant_rows(workload, _devices())]
@@ -369,17 +417,17 @@ def report(
 
     With --suite: a summary of all of them instead (docs/reports.md).
     """
+    destination = output or Path("reports/suite.md" if suite else "reports/report.md")
+    check_writable(destination, "--output")
     if suite:
         from .claims import ledger
         from .report.suite import render as render_suite
 
-        destination = output or Path("reports/suite.md")
         files = render_suite(_collect(results), ledger(workloads or []), _converged(results), destination)
         print(f"{destination}: {len(files) - 1} files beside it")
         return
     from .report import render, stored
 
-    destination = output or Path("reports/report.md")
     runs, counted = stored(results)
     files = render(runs, destination, counted)
     print(f"{destination}: {len(files) - 1} plots beside it")
@@ -457,7 +505,8 @@ def portability(
         str | None, typer.Option("--platforms", help="NAME=DEVICE,DEVICE,...: a named platform set; default: all.")
     ] = None,
     export: Annotated[
-        Path | None, typer.Option("--export", help="Also write every setting as CSV in p3-analysis columns.")
+        Path | None,
+        typer.Option("--export", help="Also write every setting as CSV in p3-analysis columns.", callback=_writable),
     ] = None,
     form: FormatOption = "markdown",
     output: OutputOption = None,
@@ -465,6 +514,7 @@ def portability(
     """Compute Pennycook's portability metric of every variant and problem, with cascade plots (docs/portability.md)."""
     from .collection import find_site
     from .report import portability as portable
+    from .report.plots import write_page
     from .report.view import as_csv
 
     found = _collect(results, workload=workload, problem=problem, precision=precision)
@@ -473,7 +523,7 @@ def portability(
         raise UsageError(f"--platforms: expected NAME=DEVICE,DEVICE,..., got {platforms!r}")
     sites = [find_site(found, one.strip()) for one in listed.split(",")] if listed else found.places
     if export:
-        export.write_text(as_csv(portable.export(found, sites)))
+        write_page(export, as_csv(portable.export(found, sites)).removesuffix("\n"), ())
     _show(portable.view(found, sites, name), form, output)
 
 
@@ -481,7 +531,10 @@ def portability(
 def convergence(
     workload: WorkloadFilter = "",
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Store it for reports: FOLDER of results/convergence.json.")
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Store it for reports: FOLDER of results/convergence.json.", callback=_writable
+        ),
     ] = None,
     form: FormatOption = "markdown",
     workloads: WorkloadsOption = None,
@@ -549,27 +602,27 @@ def claims(
 ) -> None:
     """Judge the publications' claims on every device that stored results hold (docs/reports.md)."""
     from .claims import evaluate, ledger
+    from .collection import Filter
     from .report.claims import view
 
     found = _collect(results, device=device)
-    chosen = {
-        name: [claim for claim in listed if problem in claim.problem]
-        for name, listed in ledger(workloads or []).items()
-        if workload in name
-    }
+    listed = [(name, claim) for name, claims in ledger(workloads or []).items() for claim in claims]
+    wanted = Filter(workload=workload, problem=problem)
+    chosen: dict[str, list[Claim]] = {}
+    for name, claim in listed:
+        if wanted.names(name, claim.problem, "", "", ""):
+            chosen.setdefault(name, []).append(claim)
+    if not chosen:
+        raise UsageError(wanted.complaint([(name, claim.problem) for name, claim in listed], "the claims"))
     _show(view(evaluate(chosen, found), found), form, output)
 
 
 def _collect(results: list[Path], **chosen: str) -> Collection:
-    from .collection import Collection, Filter
+    from .collection import Filter, collect
     from .report import stored
 
     runs, _ = stored(results)
-    found = Collection(runs, Filter(**chosen))
-    if not found.cases:
-        named = ", ".join(f"--{name} {value!r}" for name, value in chosen.items() if value)
-        raise UsageError(f"no measured case in {', '.join(map(str, results))}" + (f" with {named}" if named else ""))
-    return found
+    return collect(runs, Filter(**chosen), ", ".join(map(str, results)))
 
 
 def _show(view: View, form: str, output: Path | None) -> None:
@@ -627,7 +680,10 @@ def export(
             "--format", help="pytest-benchmark, google-benchmark, pyperf, customSmallerIsBetter, otava or p3."
         ),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Write this file; otava writes a .yaml beside it.")],
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", help="Write this file; otava writes a .yaml beside it.", callback=_writable),
+    ],
 ) -> None:
     """Write stored results in the format of another tool (docs/integrations.md)."""
     from . import exports
@@ -646,7 +702,7 @@ def import_command(
     case: Annotated[
         str, typer.Option("--as", help="What was measured: WORKLOAD/PROBLEM[/PRESET][@DEVICE] of that run.")
     ],
-    out: Annotated[Path, typer.Option("--out", help="The new run folder.")],
+    out: Annotated[Path, typer.Option("--out", help="The new run folder.", callback=_writable)],
 ) -> None:
     """Take results of another tool as peers of a run's problem: a run folder that all commands on results read."""
     from .imports import adopt
@@ -661,12 +717,12 @@ def validate(
     path: Annotated[Path, typer.Argument(help="An experiment file, or a folder of results.")],
     workloads: WorkloadsOption = None,
 ) -> None:
-    """Check an experiment file or a folder of results; says what is wrong and where."""
-    from .results import Run, find_runs
+    """Check an experiment file or a folder of results; says what is wrong and where, of every run.
 
+    Exit code: 0 all valid; 2 something is not.
+    """
     if path.is_dir():
-        for folder in find_runs(path):
-            print(f"{folder}: {len(Run(folder).records)} records, valid")
+        _validate_runs(path)
         return
     from .experiment import find, load
     from .plan import make, select_devices
@@ -676,6 +732,24 @@ def validate(
     devices = select_devices(experiment.devices, _devices(), f"{path}: devices")
     groups = make(experiment, str(path), discover(workloads or []), devices, seed=0)
     print(f"{path}: valid; {sum(len(group.cases) for group in groups)} cases on the devices here")
+
+
+def _validate_runs(path: Path) -> None:
+    from .results import Run, faults, find_runs
+
+    folders = find_runs(path, without_records=True)
+    bad = 0
+    for folder in folders:
+        found = faults(folder)
+        bad += bool(found)
+        for fault in found[:MOST_FAULTS]:
+            print(f"perfport: {fault}", file=sys.stderr)
+        if len(found) > MOST_FAULTS:
+            print(f"perfport: {folder}: and {len(found) - MOST_FAULTS} more", file=sys.stderr)
+        if not found:
+            print(f"{folder}: {len(Run(folder).records)} records, valid")
+    if bad:
+        raise UsageError(f"{path}: {bad} of {len(folders)} runs are not valid")
 
 
 @app.command()
@@ -702,7 +776,8 @@ def history(
     context: typer.Context,
     folder: Annotated[Path, typer.Option("--in", help="The history's folder.")] = Path("history"),
     page: Annotated[
-        Path | None, typer.Option("--html", help="Write one self-contained page with a chart per case.")
+        Path | None,
+        typer.Option("--html", help="Write one self-contained page with a chart per case.", callback=_writable),
     ] = None,
     workload: WorkloadFilter = "",
     problem: ProblemFilter = "",
@@ -722,7 +797,10 @@ def history(
     held = History(folder)
     for complaint in held.left_out:
         print(f"perfport: left out: {complaint}", file=sys.stderr)
-    chosen = pages.select(held, Filter(workload=workload, problem=problem, variant=variant, device=device))
+    wanted = Filter(workload=workload, problem=problem, variant=variant, device=device)
+    chosen = pages.select(held, wanted)
+    if not chosen and wanted != Filter():
+        raise UsageError(wanted.complaint([one.place.names for one in held.series.values()], str(folder)))
     if page:
         write_page(page, pages.page(held, chosen).removesuffix("\n"), ())
         print(f"{page}: {len(chosen)} cases over {len(held.nights)} nights")
@@ -760,7 +838,9 @@ def check_command(
     remeasure: Annotated[
         bool, typer.Option("--remeasure", help="Measure what looks slower again, in fresh workers, before it counts.")
     ] = False,
-    junit: Annotated[Path | None, typer.Option("--junit", help="Also write the findings as JUnit XML.")] = None,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", help="Also write the findings as JUnit XML.", callback=_writable)
+    ] = None,
     form: FormatOption = "markdown",
     output: OutputOption = None,
     workloads: WorkloadsOption = None,

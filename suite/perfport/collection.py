@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -122,6 +122,13 @@ class Case:
         """The last that is known of the case: the later failure, if there is one."""
         return self.later or self.record
 
+    @property
+    def names(self) -> tuple[str, str, str, str, str]:
+        """By what a `Filter` chooses it: workload, problem, variant, device with chip, precision."""
+        i, site = self.record.identity, self.site
+        device = f"{site.name} {site.chip} {site.host.name()}"
+        return i.workload, i.problem, i.variant, device, i.precision
+
 
 @dataclass(frozen=True)
 class Filter:
@@ -138,8 +145,7 @@ class Filter:
 
     def takes(self, case: Case) -> bool:
         """Whether a case is meant."""
-        i, site = case.record.identity, case.site
-        return self.names(i.workload, i.problem, i.variant, f"{site.name} {site.chip} {site.host.name()}", i.precision)
+        return self.names(*case.names)
 
     def names(self, workload: str, problem: str, variant: str, device: str, precision: str) -> bool:
         """Whether what is called so is meant; ``device`` holds ids and chips."""
@@ -148,6 +154,25 @@ class Filter:
             (self.precision, precision),
         )  # fmt: skip
         return all(wanted.lower() in name.lower() for wanted, name in named)
+
+    def complaint(self, known: Iterable[tuple[str, ...]], where: str) -> str:
+        """Return why none of the cases that have these names is meant: which option names nothing.
+
+        Parameters
+        ----------
+        known : iterable of tuple of str
+            What `names` takes, of each case.
+        where : str
+            What was looked through.
+        """
+        given = {option: wanted for option, wanted in asdict(self).items() if wanted}
+        for option, column in zip(asdict(self), zip(*known, strict=True), strict=False):
+            wanted, there = given.get(option, ""), list(dict.fromkeys(column))
+            if not any(wanted.lower() in name.lower() for name in there):
+                complaint = f"--{option}: no {option} in {where} contains {wanted!r}{nearest(wanted, there)}"
+                return f"{complaint}; there are: {', '.join(there[:12])}" + (", ..." if len(there) > 12 else "")
+        options = " with " + ", ".join(f"--{option} {wanted!r}" for option, wanted in given.items()) if given else ""
+        return f"no measured case in {where}{options}"
 
 
 def _identity(record: Record) -> str:
@@ -224,6 +249,20 @@ class Collection:
         """The preset's name, or the parameters."""
         named = sorted({case.record.identity.preset or "" for case in self.subjects[subject]} - {""})
         return "/".join(named) or ", ".join(f"{k}={v}" for k, v in sorted(subject.values.items()))
+
+
+def collect(runs: Sequence[Run], chosen: Filter, where: str) -> Collection:
+    """Return the cases that are meant.
+
+    Raises
+    ------
+    UsageError
+        If there is none; the text names the option that leaves nothing. ``where`` is what was looked through.
+    """
+    found = Collection(runs, chosen)
+    if not found.cases:
+        raise UsageError(chosen.complaint([case.names for case in Collection(runs).cases], where))
+    return found
 
 
 def site_of(run: Run, record: Record) -> Site:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from .collection import Case, Collection, Filter, Site, fastest, find_site
+from .collection import Case, Filter, Site, collect, fastest, find_site
 from .comparison import Comparison, compare, is_measured
 from .errors import UsageError, nearest
 from .record import Record, Status
@@ -84,7 +84,7 @@ def contrast(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[K
 def _sides(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[Kind, list[dict[str, Record]]]:
     folders = [Path(side) for side in (a, b)]
     if all(folder.is_dir() for folder in folders):
-        collections = [Collection([Run(run) for run in find_runs(folder)], chosen) for folder in folders]
+        collections = [collect([Run(run) for run in find_runs(folder)], chosen, str(folder)) for folder in folders]
         # What is now wrong must not hide behind an earlier result.
         cases = [[replace(case, record=case.newest) for case in held.cases] for held in collections]
         labels = _site_names(*({case.site for case in side} for side in cases))
@@ -92,7 +92,8 @@ def _sides(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[Kin
     missing = [str(folder) for folder in folders if "/" in str(folder) and not folder.is_dir()]
     if missing:
         raise UsageError(f"compare: {missing[0]}: no such folder")
-    held = Collection([Run(folder) for path in results for folder in find_runs(path)], chosen)
+    runs = [Run(folder) for path in results for folder in find_runs(path)]
+    held = collect(runs, chosen, ", ".join(map(str, results)))
     known = {site.name for site in held.sites} | {held.label(site) for site in held.sites}
     if a in known and b in known:
         sites = [find_site(held, side) for side in (a, b)]

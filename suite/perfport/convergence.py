@@ -21,7 +21,7 @@ from .backend import Artifact
 from .backend.base import define_flags
 from .backend.offline import OfflineDevice, cuda_info
 from .device import DeviceInfo
-from .errors import PerfportError, UsageError
+from .errors import InfrastructureError, PerfportError, UsageError
 from .workload import Session, Setup, Variant, Workload
 
 #: The name of a stored convergence among results.
@@ -188,8 +188,12 @@ _OWN_MACRO = {"opencl": "__OPENCL_C_VERSION__=120", "cuda": "__CUDACC__=1"}
 
 
 def store(found: Sequence[Convergence], file: Path) -> None:
-    """Write convergences as JSON."""
-    file.write_text(json.dumps([one.model_dump() for one in found], indent=1) + "\n")
+    """Write convergences as JSON. Raises `InfrastructureError` if the file cannot be written."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps([one.model_dump() for one in found], indent=1) + "\n")
+    except OSError as error:
+        raise InfrastructureError(f"{file}: cannot be written ({error.strerror})") from None
 
 
 def read(file: Path) -> list[Convergence]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class PerfportError(Exception):
@@ -50,3 +52,23 @@ def nearest(name: str, allowed: Iterable[str]) -> str:
     """Return ``" (did you mean 'x'?)"`` for the closest allowed name, or an empty string."""
     found = difflib.get_close_matches(name, list(allowed), n=1, cutoff=0.5)
     return f" (did you mean {found[0]!r}?)" if found else ""
+
+
+def check_writable(path: Path, where: str, folder: bool = False) -> None:
+    """Refuse a file (or ``folder``) that cannot be written, before the work whose result goes there. Creates nothing.
+
+    Raises
+    ------
+    InfrastructureError
+        ``where`` names the key or argument that gave the path.
+    """
+    if path.exists() and path.is_dir() != folder:
+        expected = "a folder, and a file is here" if folder else "a file, and a folder is here"
+        raise InfrastructureError(f"{where}: {path} cannot be written (expected {expected})")
+    there = path.absolute()
+    while not there.exists():
+        there = there.parent
+    if there.absolute() != path.absolute() and not there.is_dir():
+        raise InfrastructureError(f"{where}: {path} cannot be written ({there} is not a folder)")
+    if not os.access(there, os.W_OK | (os.X_OK if there.is_dir() else 0)):
+        raise InfrastructureError(f"{where}: {path} cannot be written (no permission for {there})")

@@ -7,9 +7,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from . import yamlfile
 from .errors import UsageError, nearest
 from .measure import Targets
 from .record import Identity
@@ -215,12 +215,7 @@ def load(path: Path) -> Experiment:
     UsageError
         Naming file, key path, what is allowed and the nearest valid name.
     """
-    try:
-        content = yaml.safe_load(path.read_text())
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: not YAML ({' '.join(str(error).split())})") from None
+    content = yamlfile.read(path)
     if not isinstance(content, dict):
         raise UsageError(f"{path}: expected a mapping with the keys {', '.join(Experiment.model_fields)}")
     try:

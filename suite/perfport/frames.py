@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -26,8 +27,8 @@ from .published import stated
 from .record import Bound, Record, Status, Timing
 from .results import Run, find_runs
 
-#: Columns that name one problem, setting and device: the rows that are ranked together.
-LADDER = ["workload", "problem", "parameters", "precision", "device"]
+#: Columns that name one problem, setting, inputs and device: the rows that are ranked together.
+LADDER = ["workload", "problem", "parameters", "precision", "inputs", "device"]
 #: Columns that name a case.
 CASE = ["run", "key"]
 
@@ -172,8 +173,11 @@ SCHEMA: dict[str, dict[str, Column]] = {
         "statement": Column("category", "", "what is claimed"),
         "source": Column("category", "", "where"),
         "published": Column("category", "", "the publication's own number"),
+        "stated": Column("float64", "1", "gain that the source states, as a ratio"),
         "at_least": Column("float64", "as `value`", "threshold, missing where there is none"),
         "at_most": Column("float64", "as `value`", "threshold, missing where there is none"),
+        "no_effect": Column("float64", "as `value`", "what `value` is without any effect, where known"),
+        "judged_on": Column("category", "", "what was judged, where of another kind than what the source measured"),
         "device": Column("category", "", "device as in `cases`"),
         "chip": Column("category", "", "chip of the device"),
         "verdict": Column("category", "", "verdict on this device", tuple(ClaimVerdict)),
@@ -249,7 +253,7 @@ class Results:
         groups: dict[tuple[Subject, Site], list[Case]] = {}
         for case in self.collection.cases:
             groups.setdefault((case.subject, case.site), []).append(case)
-        found = sorted(groups.values(), key=lambda cases: (place(cases[0].record.identity), cases[0].site))
+        found = sorted(groups.values(), key=_place)
         return [sorted(cases, key=lambda case: order(case.record)) for cases in found]
 
     @cached_property
@@ -295,7 +299,8 @@ class Results:
             "checked": sum(out.checked for out in outputs) if outputs else None,
             "total": sum(out.total for out in outputs) if outputs else None,
             "time": record.time, "inputs": _json(record.inputs), "commit": commit.get("hash"),
-            "dirty": commit.get("dirty"), "driver": device.get("driver"), "source": record.source or None, "title": record.title or None,
+            "dirty": commit.get("dirty"), "driver": device.get("driver"), "source": record.source or None,
+            "title": record.title or None,
         }  # fmt: skip
 
     @cached_property
@@ -374,9 +379,10 @@ def claims(judgements: Sequence[Judgement], collection: Collection) -> pd.DataFr
     return _frame("claims", [
         {
             "workload": one.workload, "claim": one.claim.id, "statement": one.claim.statement,
-            "source": one.claim.source, "published": one.claim.published, "at_least": one.claim.at_least,
-            "at_most": one.claim.at_most, "device": collection.label(one.site), "chip": one.site.chip,
-            "verdict": one.verdict.value, "reason": one.reason, "settings": len(one.evidence),
+            "source": one.claim.source, "published": one.claim.published, "stated": one.claim.stated,
+            "at_least": _finite(one.claim.bounds[0]), "at_most": _finite(one.claim.bounds[1]),
+            "no_effect": one.claim.neutral, "judged_on": one.judged_on or None,
+            "device": collection.label(one.site), "chip": one.site.chip, "verdict": one.verdict.value, "reason": one.reason, "settings": len(one.evidence),
         }
         for one in judgements
     ])  # fmt: skip
@@ -404,6 +410,10 @@ def _numbers(numbers: Sequence[Number]) -> dict[str, Any]:
 
 def _json(values: Any) -> str:
     return json.dumps(values, sort_keys=True)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _reason(record: Record) -> str | None:
@@ -475,6 +485,11 @@ def _ceilings(environment: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, A
             known = {each: entry.get(each) for each in ("value", "low", "high")}
             known |= {each: (entries.get(name) or {}).get(each) for each in ("unit", "direction")}
             yield probe["device"], {"ceiling": name, "taken": probe["when"], "time": probe["date"], **known}
+
+
+def _place(ladder: Sequence[Case]) -> tuple[Any, ...]:
+    first = ladder[0]
+    return (*place(first.record.identity), first.subject.inputs, first.site)
 
 
 def _best(ladder: Sequence[Case]) -> Case | None:

@@ -85,6 +85,11 @@ class Place:
         return " ".join(filter(None, [*words, self.precision if self.precision != "fp32" else ""]))
 
     @property
+    def names(self) -> tuple[str, str, str, str, str]:
+        """By what a `perfport.collection.Filter` chooses it."""
+        return self.workload, self.problem, self.variant, self.site, self.precision
+
+    @property
     def site(self) -> str:
         """Where it ran."""
         return f"{' + '.join(self.devices)} ({' + '.join(dict.fromkeys(self.chips))})"

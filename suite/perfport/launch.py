@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
+import shlex
+import shutil
+import sys
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -12,23 +15,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tabulate import tabulate
-
 from . import crosstuning, environment, experiment, plan, sources, workload
 from .device import DeviceInfo
 from .discovery import discover
-from .errors import InfrastructureError, UsageError
+from .errors import InfrastructureError, UsageError, check_writable
 from .experiment import Experiment
 from .plan import Group
 from .profile import match_profile
 from .progress import RunProgress
-from .record import SCHEMA_VERSION, Record
+from .record import RETRY, SCHEMA_VERSION, Record, Status
 from .repeats import workers_of
 from .results import ENVIRONMENT, EXPERIMENT, RECORDS, Writer, find_runs, read_environment, read_records
 from .run import Runner, pending, stamp
 from .workload import Workload
 
 RESULTS = Path("results")
+REPORT = "report.md"
 
 
 @dataclass
@@ -37,13 +39,18 @@ class Options:
 
     dry_run: bool = False
     resume: bool = False
-    retry_failed: bool = False
+    retry: tuple[str, ...] = ()
     pattern: str | None = None
     devices: list[str] | None = None
     out: Path | None = None
     workloads: list[str] = field(default_factory=list)
     seed: int | None = None
     command: list[str] = field(default_factory=list)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the run is all of its experiment, kept where its runs are kept."""
+        return self.pattern is None and not self.devices and self.out is None
 
 
 class Prepared(NamedTuple):
@@ -89,10 +96,13 @@ def prepare(name: str, options: Options) -> Prepared:
     """Plan an experiment on the devices here. Raises as `launch` does."""
     path = experiment.find(name)
     definition = experiment.load(path)
+    folder = _folder(definition, options)
+    if (report := report_file(definition, folder, options.whole)) and not options.dry_run:
+        check_writable(report, f"{path}: report.path")
     workloads = workload.discover(options.workloads)
+    plan.check(definition, str(path), workloads, pattern=options.pattern)
     found = discover()
     devices = _choose(definition, path, found, options.devices)
-    folder = _folder(definition, options)
     seed = _seed(folder, definition, options)
     groups = plan.make(definition, str(path), workloads, devices, seed, options.pattern)
     if not groups:
@@ -117,8 +127,7 @@ def _choose(
 
 def _folder(definition: Experiment, options: Options) -> Path:
     if options.out:
-        if (options.out / RECORDS).exists() and not options.resume and not options.dry_run:
-            raise UsageError(f"--out {options.out}: holds a run already; add --resume to go on with it")
+        check_out(options, RECORDS)
         return options.out
     if options.resume:
         own = re.compile(re.escape(definition.name) + r"-\d{8}-\d{6}")
@@ -127,6 +136,38 @@ def _folder(definition: Experiment, options: Options) -> Path:
             raise UsageError(f"--resume: no run of {definition.name!r} under {RESULTS}")
         return runs[-1]
     return RESULTS / f"{definition.name}-{stamp()}"
+
+
+def check_out(options: Options, file: str) -> None:
+    """Refuse an ``--out`` that holds a run to a new one, and one that holds none to a resumed one.
+
+    ``file`` is what a folder with a run holds. Raises `UsageError`, or `InfrastructureError` if it cannot be written.
+    """
+    assert options.out
+    held = (options.out / file).exists()
+    if held and not options.resume and not options.dry_run:
+        raise UsageError(f"--out {options.out}: holds a run already; add --resume to go on with it")
+    if options.resume and not held:
+        raise UsageError(f"--resume --out {options.out}: no run is here (expected a folder with {file})")
+    if not options.dry_run:
+        check_writable(options.out, "--out", folder=True)
+
+
+def report_file(definition: Experiment, folder: Path, whole: bool) -> Path | None:
+    """Return where a run's report goes; ``None`` for none.
+
+    The experiment's report is that of its whole runs: the report of any other goes into the run's own folder.
+    """
+    if definition.report.path is None:
+        return None
+    return Path(definition.report.path) if whole else folder / REPORT
+
+
+def again(command: list[str]) -> str:
+    """Return the command that measures the contended cases of what a command ran again."""
+    if command[1:2] != ["run"]:
+        return shlex.join(command)
+    return shlex.join([*(word for word in command if word != "--resume"), "--resume", "--retry", "contended"])
 
 
 def _seed(folder: Path, definition: Experiment, options: Options) -> int:
@@ -141,17 +182,21 @@ def seed_of(definition: Experiment, options: Options) -> int:
 
 
 def _print_plan(groups: list[Group]) -> None:
-    rows = [
-        [
-            group.device.id, f"{group.workload}/{group.problem}", group.preset or json.dumps(group.parameters),
-            case.identity.role, case.identity.variant, case.identity.profile or experiment.NATIVE,
-            ", ".join(f"{key}={value}" for key, value in case.identity.tunables.items()), case.key,
-        ]
-        for group in groups
-        for case in group.cases
-    ]  # fmt: skip
-    print(tabulate(rows, ["device", "problem", "size", "role", "variant", "profile", "tunables", "key"]))
-    print(f"\n{len(rows)} cases in {len(groups)} groups")
+    """Print a line for each case below its group, no wider than the terminal (80 columns where there is none)."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
+    titles = Counter(group.title for group in groups)
+    for group in groups:
+        sizes = ", ".join(f"{name}={value}" for name, value in group.parameters.items())
+        title = group.title if titles[group.title] == 1 else f"{group.title}: {sizes}"
+        print(textwrap.fill(title, width, subsequent_indent="    ", break_on_hyphens=False))
+        for case in group.cases:
+            identity = case.identity
+            tunables = [f"{name}={value}" for name, value in identity.tunables.items()]
+            words = [identity.variant, *([] if identity.role == "rung" else [f"({identity.role})"]), *tunables]
+            words += [f"profile={identity.profile}"] if identity.profile else []
+            line = f"  {case.key}  {' '.join(words)}"
+            print(textwrap.fill(line, width, subsequent_indent=" " * 22, break_on_hyphens=False))
+    print(f"\n{sum(len(group.cases) for group in groups)} cases in {len(groups)} groups, seed {groups[0].seed}")
 
 
 def execute(prepared: Prepared) -> list[Record]:
@@ -159,14 +204,16 @@ def execute(prepared: Prepared) -> list[Record]:
     folder, options = prepared.folder, prepared.options
     with opened(prepared) as (writer, content):
         done = list(read_records(folder / RECORDS))
-        left = pending(prepared.groups, done, options.retry_failed)
+        retry = frozenset[Status]().union(*(RETRY[name] for name in options.retry))
+        left = pending(prepared.groups, done, retry)
         total = sum(group.workers - workers_of(case.earlier) for group in left for case in group.cases)
         with RunProgress(total) as progress:
             if done:
                 progress.say(f"{folder}: {len(done)} records kept, {total} measurements to go")
             new = Runner(writer, content, options.workloads, progress).run(left)
     records = list({record.key: record for record in [*done, *new]}.values())
-    close(records, [folder], prepared.definition, print)
+    report = report_file(prepared.definition, folder, options.whole)
+    close(records, [folder], report, print, again(options.command))
     return records
 
 
@@ -253,15 +300,34 @@ def _describe(found: Workload) -> dict[str, Any]:
     }
 
 
-def close(records: list[Record], folders: list[Path], definition: Experiment, say: Callable[[str], None]) -> None:
-    """Say how the cases ended, and write the report that the experiment asks for."""
+def close(
+    records: list[Record], folders: list[Path], report: Path | None, say: Callable[[str], None], command: str
+) -> None:
+    """Say how the cases ended and what to do about contended ones, and write the report.
+
+    Parameters
+    ----------
+    records : list of Record
+        All of the run.
+    folders : list of Path
+        Its run folders.
+    report : Path, optional
+        Where the report goes.
+    command : str
+        What measures contended cases again.
+    """
     counts = Counter(record.status.value for record in records)
     where = ", ".join(map(str, folders))
     say(f"{where}: " + ", ".join(f"{count} {status}" for status, count in sorted(counts.items())))
-    if definition.report.path:
+    contended = [record for record in records if record.status is Status.CONTENDED]
+    if contended:
+        reasons = list(dict.fromkeys(record.failure.reason for record in contended if record.failure))
+        more = f", and {len(reasons) - 3} other reasons" if len(reasons) > 3 else ""
+        say(f"{len(contended)} of {len(records)} cases were contended: {'; '.join(reasons[:3])}{more}.")
+        say(f"Their times are too long. When the machine is quiet, measure them again: {command}")
+    if report:
         from .report import render
         from .results import Run
 
-        destination = Path(definition.report.path)
-        render([Run(folder) for folder in folders], destination)
-        say(f"report: {destination}")
+        render([Run(folder) for folder in folders], report)
+        say(f"report: {report}")

@@ -60,14 +60,21 @@ def names(identities: Sequence[Identity]) -> list[str]:
     that share such a name get the settings in which they differ: ``...variant[group=64]@device``. So a name stays the
     same from run to run of an experiment, and when the default of a tunable changes.
     """
+    return [
+        _name(one, f"[{settings}]" if settings else "")
+        for one, settings in zip(identities, telling(identities), strict=True)
+    ]
+
+
+def telling(identities: Sequence[Identity]) -> list[str]:
+    """Return, for each of a run's cases, the settings in which it differs from those that share its name otherwise."""
     alike: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for identity in identities:
         alike[_name(identity)].append(_settings(identity))
     found = []
     for identity in identities:
         rivals, own = alike[_name(identity)], _settings(identity)
-        telling = {key: value for key, value in own.items() if any(other.get(key) != value for other in rivals)}
-        found.append(_name(identity, f"[{_listed(telling)}]" if telling else ""))
+        found.append(_listed({k: v for k, v in own.items() if any(other.get(k) != v for other in rivals)}))
     return found
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 import string
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
@@ -21,6 +22,9 @@ from .measure import Targets
 from .profile import load_profile, parameters_for
 from .record import Identity, Record
 from .workload import Problem, Tunable, Variant, Workload
+
+#: An experiment of more cases is refused: at a second each, this many take longer than a day.
+MOST_CASES = 100_000
 
 
 class Case(BaseModel):
@@ -136,29 +140,15 @@ def make(
     Raises
     ------
     UsageError
-        For any name that does not exist, with its key path and the nearest one that does.
+        For any name that does not exist, with its key path and the nearest one that does, and for too many cases.
     """
     groups: dict[str, Group] = {}
-    for number, study in enumerate(experiment.experiments):
-        at = f"{where}: experiments[{number}]"
-        workload = _lookup(workloads, study.workload, f"{at}.workload", "workload")
-        problem = _lookup(workload.problems, study.problem, f"{at}.problem", "problem")
-        known = workload.variants[study.problem]
-        names = study.variants or list(known)
-        variants = [_lookup(known, name, f"{at}.variants", "variant") for name in names]
-        _check_tunables(study, variants, at)
-        for profile in study.profiles:
-            if profile != NATIVE:
-                load_profile(profile)
-        try:
-            targets = Targets.model_validate({**experiment.measurement.model_dump(), **study.measurement})
-        except ValidationError as error:
-            raise UsageError(f"{at}.measurement.{explain(error, Targets)}") from None
-        # The experiment's devices are chosen; an entry for GPUs has nothing to say to a machine without one.
-        chosen = [device for device in devices if study.devices is None or any(map(device.matches, study.devices))]
-        number_of = study.instances or experiment.instances
-        for (preset, parameters), device in itertools.product(_parameter_sets(study, problem, at), chosen):
-            inputs = instances(problem, parameters, seed, number_of)
+    resolved = check(experiment, where, workloads, devices, pattern)
+    for study, found in zip(experiment.experiments, resolved, strict=True):
+        workload, variants, targets = found.workload, found.variants, found.targets
+        number = study.instances or experiment.instances
+        for (preset, parameters), device in itertools.product(found.sizes, _chosen(study, devices)):
+            inputs = instances(found.problem, parameters, seed, number)
             cases = [
                 case
                 for variant, profile in itertools.product(variants, study.profiles)
@@ -194,6 +184,98 @@ def instances(problem: type[Problem], parameters: Mapping[str, Any], seed: int, 
     return {name: seed + 1000 * i for i, name in enumerate(string.ascii_lowercase[:wanted])}
 
 
+class Resolved(NamedTuple):
+    """What the names of an entry of ``experiments`` stand for.
+
+    ``at`` is its key path, for errors; ``sizes`` are preset and parameters of each problem.
+    """
+
+    at: str
+    workload: Workload
+    problem: type[Problem]
+    variants: list[type[Variant]]
+    targets: Targets
+    sizes: list[tuple[str | None, dict[str, Any]]]
+
+
+def check(
+    experiment: Experiment,
+    where: str,
+    workloads: dict[str, Workload],
+    devices: Sequence[DeviceInfo] = (),
+    pattern: str | None = None,
+) -> list[Resolved]:
+    """Look up the names of an experiment and check its values; its cases are counted before they are expanded.
+
+    Parameters
+    ----------
+    devices : sequence of DeviceInfo
+        Without any, the cases are counted as for one.
+
+    Raises
+    ------
+    UsageError
+        For any name or value that does not exist, and for more than `MOST_CASES`.
+    """
+    found = [
+        _resolve(study, experiment, f"{where}: experiments[{n}]", workloads)
+        for n, study in enumerate(experiment.experiments)
+    ]
+    counted = [_axes(study, one, devices, pattern) for study, one in zip(experiment.experiments, found, strict=True)]
+    total = sum(math.prod(axes.values()) for axes in counted)
+    if total > MOST_CASES:
+        largest, axes = max(zip(found, counted, strict=True), key=lambda pair: math.prod(pair[1].values()))
+        factors = " x ".join(f"{count:,} {name}" for name, count in axes.items() if count > 1)
+        raise UsageError(
+            f"{largest.at}: {factors}; {total:,} cases in all, expected at most {MOST_CASES:,} in one experiment"
+        )
+    return [
+        one._replace(sizes=_sizes(study, one.problem, one.at))
+        for study, one in zip(experiment.experiments, found, strict=True)
+    ]
+
+
+def _resolve(study: Study, experiment: Experiment, at: str, workloads: dict[str, Workload]) -> Resolved:
+    workload = _lookup(workloads, study.workload, f"{at}.workload", "workload")
+    problem = _lookup(workload.problems, study.problem, f"{at}.problem", "problem")
+    known = workload.variants[study.problem]
+    variants = [_lookup(known, name, f"{at}.variants", "variant") for name in study.variants or known]
+    if not study.presets and not study.parameters:
+        raise UsageError(f"{at}: give 'presets' (one of: {', '.join(problem.presets)}) or 'parameters'")
+    for preset in study.presets or ():
+        _lookup(problem.presets, preset, f"{at}.presets", "preset")
+    _check_tunables(study, variants, at)
+    for number, profile in enumerate(study.profiles):
+        if profile != NATIVE:
+            load_profile(profile, f"{at}.profiles[{number}]: ")
+    try:
+        targets = Targets.model_validate({**experiment.measurement.model_dump(), **study.measurement})
+    except ValidationError as error:
+        raise UsageError(f"{at}.measurement.{explain(error, Targets)}") from None
+    return Resolved(at, workload, problem, variants, targets, [])
+
+
+def _axes(study: Study, found: Resolved, devices: Sequence[DeviceInfo], pattern: str | None) -> dict[str, int]:
+    """Return how many values each axis of an entry has, by the axis's name."""
+    swept = [
+        math.prod(len(values) for name, values in study.tunables.items() if name in variant.tunables)
+        for variant in found.variants
+        if pattern is None or pattern in f"{found.workload.name}/{study.problem}/{variant.name}"
+    ]
+    return {
+        "presets": len(study.presets or [None]),
+        **{f"parameters.{name}": len(v) for name, v in study.parameters.items() if isinstance(v, list) and v},
+        "profiles": len(study.profiles),
+        "variants with their tunables": max(sum(swept), 1),
+        "devices": max(len(_chosen(study, devices)), 1),
+    }
+
+
+def _chosen(study: Study, devices: Sequence[DeviceInfo]) -> list[DeviceInfo]:
+    """The experiment's devices are chosen; an entry for GPUs has nothing to say to a machine without one."""
+    return [device for device in devices if study.devices is None or any(map(device.matches, study.devices))]
+
+
 def _lookup(named: dict[str, Any], name: str, at: str, kind: str) -> Any:
     if name not in named:
         raise UsageError(f"{at}: unknown {kind} {name!r}{nearest(name, named)}; allowed: {', '.join(named)}")
@@ -211,15 +293,13 @@ def _check_tunables(study: Study, variants: list[type[Variant]], at: str) -> Non
                 raise UsageError(f"{at}.tunables.{name}: {value!r} is not allowed; allowed: {list(tunable.values)}")
 
 
-def _parameter_sets(study: Study, problem: Any, at: str) -> list[tuple[str | None, dict[str, Any]]]:
-    presets: list[str | None] = list(study.presets) if study.presets else [None]
-    if not study.presets and not study.parameters:
-        raise UsageError(f"{at}: give 'presets' (one of: {', '.join(problem.presets)}) or 'parameters'")
-    found = []
-    for preset in presets:
-        base = _lookup(problem.presets, preset, f"{at}.presets", "preset") if preset else {}
-        found += [(preset, values) for values in parameter_sets(problem, base, study.parameters, f"{at}.parameters.")]
-    return found
+def _sizes(study: Study, problem: type[Problem], at: str) -> list[tuple[str | None, dict[str, Any]]]:
+    bases: list[tuple[str | None, dict[str, Any]]] = [(name, problem.presets[name]) for name in study.presets or ()]
+    return [
+        (preset, values)
+        for preset, base in bases or [(None, {})]
+        for values in parameter_sets(problem, base, study.parameters, f"{at}.parameters.")
+    ]
 
 
 def parameter_sets(

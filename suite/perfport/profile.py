@@ -14,9 +14,9 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from . import yamlfile
 from .errors import UsageError, nearest
 
 #: Ceilings that every profile states (null where unknown), and all of them with their units.
@@ -160,12 +160,7 @@ def _explain(error: ValidationError, where: str) -> str:
 
 
 def _read(file: Path | Traversable, where: str) -> DeviceProfile:
-    try:
-        data = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{where}: cannot read the device profile: {error}") from error
-    except yaml.YAMLError as error:
-        raise UsageError(f"{where}: not valid YAML: {error}") from error
+    data = yamlfile.read(file, where)
     if not isinstance(data, dict):
         raise UsageError(f"{where}: expected a mapping with the keys {', '.join(DeviceProfile.model_fields)}")
     try:
@@ -181,8 +176,13 @@ def _shipped() -> dict[str, Traversable]:
     return {f.name.removesuffix(".yaml"): f for f in found}
 
 
-def load_profile(name_or_path: str | Path) -> DeviceProfile:
+def load_profile(name_or_path: str | Path, at: str = "") -> DeviceProfile:
     """Load a shipped profile by name (``hd7970``) or any profile by the path of its YAML file.
+
+    Parameters
+    ----------
+    at : str
+        Which key or argument named it: stands in front of messages.
 
     Raises
     ------
@@ -191,10 +191,11 @@ def load_profile(name_or_path: str | Path) -> DeviceProfile:
     """
     name = str(name_or_path)
     if isinstance(name_or_path, Path) or name.endswith((".yaml", ".yml")) or "/" in name:
-        return _read(Path(name_or_path), name)
+        return _read(Path(name_or_path), f"{at}{name}")
     if name not in _shipped():
-        raise UsageError(f"unknown device profile {name!r}{nearest(name, _shipped())}; known: {', '.join(_shipped())}")
-    return _read(_shipped()[name], f"{name}.yaml")
+        known = ", ".join(_shipped())
+        raise UsageError(f"{at}unknown device profile {name!r}{nearest(name, _shipped())}; known: {known}")
+    return _read(_shipped()[name], f"{at}{name}.yaml")
 
 
 @cache

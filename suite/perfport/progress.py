@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from .naming import telling
 from .plan import Case, Group
 from .record import Record
 from .repeats import workers_of
@@ -29,6 +30,7 @@ class RunProgress:
         self._done = 0
         self._best: Record | None = None
         self._left: dict[str, int] = {}
+        self._names: dict[str, str] = {}
         self._live: Progress | None = None
         if self._console.is_terminal:
             columns = (
@@ -55,18 +57,23 @@ class RunProgress:
         """A group begins."""
         self._best = None
         self._left = {case.key: group.workers - workers_of(case.earlier) for case in group.cases}
+        settings = telling([case.identity for case in group.cases])
+        self._names = {
+            case.key: f"{case.identity.variant} [{own}]" if own else case.identity.variant
+            for case, own in zip(group.cases, settings, strict=True)
+        }
         self.say(f"{group.title}: {len(group.cases)} cases")
 
     def step(self, case: Case | None, step: str) -> None:
         """A case (or the group, without one) takes a step."""
         if self._live:
-            name = case.identity.variant if case else "group"
+            name = self._names[case.key] if case else "group"
             self._live.update(self._task, description=escape(f"{name}: {step}"))
 
     def record(self, record: Record) -> None:
         """A case is done: by one more worker, or for good where it has no result."""
         self._done += 1 if record.status.measured else self._left.get(record.key, 1)
-        text = f"  {record.identity.variant:<26} {record.status.value}"
+        text = f"  {self._name(record):<26} {record.status.value}"
         if record.timing and record.metric:
             summary = record.timing.summary[record.timing.rank]
             text += f"  {summary.median * 1e3:.4g} ms  {record.metric.value:.4g} {record.metric.unit}"
@@ -79,8 +86,11 @@ class RunProgress:
         elapsed = time.monotonic() - self._started
         self.say(f"{text}  [{self._done}/{self._total}, {elapsed:.0f} s]")
         if self._live:
-            best = f"best: {self._best.identity.variant}" if self._best else ""
-            self._live.update(self._task, completed=self._done, best=best)
+            best = f"best: {self._name(self._best)}" if self._best else ""
+            self._live.update(self._task, completed=self._done, best=escape(best))
+
+    def _name(self, record: Record) -> str:
+        return self._names.get(record.key, record.identity.variant)
 
 
 def _better(one: Record, other: Record) -> bool:

@@ -14,9 +14,9 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from . import yamlfile
 from .errors import UsageError
 
 FILE = "published.yaml"
@@ -81,11 +81,9 @@ def read(file: Path | Traversable) -> list[Figure]:
 
 
 def _read(file: Path | Traversable, form: TypeAdapter[list[Entry]]) -> list[Entry]:
+    content = yamlfile.read(file)
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
         return form.validate_python(content or [])
-    except yaml.YAMLError as error:
-        raise UsageError(f"{file}: not valid YAML: {error}") from None
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])

@@ -102,11 +102,16 @@ class ExperimentFile(pytest.File):
 
     def teardown(self) -> None:
         """Close the run folder and write the report that the experiment asks for."""
-        from .launch import close
+        from .launch import again, close, report_file
 
         self._open.close()
-        if self.records:
-            close(list(self.records.values()), [self.prepared.folder], self.prepared.definition, print)
+        if not self.records:
+            return
+        prepared, option = self.prepared, self.config.getoption
+        whole = len(self.records) == sum(len(group.cases) for group in prepared.groups)
+        whole = whole and not option("--perfport-device") and not option("--perfport-out")
+        report = report_file(prepared.definition, prepared.folder, whole)
+        close(list(self.records.values()), [prepared.folder], report, print, again(prepared.options.command))
 
     def record(self, item: CaseItem) -> Record:
         """Return the record of a case; the first one of a group runs those of the group that were not deselected."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+import sys
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from .work import Traffic, Work
 
@@ -45,11 +48,36 @@ class Status(StrEnum):
         )  # fmt: skip
 
 
+#: What ``--retry`` runs again, by its argument.
+RETRY = {
+    "failed": frozenset(status for status in Status if status.failed),
+    "contended": frozenset({Status.CONTENDED}),
+}
+
+#: Intervals and quantiles come in order up to rounding, relative.
+ROUNDING = 1e-9
+
+Seconds = Annotated[float, Field(ge=0)]
+
+
+def _finite(value: Any) -> Any:
+    """JSON has neither infinity nor NaN: an error that is one of them is held as the largest float."""
+    return sys.float_info.max if isinstance(value, float) and not math.isfinite(value) else value
+
+
+Error = Annotated[float, BeforeValidator(_finite), Field(ge=0)]
 Provenance = Literal["measured", "published", "modelled"]
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    def _rising(self, *names: str) -> None:
+        """Raise `ValueError` if a field is below the one before it by more than rounding explains."""
+        for one, other in itertools.pairwise(names):
+            low, high = getattr(self, one), getattr(self, other)
+            if low > high + ROUNDING * abs(high):
+                raise ValueError(f"expected {' <= '.join(names)}, got {one} {low:g} above {other} {high:g}")
 
 
 class Interval(_Model):
@@ -58,6 +86,11 @@ class Interval(_Model):
     value: float
     low: float
     high: float
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        self._rising("low", "value", "high")
+        return self
 
 
 class Identity(_Model):
@@ -89,15 +122,22 @@ class Identity(_Model):
 class Summary(_Model):
     """Distribution of one clock over the samples, in seconds."""
 
-    median: float
-    ci_low: float
-    ci_high: float
-    q1: float
-    q3: float
-    minimum: float
-    maximum: float
-    n: int
-    outliers: int
+    median: Seconds
+    ci_low: Seconds
+    ci_high: Seconds
+    q1: Seconds
+    q3: Seconds
+    minimum: Seconds
+    maximum: Seconds
+    n: int = Field(ge=1)
+    outliers: int = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        self._rising("ci_low", "median", "ci_high")
+        self._rising("minimum", "q1", "median", "q3", "maximum")
+        self._rising("outliers", "n")
+        return self
 
     @property
     def half_width(self) -> float:
@@ -108,7 +148,7 @@ class Summary(_Model):
 class Instance(_Model):
     """One instance of a case's inputs: samples on the clock that ranks, in seconds, one for each round of the case."""
 
-    samples: list[float]
+    samples: list[Seconds]
     summary: Summary
 
 
@@ -124,35 +164,54 @@ class Timing(_Model):
 
     rank: Literal["span", "wall"]
     cache: Literal["cold", "warm"]
-    launches: int
+    launches: int = Field(ge=0)
     rounds: list[int]
     workers: list[int] = Field(default_factory=list)
-    span: list[float] = Field(default_factory=list)
-    busy: list[float] = Field(default_factory=list)
-    wall: list[float] = Field(default_factory=list)
-    kernels: dict[str, float] = Field(default_factory=dict, description="busy seconds per kernel, one execution")
+    span: list[Seconds] = Field(default_factory=list)
+    busy: list[Seconds] = Field(default_factory=list)
+    wall: list[Seconds] = Field(default_factory=list)
+    kernels: dict[str, Seconds] = Field(default_factory=dict, description="busy seconds per kernel, one execution")
     summary: dict[Literal["span", "busy", "wall"], Summary]
     instances: dict[str, Instance] = Field(default_factory=dict)
-    target: float
+    target: float = Field(gt=0)
     target_met: bool
+
+    @model_validator(mode="after")
+    def _counted(self) -> Self:
+        for clock in ("span", "busy", "wall"):
+            samples, summary = len(getattr(self, clock)), self.summary.get(clock)
+            if samples != (expected := summary.n if summary else 0):
+                raise ValueError(f"{clock}: expected {expected} samples, as in its summary, got {samples}")
+        if self.rank not in self.summary:
+            raise ValueError(f"rank: expected a clock with samples, got {self.rank!r}")
+        expected = len(getattr(self, self.rank))
+        if len(self.rounds) != expected or len(self.workers) not in (0, expected):
+            raise ValueError(
+                f"rounds and workers: expected one entry for each of {expected} samples, "
+                f"got {len(self.rounds)} and {len(self.workers)}"
+            )
+        for name, instance in self.instances.items():
+            if not len(instance.samples) == instance.summary.n == expected:
+                raise ValueError(f"instances.{name}: expected {expected} samples, got {len(instance.samples)}")
+        return self
 
 
 class Overheads(_Model):
-    """What was paid outside the timed window, in seconds; ``None`` where it does not apply."""
+    """What was paid outside the timed window, in seconds and bytes; ``None`` where it does not apply."""
 
-    compile_s: float | None = None
-    upload_s: float | None = None
-    layout_s: float | None = None
-    device_bytes: int | None = None
+    compile_s: Seconds | None = None
+    upload_s: Seconds | None = None
+    layout_s: Seconds | None = None
+    device_bytes: int | None = Field(None, ge=0)
 
 
 class OutputError(_Model):
-    """Error of one output against the float64 reference."""
+    """Error of one output against the float64 reference. What is not finite is held as the largest float."""
 
-    max_abs: float
-    relative_l2: float
-    checked: int = Field(description="number of elements compared")
-    total: int = Field(description="number of elements of the output")
+    max_abs: Error
+    relative_l2: Error
+    checked: int = Field(ge=0, description="number of elements compared")
+    total: int = Field(ge=0, description="number of elements of the output")
     tolerance: dict[str, float]
     passed: bool
     detail: str | None = None
@@ -191,6 +250,11 @@ class MetricValue(_Model):
     low: float
     high: float
 
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        self._rising("low", "value", "high")
+        return self
+
 
 class Bound(_Model):
     """A lower bound on time and how much of it the case reaches (1.0 = at the bound).
@@ -199,15 +263,21 @@ class Bound(_Model):
     ``binding`` names the largest.
     """
 
-    seconds: float
+    seconds: Seconds
     binding: str
-    terms: dict[str, float]
+    terms: dict[str, Seconds]
     share: Interval
     stale: bool = False
 
+    @model_validator(mode="after")
+    def _bound(self) -> Self:
+        if self.binding not in self.terms:
+            raise ValueError(f"binding: expected one of the terms {', '.join(self.terms)}, got {self.binding!r}")
+        return self
+
 
 class Failure(_Model):
-    """Why a case has no result: one line for tables, a log for its author, the command that runs it again."""
+    """Why a case has no result: one line for tables, a log for its author."""
 
     reason: str
     log: str = ""

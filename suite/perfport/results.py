@@ -21,7 +21,7 @@ from typing import IO, Any
 from pydantic import ValidationError
 
 from .errors import InfrastructureError, UsageError
-from .record import SCHEMA_VERSION, Record
+from .record import SCHEMA_VERSION, Record, Status
 
 ENVIRONMENT = "environment.json"
 RECORDS = "records.jsonl"
@@ -63,18 +63,28 @@ class Run:
         return self.planned is not None and len(self.records) < self.planned
 
 
-def find_runs(path: Path | str) -> list[Path]:
+def find_runs(path: Path | str, without_records: bool = False) -> list[Path]:
     """Return the run folders at or directly below ``path``, by name.
+
+    Parameters
+    ----------
+    without_records : bool
+        Also those whose file of records is missing.
 
     Raises
     ------
     UsageError
         If there is none.
     """
+
+    def holds(folder: Path) -> bool:
+        begun = without_records and (folder / ENVIRONMENT).exists() and (folder / EXPERIMENT).exists()
+        return begun or (folder / RECORDS).exists()
+
     path = Path(path)
-    if (path / RECORDS).exists():
+    if holds(path):
         return [path]
-    found = sorted(folder.parent for folder in path.glob(f"*/{RECORDS}")) if path.is_dir() else []
+    found = sorted(filter(holds, path.iterdir())) if path.is_dir() else []
     if not found:
         raise UsageError(f"{path}: no results here (expected a folder with {RECORDS}, or a folder of such folders)")
     return found
@@ -107,26 +117,83 @@ def read_records(path: Path) -> Iterator[Record]:
     UsageError
         For a line that is not a record of this schema version.
     """
+    for number, line, last in _lines(path):
+        try:
+            yield _record(f"{path}:{number}", line)
+        except _NoJson:
+            if not last:
+                raise
+
+
+class _NoJson(UsageError):
+    """A line that is not JSON; the last one of a file may be torn."""
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes, bool]]:
+    """Yield the lines of a file that are not blank: number, content, and whether it is an unfinished last one."""
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
     for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            content = json.loads(line)
-        except ValueError:
-            if number == len(lines):
-                return
-            raise UsageError(f"{path}:{number}: not JSON") from None
-        _check_version(f"{path}:{number}", content)
-        try:
-            yield Record.model_validate(content)
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise UsageError(f"{path}:{number}: {where}: {first['msg']}") from None
+        if line.strip():
+            yield number, line, number == len(lines)
+
+
+def _record(where: str, line: bytes) -> Record:
+    try:
+        content = json.loads(line)
+    except ValueError:
+        raise _NoJson(f"{where}: not JSON") from None
+    _check_version(where, content)
+    try:
+        return Record.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key, message, given = (
+            ".".join(map(str, first["loc"])),
+            first["msg"].removeprefix("Value error, "),
+            first["input"],
+        )
+        shown = "" if isinstance(given, dict | list) else f", got {given!r}"
+        raise UsageError(f"{where}: {key}: {message[0].lower()}{message[1:]}{shown}") from None
+
+
+def faults(folder: Path) -> list[str]:
+    """Return everything that is wrong with a run folder, each with its file and, where it has one, its line."""
+    path, found, keys = folder / RECORDS, [], set()
+    environment: dict[str, Any] = {}
+    try:
+        environment = read_environment(folder)
+    except UsageError as error:
+        found.append(str(error))
+    try:
+        for number, line, last in _lines(path):
+            try:
+                record = _record(f"{path}:{number}", line)
+                keys.add(record.key)
+                found += [f"{path}:{number}: {doubt}" for doubt in _doubts(record)]
+            except UsageError as error:
+                torn = last and isinstance(error, _NoJson)
+                found.append(f"{path}:{number}: torn, the run was stopped while it wrote" if torn else str(error))
+    except UsageError as error:
+        found.append(str(error))
+    planned = environment.get("planned")
+    if isinstance(planned, int) and len(keys) < planned:
+        found.append(
+            f"{path}: expected records of the {planned} planned cases, got {len(keys)}: cut off or not finished"
+        )
+    return found
+
+
+def _doubts(record: Record) -> Iterator[str]:
+    """What in a record contradicts its status."""
+    if record.status.measured and record.timing is None:
+        yield f"timing: expected samples with status {record.status.value!r}, got none"
+    if record.status.measured and record.verification and not record.verification.passed:
+        yield f"verification.passed: expected true with status {record.status.value!r}, got false"
+    if record.status not in (Status.OK, Status.CONTENDED, Status.IMPOSSIBLE) and record.failure is None:
+        yield f"failure: expected a reason with status {record.status.value!r}, got none"
 
 
 class Writer:

@@ -10,7 +10,7 @@ import re
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -149,7 +149,7 @@ class Runner:
                         self._group(group)
                 self._close()
                 latest = {record.key: record for record in self.records}
-                groups = pending(groups, list(latest.values()), retry_failed=False)
+                groups = pending(groups, list(latest.values()))
         except BaseException:  # Ctrl-C, or results that cannot be written: what the worker does is lost anyway
             if self._worker:
                 self._worker.kill()
@@ -237,12 +237,12 @@ def _record(case: Any, group: Group, run: str, died: WorkerDied) -> Record:
     return failed_record(case.identity, case.key, run, group.seed, died.status, died.reason, died.log)
 
 
-def pending(groups: list[Group], done: list[Record], retry_failed: bool) -> list[Group]:
-    """Return groups without the cases that are done: measured, or failed and not to be tried again.
+def pending(groups: list[Group], done: list[Record], retry: Container[Status] = ()) -> list[Group]:
+    """Return groups without the cases that are done: those that have a record of no status in ``retry``.
 
     A case that fewer workers have measured than its group wants is left, with what they measured.
     """
-    kept = {record.key: record for record in done if not (retry_failed and record.status.failed)}
+    kept = {record.key: record for record in done if record.status not in retry}
     left = []
     for group in groups:
         cases = [

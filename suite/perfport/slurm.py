@@ -28,12 +28,13 @@ from pydantic import BaseModel
 from tabulate import tabulate
 
 from . import launch as launching
-from .errors import InfrastructureError, UsageError
+from . import plan, workload
+from .errors import InfrastructureError, UsageError, check_writable
 from .experiment import Experiment, ReportOptions
 from .merge import Part, merge, write
 from .plan import Case
 from .record import Record
-from .results import EXPERIMENT, Writer
+from .results import EXPERIMENT, RECORDS, Writer
 from .run import stamp
 
 JOBS = "jobs.json"
@@ -90,7 +91,7 @@ class Share(BaseModel):
     parts: int
     seed: int
     pattern: str | None
-    retry_failed: bool
+    retry: tuple[str, ...]
     workloads: list[str]
     command: list[str]
 
@@ -99,8 +100,8 @@ class Share(BaseModel):
         # Slurm ends jobs by SIGTERM and, some seconds later, SIGKILL: stop before a case is blamed for either.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         options = launching.Options(
-            resume=True, retry_failed=self.retry_failed, pattern=self.pattern, devices=self.devices, out=self.folder,
-            workloads=self.workloads, seed=self.seed, command=self.command,
+            resume=(self.folder / RECORDS).exists(), retry=self.retry, pattern=self.pattern, devices=self.devices,
+            out=self.folder, workloads=self.workloads, seed=self.seed, command=self.command,
         )  # fmt: skip
         try:
             prepared = launching.prepare(str(self.experiment), options)
@@ -207,13 +208,14 @@ def launch(path: Path, definition: Experiment, options: launching.Options) -> li
     Raises
     ------
     UsageError
-        For bad options.
+        For bad input.
     InfrastructureError
         Without submitit or Slurm, or if a job was lost of which it is not even known what it was to run.
     """
     if options.devices or "devices" in definition.model_fields_set:
         where = "--device" if options.devices else f"{path}: devices"
         raise UsageError(f"{where}: with executor slurm, 'executor.partitions' says what runs on which devices")
+    plan.check(definition, str(path), workload.discover(options.workloads), pattern=options.pattern)
     jobs = [
         Job(partition=name, part=part, parts=partition.jobs)
         for name, partition in definition.executor.partitions.items()
@@ -224,6 +226,8 @@ def launch(path: Path, definition: Experiment, options: launching.Options) -> li
         print(tabulate(rows, ["partition", "job", "devices"], disable_numparse=True))
         return []
     top = _folder(definition, options)
+    if report := launching.report_file(definition, top, options.whole):
+        check_writable(report, f"{path}: report.path")
     cluster = Cluster(top, definition)
     writer = Writer(top)
     try:
@@ -243,8 +247,7 @@ def _devices(definition: Experiment, job: Job) -> list[str]:
 
 def _folder(definition: Experiment, options: launching.Options) -> Path:
     if options.out:
-        if (options.out / JOBS).exists() and not options.resume:
-            raise UsageError(f"--out {options.out}: holds a run already; add --resume to go on with it")
+        launching.check_out(options, JOBS)
         return options.out.resolve()
     if not options.resume:
         return (launching.RESULTS / f"{definition.name}-{stamp()}").resolve()
@@ -285,7 +288,7 @@ class Session:
         """Submit what is not finished, and wait until every job is done or given up."""
         self.cluster.update([job for job in self.jobs if job.state in ACTIVE])  # of an interrupted session
         for job in self.jobs:
-            if job.state not in ACTIVE and (job.state != DONE or self.options.retry_failed):
+            if job.state not in ACTIVE and (job.state != DONE or self.options.retry):
                 self._submit(job)
         tries = dict.fromkeys((job.folder(self.top) for job in self.jobs), 0)
         wait, shown = POLL_S[0], ""
@@ -309,7 +312,7 @@ class Session:
         share = Share(
             experiment=self.top / EXPERIMENT, folder=job.folder(self.top), devices=_devices(self.definition, job),
             part=job.part, parts=job.parts, seed=self.seed, pattern=self.options.pattern,
-            retry_failed=self.options.retry_failed, workloads=[str(Path(p).resolve()) for p in self.options.workloads],
+            retry=self.options.retry, workloads=[str(Path(p).resolve()) for p in self.options.workloads],
             command=self.options.command,
         )  # fmt: skip
         self.cluster.submit(job, share)
@@ -334,7 +337,8 @@ class Session:
             print(f"stored more than once, counted once: {', '.join(merged.duplicates)}")
         found = [record for records in (*merged.records, *merged.lost) for record in records]
         if folders:
-            launching.close(found, folders, self.definition, print)
+            report = launching.report_file(self.definition, self.top, self.options.whole)
+            launching.close(found, folders, report, print, launching.again(self.options.command))
         unknown = [f"{job.partition} {job.part + 1}: {job.fate}" for job in self.jobs if self._planned(job) is None]
         if unknown:
             raise InfrastructureError(f"lost, and nobody planned what they were to run: {'; '.join(unknown)}")

@@ -14,16 +14,17 @@ import inspect
 import pkgutil
 import sys
 import time
+import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar, Literal, NoReturn
+from typing import Any, ClassVar, Literal, NoReturn, get_args
 
 import numpy as np
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from . import backend
 from .backend import Artifact, Buffer, Kernel, Module, OpenDevice
@@ -35,6 +36,8 @@ from .record import OutputError, Verification
 from .work import Traffic, Work
 
 ENTRY_POINTS = "perfport.workloads"
+Role = Literal["rung", "control", "beyond", "peer"]
+ROLES = get_args(Role)
 CLAIMS = "claims.yaml"
 POISON = 0xFF  # NaN as float32 and float64, the largest unsigned integer, -1
 
@@ -47,6 +50,15 @@ class Metric:
     unit: str
     direction: Literal["higher", "lower"]
     description: str
+
+
+def _unstated(cls: type[Problem | Variant]) -> Iterator[str]:
+    """Yield what every class has to state and this one does not: its name, and the methods that are asked of it."""
+    if not cls.name or not isinstance(cls.name, str):
+        yield f"name: expected a text, got {cls.name!r}"
+    methods: Iterable[str] = vars(cls).get("__abstractmethods__", ())
+    for method in sorted(methods):
+        yield f"{method}: expected a method of this name, got none"
 
 
 class Problem(ABC):
@@ -88,6 +100,37 @@ class Problem(ABC):
         where the seed draws values alone, or where data are read from a file.
         """
         return False
+
+    @classmethod
+    def mistakes(cls) -> Iterator[str]:
+        """Yield what is wrong with the class as its author wrote it: member, what is expected, what is there."""
+        yield from _unstated(cls)
+        if not isinstance(metric := getattr(cls, "metric", None), Metric):
+            yield f"metric: expected a Metric, got {metric!r}"
+        elif metric.direction not in ("higher", "lower"):
+            yield f"metric: direction: expected 'higher' or 'lower', got {metric.direction!r}"
+        parameters = getattr(cls, "Parameters", None)
+        if not (isinstance(parameters, type) and issubclass(parameters, BaseModel)):
+            yield f"Parameters: expected a pydantic model, got {parameters!r}"
+            return
+        if not cls.presets:
+            yield "presets: expected parameters by the name of a preset, got none"
+        sizes = {
+            **{f"presets[{name!r}]": values for name, values in cls.presets.items()},
+            **{f"check_sizes[{number}]": values for number, values in enumerate(cls.check_sizes)},
+        }
+        distinct = set()
+        for where, values in sizes.items():
+            try:
+                made = parameters.model_validate(values)
+            except ValidationError as error:
+                first = error.errors()[0]
+                yield f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}, got {first['input']!r}"
+                return
+            if where.startswith("check_sizes"):
+                distinct.add(made.model_dump_json())
+        if len(distinct) < 2:
+            yield f"check_sizes: expected at least two different ones, got {list(cls.check_sizes)}"
 
     @abstractmethod
     def work(self) -> Work:
@@ -339,7 +382,7 @@ class Variant(ABC):
     problem: ClassVar[type[Problem]]
     name: ClassVar[str] = ""
     title: ClassVar[str] = ""
-    role: ClassVar[Literal["rung", "control", "beyond", "peer"]] = "rung"
+    role: ClassVar[Role] = "rung"
     rung: ClassVar[int] = 0
     source: ClassVar[str] = "beyond the source"
     needs: ClassVar[tuple[str, ...]] = ()
@@ -369,6 +412,21 @@ class Variant(ABC):
     def notes(self) -> dict[str, Any]:
         """Further figures of the last execution, kept in the record's ``extra``."""
         return {}
+
+    @classmethod
+    def mistakes(cls) -> Iterator[str]:
+        """Yield what is wrong with the class as its author wrote it: member, what is expected, what is there."""
+        yield from _unstated(cls)
+        if cls.role not in ROLES:
+            yield f"role: expected one of {', '.join(ROLES)}, got {cls.role!r}{nearest(str(cls.role), ROLES)}"
+        if not isinstance(cls.rung, int):
+            yield f"rung: expected an integer, got {cls.rung!r}"
+        problem = getattr(cls, "problem", None)
+        if not (isinstance(problem, type) and issubclass(problem, Problem)):
+            yield f"problem: expected a Problem class, got {problem!r}"
+        for name, tunable in cls.tunables.items():
+            if not isinstance(tunable, Tunable):
+                yield f"tunables[{name!r}]: expected a Tunable, got {tunable!r}"
 
     @classmethod
     def require(cls, info: DeviceInfo) -> None:
@@ -478,25 +536,58 @@ def _collect(name: str, load: Callable[[], ModuleType]) -> Workload:
         modules = [package]
         for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             modules.append(importlib.import_module(found.name))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         _fail_import(name, error)
     folder = Path(next(iter(package.__path__)))
     workload = Workload(name, (package.__doc__ or name).strip().splitlines()[0], folder)
     classes = {cls for module in modules for cls in vars(module).values() if inspect.isclass(cls)}
     own = sorted(
-        (cls for cls in classes if cls.__module__.startswith(package.__name__) and not inspect.isabstract(cls)),
+        (cls for cls in classes if cls.__module__.startswith(package.__name__) and _is_meant(cls)),
         key=lambda cls: cls.__name__,
     )
-    for cls in own:
-        if issubclass(cls, Problem) and cls.name:
-            workload.problems[cls.name] = cls
-            workload.variants[cls.name] = {}
-    variants = [cls for cls in own if issubclass(cls, Variant) and cls.name]
-    roles = ("rung", "control", "beyond", "peer")
-    for variant in sorted(variants, key=lambda cls: (roles.index(cls.role), cls.rung, cls.name)):
-        workload.variants[variant.problem.name][variant.name] = variant
+    problems: list[type[Problem]] = [cls for cls in own if issubclass(cls, Problem)]
+    variants: list[type[Variant]] = [cls for cls in own if issubclass(cls, Variant)]
+    mistakes = [f"{_place(cls)}: {text}" for known in (problems, variants) for cls in known for text in cls.mistakes()]
+    for problem in filter(lambda cls: cls.name, problems):
+        if (other := workload.problems.setdefault(problem.name, problem)) is not problem:
+            mistakes.append(f"{_place(problem)}: name: {problem.name!r} is also that of {_place(other)}")
+    workload.variants = {problem: {} for problem in workload.problems}
+    if not mistakes:
+        for variant in sorted(variants, key=lambda cls: (ROLES.index(cls.role), cls.rung, cls.name)):
+            known = workload.variants.get(variant.problem.name)
+            if known is None:
+                expected, given = ", ".join(workload.problems), variant.problem.name
+                mistakes.append(
+                    f"{_place(variant)}: problem: expected one of this workload ({expected}), got {given!r}"
+                )
+            elif (rival := known.setdefault(variant.name, variant)) is not variant:
+                mistakes.append(
+                    f"{_place(variant)}: name: {variant.name!r} is also that of {_place(rival)}, of the same problem"
+                )
+    if mistakes:
+        raise UsageError("\n".join(f"workload {name!r}: {mistake}" for mistake in mistakes))
     return workload
 
 
-def _fail_import(name: str, error: Exception) -> NoReturn:
-    raise UsageError(f"workload {name!r} does not import: {type(error).__name__}: {error}") from error
+def _is_meant(cls: type) -> bool:
+    """Whether a class states a problem or a variant; one without a name that others derive from is their base."""
+    return issubclass(cls, Problem | Variant) and bool(
+        cls.name or not (inspect.isabstract(cls) or cls.__subclasses__())
+    )
+
+
+def _place(cls: type) -> str:
+    """File, line and name of a class."""
+    try:
+        return f"{inspect.getsourcefile(cls)}:{inspect.getsourcelines(cls)[1]}: class {cls.__name__}"
+    except (OSError, TypeError):  # made by code
+        return f"{cls.__module__}: class {cls.__name__}"
+
+
+def _fail_import(name: str, error: BaseException) -> NoReturn:
+    """Say where the import of a workload fails: at its own line that is the last on the way there."""
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    files = [frame for frame in frames if not frame[0].startswith("<")]
+    own = [frame for frame in files if name in Path(frame[0]).parts]
+    where, line = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (own or files)[-1]
+    raise UsageError(f"workload {name!r} does not import: {where}:{line}: {type(error).__name__}: {error}") from error

@@ -74,7 +74,8 @@ def survive(starts: int, folder: Path, device: DeviceInfo, seed: int) -> Survive
     while found.started < starts:
         out = folder / f"run{found.finished}"
         before = _lines(out)
-        arguments = ["run", folder / "killed.yaml", "--out", out, "--resume", "--workloads", WORKLOAD]
+        resume = ["--resume"] if (out / RECORDS).exists() else []
+        arguments = ["run", folder / "killed.yaml", "--out", out, *resume, "--workloads", WORKLOAD]
         patience = None if found.started in (0, starts - 1) else luck.uniform(0.0, 1.1 * whole)
         started = time.perf_counter()
         code = _call(folder, arguments, patience)

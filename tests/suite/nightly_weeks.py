@@ -143,7 +143,8 @@ def resumed(folder: Path, device: DeviceInfo) -> Iterator[Answer]:
     file, out = folder / "resumed.yaml", folder / "resumed"
     for workers in (1, 3, 3):
         file.write_text(yaml.safe_dump(definition(workers)))
-        yield call(0, "run", file, "--out", out, "--workloads", PLANTED, "--resume")
+        resume = ["--resume"] if out.exists() else []
+        yield call(0, "run", file, "--out", out, "--workloads", PLANTED, *resume)
         shutil.copy(out / "records.jsonl", folder / f"records{len(list(folder.glob('records*')))}.jsonl")
 
 

@@ -78,8 +78,20 @@ def fastest(records: list[dict[str, Any]]) -> dict[str, Any]:
     return min(records, key=lambda r: (statistics.median(r["timing"][common or r["timing"]["rank"]]), r["key"]))
 
 
+def as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
 def side(claim: dict[str, Any], selector: dict[str, Any], records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    variants = selector["variant"] if isinstance(selector["variant"], list) else [selector["variant"]]
+    """The records of a side; of its stand-ins where there is none of its own."""
+    return taken(claim, selector, as_list(selector["variant"]), records) or taken(
+        claim, selector, as_list(selector.get("instead", [])), records
+    )
+
+
+def taken(
+    claim: dict[str, Any], selector: dict[str, Any], variants: list[str], records: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
     wanted = {**claim.get("parameters", {}), **selector.get("parameters", {})}
     return [
         r
@@ -131,28 +143,79 @@ def measure(claim: dict[str, Any], sides: list[dict[str, Any]]) -> tuple[float, 
         if not all(r["timing"][clock] for r in sides):
             return None
         s, r, b = (median_interval(record["timing"][clock]) for record in sides)
-        low = (r[1] - b[2]) / (s[2] - b[1]) if s[2] - b[1] > 0 else -math.inf
-        high = (r[2] - b[1]) / (s[1] - b[2]) if s[1] - b[2] > 0 else math.inf
-        return (r[0] - b[0]) / (s[0] - b[0]) if s[0] != b[0] else math.inf, low, high
+        (n, n_low, n_high), (d, d_low, d_high) = ((x[0] - b[0], x[1] - b[2], x[2] - b[1]) for x in (r, s))
+        value = n / d if d else math.inf
+        if d_low <= 0:  # the subject may add nothing
+            return value, n_low / d_high if n_low > 0 and d_high > 0 else -math.inf, math.inf
+        return value, n_low / (d_high if n_low > 0 else d_low), n_high / (d_low if n_high > 0 else d_high)
     if kind == "kernel_share":
-        kernels = subject["timing"]["kernels"]
-        if not sum(kernels.values()):
+        kernels = sides[-1]["timing"]["kernels"]
+        some, every = sum(t for name, t in kernels.items() if name in claim["kernels"]), sum(kernels.values())
+        if not every:
             return None
-        value = sum(t for name, t in kernels.items() if name in claim["kernels"]) / sum(kernels.values())
-        return value, value, value
+        if "reference" not in claim:
+            return some / every, some / every, some / every
+        if any(record["timing"]["rank"] != "span" or not record["timing"]["span"] for record in sides):
+            return None
+        whole, low, high = median_interval(subject["timing"]["span"])
+        return some / whole, some / high, some / low
     value = dig(subject, claim["figure"])
+    if value is not None and "base" in claim:
+        less = dig(sides[-1], claim["figure"])
+        value = None if less is None else value - less
     if value is not None and ("reference" in claim or "reference_figure" in claim):
-        under = dig(sides[-1], claim.get("reference_figure", claim["figure"]))
+        other = sides[1] if "reference" in claim else subject
+        under = dig(other, claim.get("reference_figure", claim["figure"]))
         value = value / under if under else None
     return None if value is None else (value, value, value)
 
 
-def judge(claim: dict[str, Any], number: tuple[float, float, float]) -> str:
-    least, most = claim.get("at_least", -math.inf), claim.get("at_most", math.inf)
-    _, low, high = number
-    if least <= low and high <= most:
+def threshold(claim: dict[str, Any]) -> tuple[float, float]:
+    """From where to where a claim holds; of a gain that is stated half is enough."""
+    least = (1 + claim["stated"]) / 2 if "stated" in claim else claim.get("at_least", -math.inf)
+    return least, claim.get("at_most", math.inf)
+
+
+def nothing(claim: dict[str, Any]) -> float | None:
+    """The number where there is no effect, if there is such a number."""
+    if "no_effect" in claim:
+        return float(claim["no_effect"])
+    if claim["compare"] == "share":
+        return 0.0 if "at_least" in claim else 1.0
+    if claim["compare"] == "figure":
+        return 1.0 if "reference" in claim or "reference_figure" in claim else None
+    return 1.0 if claim["compare"] in ("speedup", "overhead") else None
+
+
+def judge(claim: dict[str, Any], low: float, high: float) -> str:
+    """The verdict of an interval. Claims of less are turned over, so that more is always what is claimed."""
+    least, most = threshold(claim)
+    zero = nothing(claim)
+    if low >= least and high <= most:
         return "holds"
-    return "reversed" if high < least or low > most else "cannot tell"
+    if not (high < least or low > most):
+        return "cannot tell"
+    if zero is None or least <= zero <= most:
+        return "opposite"
+    if 0.98 * zero <= low <= high <= 1.02 * zero or low <= zero <= high:
+        return "absent"
+    if least == -math.inf:
+        low, high, zero = -high, -low, -zero
+    return "smaller" if low > zero else "opposite"
+
+
+def summed_up(claim: dict[str, Any], numbers: list[tuple[float, float, float]]) -> str:
+    """The verdict over several settings."""
+    found = [judge(claim, low, high) for _, low, high in numbers]
+    if len(set(found)) == 1:
+        return found[0]
+    if "holds" not in found and "cannot tell" not in found:
+        return "cannot tell" if "smaller" in found and "opposite" in found else "absent"
+    if "smaller" not in found or "absent" in found or "opposite" in found:
+        return "cannot tell"
+    zero, upwards = nothing(claim), threshold(claim)[0] > -math.inf
+    assert zero is not None
+    return "smaller" if all(low > zero if upwards else high < zero for _, low, high in numbers) else "cannot tell"
 
 
 def verdict(claim: dict[str, Any], records: list[dict[str, Any]]) -> str:
@@ -161,7 +224,7 @@ def verdict(claim: dict[str, Any], records: list[dict[str, Any]]) -> str:
     own = {name for s in selectors for name in s.get("parameters", {})}
     switched = {name for s in selectors for name in s.get("tunables", {})}
     alike = len(selectors) > 1 and all(
-        (s["variant"], s.get("profile")) == (selectors[0]["variant"], selectors[0].get("profile")) for s in selectors
+        all(s.get(key) == selectors[0].get(key) for key in ("variant", "instead", "profile")) for s in selectors
     )
     free = any(s.get("precision") for s in selectors)
     sides: list[dict[str, dict[str, Any]]] = []
@@ -181,8 +244,7 @@ def verdict(claim: dict[str, Any], records: list[dict[str, Any]]) -> str:
         return "not measured"
     if claim.get("over") == "mean":
         known = [tuple(statistics.fmean(column) for column in zip(*known, strict=True))]  # type: ignore[misc]
-    found = {judge(claim, number) for number in known}
-    return found.pop() if len(found) == 1 else "cannot tell"
+    return summed_up(claim, known)
 
 
 def main(results: Path, claims: Path) -> dict[str, str]:

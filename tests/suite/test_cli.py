@@ -136,7 +136,12 @@ def test_mistakes_in_an_experiment_are_named(
 
 @pytest.mark.parametrize(
     ("content", "expected"),
-    [("a: [1", "not YAML"), ("- 1\n", "expected a mapping"), ("", "expected a mapping"), (b"\xff\xfe\x00", "not YAML")],
+    [
+        ("a: [1", "not valid YAML"),
+        ("- 1\n", "expected a mapping"),
+        ("", "expected a mapping"),
+        (b"\xff\xfe\x00", "not valid YAML"),
+    ],
 )
 def test_files_that_are_no_experiment(main: Cli, tmp_path: Path, content: str | bytes, expected: str) -> None:
     path = tmp_path / "e.yaml"

@@ -16,15 +16,18 @@ from perfport.workload import Metric, Problem, Variant
 from pydantic import BaseModel
 
 
-class None_(BaseModel):
-    """No parameters."""
+class Size(BaseModel):
+    """Of nothing."""
+
+    n: int = 1
 
 
 class P(Problem):
     name = "p"
     metric = Metric("t", "s", "lower", "d")
-    Parameters = None_
-    check_sizes = ({}, {})
+    Parameters = Size
+    presets = {"tiny": {}}
+    check_sizes = ({"n": 1}, {"n": 2})
 
     def work(self): ...
     def metric_value(self, seconds): ...

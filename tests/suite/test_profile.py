@@ -358,12 +358,12 @@ def test_a_file_that_is_no_profile(tmp_path: Path, content: str, expected: str) 
 
 
 def test_unreadable_files(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"absent\.yaml: cannot read"):
+    with pytest.raises(UsageError, match=r"absent\.yaml: cannot be read"):
         load_profile(tmp_path / "absent.yaml")
-    with pytest.raises(UsageError, match="cannot read"):
+    with pytest.raises(UsageError, match="cannot be read"):
         load_profile(tmp_path)
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UsageError, match=r"binary\.yaml: cannot read"):
+    with pytest.raises(UsageError, match=r"binary\.yaml: not valid YAML"):
         load_profile(tmp_path / "binary.yaml")
 
 

@@ -127,7 +127,7 @@ def test_a_share_that_is_not_possible_says_why(
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     share = slurm.Share(
         experiment=experiment(tmp_path, {}), folder=tmp_path / "job", devices=["nowhere"], part=0, parts=1, seed=1,
-        pattern=None, retry_failed=False, workloads=[str(FAULTY)], command=[],
+        pattern=None, retry=(), workloads=[str(FAULTY)], command=[],
     )  # fmt: skip
     assert "no device matches 'nowhere'" in share()
     assert not (tmp_path / "job").exists()
@@ -138,7 +138,7 @@ def test_without_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     path = experiment(tmp_path, {"kind": "slurm", "partitions": {"gpu": {"devices": ["cuda"]}}})
     with pytest.raises(InfrastructureError, match="sbatch, srun and squeue are not on the PATH"):
-        launch.launch(str(path), launch.Options(out=tmp_path / "out"))
+        launch.launch(str(path), launch.Options(out=tmp_path / "out", workloads=[str(FAULTY)]))
 
 
 reason = slurm_cluster.missing()

@@ -252,7 +252,7 @@ def test_markdown_of_a_view_refers_to_its_plots(tmp_path: Path, monkeypatch: pyt
     ("args", "complaint"),
     [
         (("table", "--format", "pdf"), "--format: 'pdf' is not one of"),
-        (("table", "--variant", "nothing"), "no measured case in"),
+        (("table", "--variant", "nothing"), "--variant: no variant in"),
         (("portability", "--platforms", "mine"), "--platforms: expected NAME=DEVICE"),
         (("portability", "--platforms", "mine=opencl:pocl:7"), "no results on 'opencl:pocl:7'"),
     ],

@@ -28,7 +28,11 @@ from pydantic import BaseModel
 class P(Problem):
     name = "p"
     metric = Metric("t", "s", "lower", "d")
-    Parameters = BaseModel
+    presets = {"tiny": {"n": 9}}
+    check_sizes = ({"n": 3}, {"n": 5})
+
+    class Parameters(BaseModel):
+        n: int
 
     def work(self): ...
     def metric_value(self, seconds): ...
@@ -127,7 +131,7 @@ def test_a_path_without_workloads(tmp_path: Path, make: Any) -> None:
 )
 def test_a_workload_that_does_not_import(tmp_path: Path, source: str, expected: str) -> None:
     path = package(tmp_path, source)
-    with pytest.raises(UsageError, match=rf"workload '{path.name}' does not import: {expected}"):
+    with pytest.raises(UsageError, match=rf"workload '{path.name}' does not import: {path}/__init__\.py:1: {expected}"):
         workload.discover([path])
     inner = package(tmp_path)
     (inner / "variants.py").write_text(source)

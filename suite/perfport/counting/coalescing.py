@@ -40,7 +40,7 @@ DEFAULT_SHAPES = (Shape("32 x 128 B", 32, 128), Shape("64 x 64 B", 64, 64))
 
 def shape_of(profile: str) -> Shape:
     """Return the shape of a device profile. Raises `UsageError` where it does not state width and transaction."""
-    hierarchy = load_profile(profile).hierarchy
+    hierarchy = load_profile(profile, "--profile: ").hierarchy
     values = []
     for key in ("hardware_thread", "memory_transaction"):
         value = hierarchy[key].value if key in hierarchy else None

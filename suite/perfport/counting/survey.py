@@ -11,11 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import yaml
 from rich.console import Console
 from tabulate import tabulate
 
-from .. import check, environment, simulator, workload
+from .. import check, environment, simulator, workload, yamlfile
 from ..check import CheckCase, Job, Outcome
 from ..device import DeviceInfo
 from ..discovery import discover
@@ -175,7 +174,7 @@ def _axes(parameters: Sequence[str]) -> dict[str, list[Any]]:
         name, equals, values = text.partition("=")
         if not (name and equals and values):
             raise UsageError(f"--set {text}: expected NAME=VALUE, or several values with commas between them")
-        axes[name] = [yaml.safe_load(value) for value in values.split(",")]
+        axes[name] = [yamlfile.parse(value, f"--set {text}") for value in values.split(",")]
     return axes
 
 

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
 from .. import frames
-from ..claims import Evidence, Judgement, Number, Verdict
+from ..claims import DECIDED, Evidence, Judgement, Number, Verdict
 from ..collection import Collection
 from .markdown import NONE, code, join, table, text
 from .quantities import interval, seconds, significant
 from .view import View, plain_rows
 
 _READING = (
-    "A claim **holds** where the whole 95 % interval of the number compared meets the threshold, is **reversed** "
-    "where all of it misses it (the reason says whether the effect is smaller than claimed, absent or the opposite); "
-    "**cannot tell** stands for an interval that holds the threshold and for settings that disagree. "
-    "**not measured**: a side has no result that may be ranked. All numbers are measured; what the publications state "
-    "is marked *published*. A speed-up is the time of the reference over that of the subject, by samples taken in turn "
-    "where both ran in one group."
+    "With the 95 % interval of the number compared, a claim **holds** where all of it meets the threshold. Where "
+    "all of it misses the threshold, the effect is **smaller** than claimed (in the claimed direction), **absent** "
+    "(the interval holds no effect, or is within 2 % of it) or the **opposite**. *cannot tell* stands for an "
+    "interval that holds the threshold, and for settings that disagree: some have the effect and others do not. "
+    "*not measured*: a side has no result that may be ranked. The reason says how many settings came out how. All "
+    "numbers are measured; what the publications state is marked *published*. A speed-up is the time of the "
+    "reference over that of the subject, by samples taken in turn where both ran in one group. *Judged on* marks "
+    "claims that were judged on something of another kind than what the source measured."
 )
 
 
@@ -43,7 +46,7 @@ def summary(judgements: Sequence[Judgement], collection: Collection) -> str:
         for site in collection.places
     ]
     head = f"{len(claims)} claims of {len(workloads)} workloads on {len(collection.places)} devices (measured)."
-    return join([head, table(["device", "chip", *Verdict], listed, "llrrrr")])
+    return join([head, table(["device", "chip", *Verdict], listed, "ll" + "r" * len(Verdict))])
 
 
 def _by_claim(judgements: Iterable[Judgement]) -> list[list[Judgement]]:
@@ -52,16 +55,24 @@ def _by_claim(judgements: Iterable[Judgement]) -> list[list[Judgement]]:
 
 def matrix(judgements: Sequence[Judgement], collection: Collection) -> str:
     """Return the verdicts of one workload: claim by device."""
-    listed = [
-        [code(same[0].claim.id), text(same[0].claim.statement), *map(_verdict, same)] for same in _by_claim(judgements)
-    ]
-    headers = ["claim", "statement", *(code(collection.label(site)) for site in collection.places)]
-    return table(headers, listed, "ll" + "l" * len(collection.places))
+    by_claim = _by_claim(judgements)
+    marked = any(same[0].claim.judged_on for same in by_claim)
+    listed = []
+    for same in by_claim:
+        claim = same[0].claim
+        kind = [text(claim.judged_on or "", 200)] if marked else []
+        listed.append([code(claim.id), text(claim.statement), *kind, *map(_cell, same)])
+    devices = [code(collection.label(site)) for site in collection.places]
+    headers = ["claim", "statement", *(["judged on"] if marked else []), *devices]
+    return table(headers, listed, "l" * len(headers))
+
+
+def _cell(judgement: Judgement) -> str:
+    return _verdict(judgement) + (f" (on {text(judgement.stand_in)})" if judgement.stand_in else "")
 
 
 def _verdict(judgement: Judgement) -> str:
-    strong = judgement.verdict in (Verdict.HOLDS, Verdict.REVERSED)
-    return f"**{judgement.verdict.value}**" if strong else judgement.verdict.value
+    return f"**{judgement.verdict.value}**" if judgement.verdict in DECIDED else judgement.verdict.value
 
 
 def _numbers(judgements: Sequence[Judgement], collection: Collection) -> Iterable[str]:
@@ -69,10 +80,14 @@ def _numbers(judgements: Sequence[Judgement], collection: Collection) -> Iterabl
         claim = same[0].claim
         published = f" Published: {text(claim.published)}." if claim.published else ""
         stated = f"{text(claim.statement)} *{text(claim.source)}.*{published}"
-        yield f"**{code(claim.id)}** {stated} Compared: {text(claim.quantity)}; claimed is {claim.threshold}."
+        finite = claim.no_effect is not None and math.isfinite(claim.no_effect)
+        without = f", no effect would be {claim.no_effect:g}" if finite else ""
+        kind = f" Judged on: {text(claim.judged_on)}." if claim.judged_on else ""
+        claimed = f"Compared: {text(claim.quantity)}; claimed is {claim.threshold}{without}."
+        yield f"**{code(claim.id)}** {stated} {claimed}{kind}"
         listed = []
         for judgement in same:
-            where = [code(collection.label(judgement.site)), _verdict(judgement), text(judgement.reason)]
+            where = [code(collection.label(judgement.site)), _cell(judgement), text(judgement.reason)]
             for evidence in judgement.evidence:
                 listed.append([
                     *where, text(evidence.setting, 80) or "one", *_pair(evidence), interval(evidence.found),

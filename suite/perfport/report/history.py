@@ -113,7 +113,7 @@ def select(history: History, chosen: Filter) -> list[Series]:
     found = []
     for series in history.series.values():
         place = series.place
-        if chosen.names(place.workload, place.problem, place.variant, place.site, place.precision):
+        if chosen.names(*place.names):
             found.append((natural(place.title), place.site, place.experiment, series))
     return [series for *_, series in sorted(found, key=lambda named: named[:3])]
 

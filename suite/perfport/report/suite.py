@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from ..claims import Claim, Judgement, Verdict, evaluate
+from ..claims import DECIDED, Claim, Judgement, Verdict, evaluate
 from ..collection import Collection, Host
 from ..comparison import time_of
 from ..completeness import incomplete
@@ -233,14 +233,15 @@ def _verdicts(judgements: Sequence[Judgement]) -> str:
                 claim_verdicts.setdefault(judgement.claim.id, set()).add(judgement.verdict)
         everywhere = {
             verdict: [name for name, found in claim_verdicts.items() if found == {verdict}]
-            for verdict in (Verdict.HOLDS, Verdict.REVERSED)
+            for verdict in Verdict
+            if verdict in DECIDED
         }
         listed.append([
             code(workload), *(", ".join(map(code, names)) for names in everywhere.values()),
             str(len(claim_verdicts) - sum(map(len, everywhere.values()))),
         ])  # fmt: skip
-    headers = ["workload", "holds wherever measured", "reversed wherever measured", "differs or cannot be told"]
-    return table(headers, listed, "lllr")
+    decided = [f"{verdict.value} wherever measured" for verdict in Verdict if verdict in DECIDED]
+    return table(["workload", *decided, "differs or cannot be told"], listed, "l" * (1 + len(decided)) + "r")
 
 
 def failed(records: Sequence[Any]) -> str:

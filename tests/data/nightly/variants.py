@@ -24,6 +24,7 @@ class Double(Problem):
     name, title = "double", "twice a vector"
     metric = Metric("double.rate", "1/s", "higher", "executions per second")
     presets = {"tiny": {"n": 1024, "rounds": 16, "seconds": 0.02}}
+    check_sizes = tuple({"n": n, "rounds": 2, "seconds": 0.001} for n in (65, 131))
 
     class Parameters(BaseModel):
         """Size of the vector, work per item, seconds of a clock."""
