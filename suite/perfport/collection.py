@@ -11,6 +11,7 @@ from typing import Any
 
 from .comparison import common_clock, is_ranked, time_of
 from .errors import UsageError, nearest
+from .naming import seeds
 from .record import Record, Status
 from .results import Run
 
@@ -85,12 +86,16 @@ def devices_name(devices: Sequence[str], count: int) -> str:
 
 @dataclass(frozen=True, order=True)
 class Subject:
-    """What is solved, wherever: cases of one subject may be compared and ranked together."""
+    """What is solved, wherever: cases of one subject may be compared and ranked together.
+
+    ``inputs`` tells on what inputs where cases of one collection and site are on several, and is empty elsewhere.
+    """
 
     workload: str
     problem: str
     parameters: str
     precision: str
+    inputs: str = ""
 
     @classmethod
     def of(cls, record: Record) -> Subject:
@@ -178,8 +183,8 @@ class Filter:
 def _identity(record: Record) -> str:
     """What two records of the same thing on one site have in common."""
     i = record.identity
-    parts = (i.workload, i.problem, i.parameters, i.variant, i.tunables, i.profile, i.precision, i.backend)
-    return json.dumps(parts, sort_keys=True)
+    what = (i.workload, i.problem, i.parameters, i.variant, i.tunables, i.profile, i.precision, i.backend)
+    return json.dumps([*what, record.inputs], sort_keys=True)
 
 
 class Collection:
@@ -211,7 +216,7 @@ class Collection:
                 site = replace(own, devices=tuple(names[id_] for id_ in own.devices))
                 case = Case(run, record, site, Subject.of(record))
                 found.setdefault((case.site, _identity(record)), []).append(case)
-        held = map(_standing, found.values())
+        held = _by_inputs([_standing(cases) for cases in found.values()])
         self.cases = [case for case in held if chosen is None or chosen.takes(case)]
 
     @cached_property
@@ -248,7 +253,8 @@ class Collection:
     def preset(self, subject: Subject) -> str:
         """The preset's name, or the parameters."""
         named = sorted({case.record.identity.preset or "" for case in self.subjects[subject]} - {""})
-        return "/".join(named) or ", ".join(f"{k}={v}" for k, v in sorted(subject.values.items()))
+        name = "/".join(named) or ", ".join(f"{k}={v}" for k, v in sorted(subject.values.items()))
+        return f"{name}, {subject.inputs}" if subject.inputs else name
 
 
 def collect(runs: Sequence[Run], chosen: Filter, where: str) -> Collection:
@@ -285,6 +291,20 @@ def _standing(cases: Sequence[Case]) -> Case:
         return held
     failed = [case.record for case in cases if case.record.status.failed and case.record.time > held.record.time]
     return replace(held, later=max(failed, key=lambda record: record.time)) if failed else held
+
+
+def _by_inputs(cases: Sequence[Case]) -> list[Case]:
+    """Tell subjects apart by their inputs, where one site has several: times on other inputs are other quantities."""
+    on: dict[tuple[Subject, Site], set[str]] = defaultdict(set)
+    for case in cases:
+        on[case.subject, case.site.alone].add(seeds(case.record.inputs))
+    several = {subject for (subject, _), inputs in on.items() if len(inputs) > 1}
+    return [
+        replace(case, subject=replace(case.subject, inputs=seeds(case.record.inputs)))
+        if case.subject in several
+        else case
+        for case in cases
+    ]
 
 
 def _names(runs: Sequence[Sequence[Site]]) -> list[dict[str, str]]:

@@ -141,7 +141,7 @@ def _name(case: Case, parts: Sequence[str], sites: Mapping[Site, str]) -> str:
         words.append(f"[{_flat(identity.tunables)}]")
     if "profile" in parts and identity.profile:
         words.append(f"profile {identity.profile}")
-    words.append(identity.precision)
+    words += [identity.precision, case.subject.inputs]
     if "devices" in parts:
         words.append(f"on {sites[case.site]}")
     return " ".join(filter(None, words))

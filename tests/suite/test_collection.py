@@ -35,6 +35,20 @@ def test_a_failure_never_replaces_a_result(tmp_path: Path) -> None:
         assert all(case.newest.status is (known[name] or Status.OK) for name, case in cases.items())
 
 
+def test_no_ladder_mixes_inputs(tmp_path: Path) -> None:
+    """Equal settings on other inputs are other quantities: neither replaces the other, none is ranked above it."""
+    old = data.store(
+        tmp_path / "1", [data.record(v, t).model_copy(update={"seed": 9}) for v, t in (("a", 2), ("b", 1))]
+    )
+    new = data.store(tmp_path / "2", [data.record("a", 0.5, time=LATER)])
+    found = Collection([old, new])
+    assert {(s.inputs, len(cases)) for s, cases in found.subjects.items()} == {("seed 9", 2), ("seed 0", 1)}
+    assert {found.preset(subject) for subject in found.subjects} == {"quick, seed 9", "quick, seed 0"}
+    assert sorted(len(ladder.records) for ladder in collected(found)) == [1, 2]
+    alone = Collection([old])
+    assert {subject.inputs for subject in alone.subjects} == {""}, "said only where there is something to tell apart"
+
+
 def test_an_earlier_failure_is_forgotten(tmp_path: Path) -> None:
     first = data.store(tmp_path / "1", [data.record("a", status=Status.WRONG)])
     second = data.store(tmp_path / "2", [data.record("a", 0.02, time=LATER)])

@@ -25,8 +25,9 @@ def again(record: Record, factor: float) -> Record:
     """Return the case in another run, its times by a factor longer."""
     assert record.timing
     clocks = {name: [factor * t for t in getattr(record.timing, name)] for name in ("span", "wall")}
+    scaled = ("median", "ci_low", "ci_high", "q1", "q3", "minimum", "maximum")
     summary = {
-        name: s.model_copy(update={k: factor * getattr(s, k) for k in ("median", "ci_low", "ci_high")})
+        name: s.model_copy(update={k: factor * getattr(s, k) for k in scaled})
         for name, s in record.timing.summary.items()
     }
     timing = record.timing.model_copy(update={**clocks, "summary": summary})
