@@ -382,7 +382,8 @@ def claims(judgements: Sequence[Judgement], collection: Collection) -> pd.DataFr
             "source": one.claim.source, "published": one.claim.published, "stated": one.claim.stated,
             "at_least": _finite(one.claim.bounds[0]), "at_most": _finite(one.claim.bounds[1]),
             "no_effect": one.claim.neutral, "judged_on": one.judged_on or None,
-            "device": collection.label(one.site), "chip": one.site.chip, "verdict": one.verdict.value, "reason": one.reason, "settings": len(one.evidence),
+            "device": collection.label(one.site), "chip": one.site.chip, "verdict": one.verdict.value,
+            "reason": one.reason, "settings": len(one.evidence),
         }
         for one in judgements
     ])  # fmt: skip
