@@ -27,8 +27,8 @@ from .published import stated
 from .record import Bound, Record, Status, Timing
 from .results import Run, find_runs
 
-#: Columns that name one problem, setting, inputs and device: the rows that are ranked together.
-LADDER = ["workload", "problem", "parameters", "precision", "inputs", "device"]
+#: Columns that name one problem, setting, inputs and place: the rows that are ranked together.
+LADDER = ["workload", "problem", "parameters", "precision", "inputs", "device", "devices"]
 #: Columns that name a case.
 CASE = ["run", "key"]
 
@@ -77,8 +77,8 @@ SCHEMA: dict[str, dict[str, Column]] = {
         "rung": Column("int64", "", "order within the role"),
         "tunables": Column("category", "", "all tunables of the variant, as JSON with sorted names"),
         "profile": Column("category", "", "device whose tuning parameters were compiled in; `native` for none"),
-        "device": Column("category", "", "device as reports name it"),
-        "devices": Column("int64", "1", "devices that took part; the bounds are of one, and missing where it is more"),
+        "device": Column("category", "", "device, as reports name it where it is alone"),
+        "devices": Column("int64", "1", "such devices that took part; bounds are of one, so cases of more have none"),
         "chip": Column("category", "", "chip of the device"),
         "kind": Column("category", "", "`cpu` or `gpu`"),
         "host": Column("category", "", "CPU of the host"),
@@ -245,7 +245,7 @@ class Results:
 
     def __repr__(self) -> str:
         held = self.collection
-        return f"<Results: {len(held.cases)} cases on {len(held.sites)} devices from {len(held.runs)} runs>"
+        return f"<Results: {len(held.cases)} cases on {len(held.places)} devices from {len(held.runs)} runs>"
 
     @cached_property
     def ladders(self) -> list[list[Case]]:
@@ -313,7 +313,7 @@ class Results:
 
     @cached_property
     def _labels(self) -> dict[Site, str]:
-        return {site: self.collection.label(site) for site in self.collection.sites}
+        return {site: self.collection.label(site.alone) for site in self.collection.sites}
 
     @cached_property
     def samples(self) -> pd.DataFrame:
