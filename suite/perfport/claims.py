@@ -251,6 +251,12 @@ MISSED = frozenset({Verdict.SMALLER, Verdict.ABSENT, Verdict.OPPOSITE})
 DECIDED = MISSED | {Verdict.HOLDS}
 
 
+class OpenInterval(Interval):
+    """What is found of a claim, with no end where the data set none; nothing of the kind is stored."""
+
+    model_config = ConfigDict(allow_inf_nan=True)
+
+
 class Number(NamedTuple):
     """One of the two numbers of a comparison: what it is, its value and unit (empty for a pure number)."""
 
@@ -458,7 +464,7 @@ def _overhead(claim: Claim, records: list[Record]) -> tuple[Interval, tuple[Numb
         ends = [one / other for one in large[1:] for other in small[1:]]
         return Interval(value=value, low=min(ends), high=max(ends)), numbers
     low = large[1] / small[2] if large[1] > 0 and small[2] > 0 else -math.inf  # overheads are not negative
-    return Interval(value=value, low=low, high=math.inf), numbers
+    return OpenInterval(value=value, low=low, high=math.inf), numbers
 
 
 def _number(record: Record, path: str) -> float:

@@ -27,8 +27,8 @@ from .published import stated
 from .record import Bound, Record, Status, Timing
 from .results import Run, find_runs
 
-#: Columns that name one problem, setting and device: the rows that are ranked together.
-LADDER = ["workload", "problem", "parameters", "precision", "device"]
+#: Columns that name one problem, setting, inputs and place: the rows that are ranked together.
+LADDER = ["workload", "problem", "parameters", "precision", "inputs", "device", "devices"]
 #: Columns that name a case.
 CASE = ["run", "key"]
 
@@ -77,8 +77,8 @@ SCHEMA: dict[str, dict[str, Column]] = {
         "rung": Column("int64", "", "order within the role"),
         "tunables": Column("category", "", "all tunables of the variant, as JSON with sorted names"),
         "profile": Column("category", "", "device whose tuning parameters were compiled in; `native` for none"),
-        "device": Column("category", "", "device as reports name it"),
-        "devices": Column("int64", "1", "devices that took part; the bounds are of one, and missing where it is more"),
+        "device": Column("category", "", "device, as reports name it where it is alone"),
+        "devices": Column("int64", "1", "such devices that took part; bounds are of one, so cases of more have none"),
         "chip": Column("category", "", "chip of the device"),
         "kind": Column("category", "", "`cpu` or `gpu`"),
         "host": Column("category", "", "CPU of the host"),
@@ -173,11 +173,11 @@ SCHEMA: dict[str, dict[str, Column]] = {
         "statement": Column("category", "", "what is claimed"),
         "source": Column("category", "", "where"),
         "published": Column("category", "", "the publication's own number"),
-        "stated": Column("float64", "as `value`", "the number that the source states, where it states one"),
+        "stated": Column("float64", "1", "gain that the source states, as a ratio"),
         "at_least": Column("float64", "as `value`", "threshold, missing where there is none"),
         "at_most": Column("float64", "as `value`", "threshold, missing where there is none"),
-        "no_effect": Column("float64", "as `value`", "the value that stands for no effect"),
-        "judged_on": Column("category", "", "what of another kind than the source's it was judged on, if so"),
+        "no_effect": Column("float64", "as `value`", "what `value` is without any effect, where known"),
+        "judged_on": Column("category", "", "what was judged, where of another kind than what the source measured"),
         "device": Column("category", "", "device as in `cases`"),
         "chip": Column("category", "", "chip of the device"),
         "verdict": Column("category", "", "verdict on this device", tuple(ClaimVerdict)),
@@ -245,7 +245,7 @@ class Results:
 
     def __repr__(self) -> str:
         held = self.collection
-        return f"<Results: {len(held.cases)} cases on {len(held.sites)} devices from {len(held.runs)} runs>"
+        return f"<Results: {len(held.cases)} cases on {len(held.places)} devices from {len(held.runs)} runs>"
 
     @cached_property
     def ladders(self) -> list[list[Case]]:
@@ -253,7 +253,7 @@ class Results:
         groups: dict[tuple[Subject, Site], list[Case]] = {}
         for case in self.collection.cases:
             groups.setdefault((case.subject, case.site), []).append(case)
-        found = sorted(groups.values(), key=lambda cases: (place(cases[0].record.identity), cases[0].site))
+        found = sorted(groups.values(), key=_place)
         return [sorted(cases, key=lambda case: order(case.record)) for cases in found]
 
     @cached_property
@@ -313,7 +313,7 @@ class Results:
 
     @cached_property
     def _labels(self) -> dict[Site, str]:
-        return {site: self.collection.label(site) for site in self.collection.sites}
+        return {site: self.collection.label(site.alone) for site in self.collection.sites}
 
     @cached_property
     def samples(self) -> pd.DataFrame:
@@ -409,12 +409,12 @@ def _numbers(numbers: Sequence[Number]) -> dict[str, Any]:
     return found
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 def _json(values: Any) -> str:
     return json.dumps(values, sort_keys=True)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _reason(record: Record) -> str | None:
@@ -486,6 +486,11 @@ def _ceilings(environment: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, A
             known = {each: entry.get(each) for each in ("value", "low", "high")}
             known |= {each: (entries.get(name) or {}).get(each) for each in ("unit", "direction")}
             yield probe["device"], {"ceiling": name, "taken": probe["when"], "time": probe["date"], **known}
+
+
+def _place(ladder: Sequence[Case]) -> tuple[Any, ...]:
+    first = ladder[0]
+    return (*place(first.record.identity), first.subject.inputs, first.site)
 
 
 def _best(ladder: Sequence[Case]) -> Case | None:

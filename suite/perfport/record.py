@@ -81,9 +81,7 @@ class _Model(BaseModel):
 
 
 class Interval(_Model):
-    """A value with the ends of its 95 % interval, of which one may be open (infinite)."""
-
-    model_config = ConfigDict(allow_inf_nan=True)
+    """A value with the ends of its 95 % interval."""
 
     value: float
     low: float
@@ -91,8 +89,6 @@ class Interval(_Model):
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
-        if any(map(math.isnan, (self.value, self.low, self.high))):
-            raise ValueError("expected numbers, got NaN")
         self._rising("low", "value", "high")
         return self
 

@@ -21,7 +21,19 @@ import rederive_claims
 import report_data as data
 
 from perfport import workload
-from perfport.claims import MISSED, Claim, Judgement, Selector, Verdict, combined, evaluate, judged, ledger, read
+from perfport.claims import (
+    MISSED,
+    Claim,
+    Judgement,
+    OpenInterval,
+    Selector,
+    Verdict,
+    combined,
+    evaluate,
+    judged,
+    ledger,
+    read,
+)
 from perfport.collection import Collection, Site
 from perfport.errors import UsageError
 from perfport.record import Interval, Record, Status
@@ -82,7 +94,7 @@ def test_speedup_is_judged_by_its_whole_interval(
 
 
 def between(low: float, high: float) -> Interval:
-    return Interval(value=(low + high) / 2, low=low, high=high)
+    return OpenInterval(value=(low + high) / 2, low=low, high=high)
 
 
 GAIN = claim()  # at least 1.5 times as fast

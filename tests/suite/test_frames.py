@@ -23,11 +23,23 @@ from perfport.collection import Collection
 from perfport.comparison import is_measured, is_ranked, time_of
 from perfport.errors import UsageError
 from perfport.frames import LADDER, SCHEMA, Results
-from perfport.record import Record, Status
+from perfport.record import Instance, Record, Status
 from perfport.report import comparison
 from perfport.statistics import summarise
 
 ROOT = Path(__file__).parents[2]
+
+
+def on_instances() -> Record:
+    """A case that was timed on two instances of its inputs."""
+    made = data.record("on_instances", 0.02, problem="instances", inputs={"a": 1, "b": 1001}, clock="span", n=3)
+    assert made.timing
+    for name, factor in (("a", 0.5), ("b", 2.0)):  # the geometric mean of these is the case's sample
+        samples = [factor * value for value in made.timing.span]
+        made.timing.instances[name] = Instance(samples=samples, summary=summarise(samples))
+    return made
+
+
 LEDGER = {
     "demo": [
         Claim.model_validate(
@@ -42,7 +54,7 @@ LEDGER = {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A stored run with every status, role, clock and precision class."""
-    return data.store(tmp_path_factory.mktemp("results") / "demo", data.demonstration()).folder
+    return data.store(tmp_path_factory.mktemp("results") / "demo", [*data.demonstration(), on_instances()]).folder
 
 
 @pytest.fixture(scope="module")
@@ -209,6 +221,35 @@ def test_samples_have_the_round_and_worker_that_took_them(tmp_path: Path) -> Non
     assert (found.drop(made.key)["worker"] == 0).all()
 
 
+def test_instances_stand_apart_and_their_means_are_the_samples(results: Results) -> None:
+    found, key = results.instances, on_instances().key
+    assert set(found["key"]) == {key} and set(zip(found["instance"], found["seed"], strict=True)) == {
+        ("a", 1), ("b", 1001),
+    }  # fmt: skip
+    one, other = (found[found["instance"] == name].set_index("round")["seconds"] for name in "ab")
+    own = results.samples[results.samples["key"] == key].set_index("round")["seconds"]
+    pd.testing.assert_series_equal((one * other) ** 0.5, own)
+    assert (one * 4 == other).all() and list(found["sample"]) == [0, 1, 2] * 2
+    case = results.cases.set_index("key").loc[key]
+    assert json.loads(case["inputs"]) == {"a": 1, "b": 1001} and set(results.cases["inputs"]) > {'{"a": 0}'}
+
+
+def test_several_devices_have_rows_of_their_own_without_bounds(tmp_path: Path) -> None:
+    made = [data.record("a", 0.02 / n, tunables={"devices": n}, key=str(n)) for n in (1, 2)]
+    cases = loaded(tmp_path / "run", *made).cases.set_index("devices")
+    assert set(cases["device"]) == {data.POCL} and cases["best"].all()
+    assert cases["problem_share"].notna()[1] and cases.loc[2].filter(regex="_(bound|binding|share)").isna().all()
+
+
+def test_what_failed_later_says_so(tmp_path: Path) -> None:
+    data.store(tmp_path / "1", [data.record("a", 0.02), data.record("b", 0.02)])
+    data.store(tmp_path / "2", [data.record("a", status=Status.CRASHED, time="2026-11-30T12:00:00+00:00")])
+    cases = perfport.load(tmp_path).cases.set_index("variant")
+    assert (
+        cases.loc["a", "status"] == "ok" and cases.loc["a", "later"] == "crashed" and pd.isna(cases.loc["b", "later"])
+    )
+
+
 def test_ceilings_as_swept_and_as_probed(results: Results) -> None:
     found = results.ceilings
     assert set(found["device"]) == set(results.cases["device"]) and set(found["run"]) == set(results.cases["run"])
@@ -295,7 +336,7 @@ def test_paths(folder: Path) -> None:
     again = folder.parent / ".." / folder.parent.name
     for paths in (folder, str(folder), folder.parent, [str(folder), again], iter([folder])):
         found = perfport.load(paths)
-        assert len(found.collection.runs) == 1 and len(found.cases) == len(data.demonstration())
+        assert len(found.collection.runs) == 1 and len(found.cases) == len(data.demonstration()) + 1
     assert repr(found) == f"<Results: {len(found.cases)} cases on 3 devices from 1 runs>"
 
 
