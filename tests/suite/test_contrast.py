@@ -76,7 +76,7 @@ def test_a_case_that_vanished_is_lost_and_a_new_one_is_not(tmp_path: Path) -> No
     by = {pair.name.split()[1]: pair for pair in pairs}
     assert by["old"].lost and outcome(by["old"]) == "missing in B"
     assert not by["new"].lost and outcome(by["new"]) == "new in B"
-    with pytest.raises(UsageError, match="no variant in .* contains .old."):
+    with pytest.raises(UsageError, match=r"no variant in .* contains .old."):
         contrast(str(tmp_path / "a"), str(tmp_path / "b"), [], Filter(variant="old"))
 
 
