@@ -16,7 +16,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from perfport import backend, platforms
+from perfport import backend, cli, platforms
 from perfport.backend import Artifact, Module, OpenDevice
 from perfport.ceilings import Ceilings, store
 from perfport.device import DeviceInfo
@@ -122,5 +122,28 @@ def perfport() -> Perfport:
         return subprocess.run(
             command, capture_output=True, text=True, timeout=timeout, check=False, env=env or ENVIRONMENT, cwd=cwd
         )
+
+    return call
+
+
+Main = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def main(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest) -> Main:
+    """Call the command line in this process, with the devices that the session has found."""
+
+    def call(*args: object, discover: bool = True) -> tuple[int, str, str]:
+        if discover:
+            infos = request.getfixturevalue("opencl_infos")
+            for module in ("discovery", "launch", "inspection"):
+                monkeypatch.setattr(f"perfport.{module}.discover", lambda: infos)
+        monkeypatch.setattr(sys, "argv", ["perfport", *map(str, args)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+            raise SystemExit(0)
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
 
     return call

@@ -221,6 +221,10 @@ def check(
         _resolve(study, experiment, f"{where}: experiments[{n}]", workloads)
         for n, study in enumerate(experiment.experiments)
     ]
+    meant = [f"{one.workload.name}/{one.problem.name}/{variant.name}" for one in found for variant in one.variants]
+    if pattern is not None and not any(pattern in name for name in meant):
+        hint = nearest(pattern, meant)
+        raise UsageError(f"{where}: no case is left by -b {pattern!r}: no workload/problem/variant contains it{hint}")
     counted = [_axes(study, one, devices, pattern) for study, one in zip(experiment.experiments, found, strict=True)]
     total = sum(math.prod(axes.values()) for axes in counted)
     if total > MOST_CASES:

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import yaml
 
-from perfport import cli
 from perfport.experiment import Experiment
 from perfport.record import Record
 from perfport.results import Run
@@ -25,26 +24,6 @@ COMMANDS = [
 ]  # fmt: skip
 HEAVY = ("pyopencl", "cupy", "matplotlib", "pandas", "sklearn", "torch", "numpy")
 Cli = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def main(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest) -> Cli:
-    """Call the command line in this process, with the devices that the session has found."""
-
-    def call(*args: object, discover: bool = True) -> tuple[int, str, str]:
-        if discover:
-            infos = request.getfixturevalue("opencl_infos")
-            for module in ("discovery", "launch", "inspection"):
-                monkeypatch.setattr(f"perfport.{module}.discover", lambda: infos)
-        monkeypatch.setattr(sys, "argv", ["perfport", *map(str, args)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-            raise SystemExit(0)
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return call
 
 
 def experiment(folder: Path, **change: Any) -> Path:
