@@ -637,6 +637,37 @@ def _show(view: View, form: str, output: Path | None) -> None:
 
 
 @app.command()
+def quotes(
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="Markdown files. [README.md workloads/*/README.md]")
+    ] = None,
+    results: Annotated[Path, typer.Option("--results", help="Folder of the runs that they name.")] = Path(
+        "results/committed"
+    ),
+    write: Annotated[bool, typer.Option("--write", help="Put the numbers right.")] = False,
+) -> None:
+    """Check the numbers that texts quote from stored runs against the records (docs/reports.md).
+
+    Exit code: 0 all are right, or were put right; 3 one is not; 2 bad input.
+    """
+    from .quotes import Quotes, texts
+
+    held, wrong = Quotes(results), 0
+    for file in texts(files or []):
+        try:
+            content = file.read_text(encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"{file}: cannot be read ({error.strerror})") from None
+        checked = held.check(content)
+        for complaint in checked.complaints:
+            print(f"{file}: {complaint}")
+        if write and checked.text != content:
+            file.write_text(checked.text, encoding="utf-8")
+        wrong += len(held.check(checked.text).complaints) if write else len(checked.complaints)
+    sys.exit(ExitCode.WRONG if wrong else ExitCode.FINE)
+
+
+@app.command()
 def show(
     case: Annotated[str, typer.Argument(help="A record's key, or workload/problem/variant.")],
     source: Annotated[bool, typer.Option("--source", help="The kernel source as compiled.")] = False,

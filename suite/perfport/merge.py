@@ -141,8 +141,8 @@ def _join(environment: dict[str, Any], other: Mapping[str, Any] | None) -> None:
     if environment.get("code") and other.get("code"):
         variants = {**other["code"]["variants"], **environment["code"]["variants"]}
         environment["code"] = {**environment["code"], "variants": variants}
-    for device, variants in (other.get("defaults") or {}).items():
-        held = environment.setdefault("defaults", {})
-        held[device] = {**variants, **held.get(device, {})}
+    held, added = environment.get("defaults") or {}, other.get("defaults") or {}
+    if held or added:
+        environment["defaults"] = {id_: {**added.get(id_, {}), **held.get(id_, {})} for id_ in {**added, **held}}
     for name in ("devices", "broken_devices", "ceilings", "profiles", "workloads"):
         environment[name] = {**other[name], **environment[name]}

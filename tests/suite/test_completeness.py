@@ -11,11 +11,17 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import report_data as data
 
+from perfport import plan
 from perfport.collection import Collection
 from perfport.completeness import incomplete
+from perfport.device import DeviceInfo
+from perfport.experiment import load
+from perfport.launch import Options, Prepared, opened
 from perfport.report import render
 from perfport.report.suite import render as render_suite
 from perfport.results import Run
+from perfport.sources import Age, age
+from perfport.workload import discover
 
 EXPERIMENT = """
 name: demo
@@ -64,3 +70,44 @@ def test_reports_say_that_a_run_is_incomplete(tmp_path: Path) -> None:
         assert ("> **Incomplete run:** 4 of 7 planned cases have a record." in page) is marked
         suite = render_suite(Collection([found]), {}, [], tmp_path / f"suite{planned}" / "suite.md")[0].read_text()
         assert ("4 of 7 planned cases have a record" in suite) is marked
+
+
+def prepared(folder: Path, variants: list[str]) -> Prepared:
+    """Return a planned run of a shipped workload's smallest problem, on a device that need not be there."""
+    path = folder.with_suffix(".yaml")
+    path.write_text(
+        f"name: x\nexperiments:\n- {{workload: svm_rbf, problem: rbf_rows, presets: [tiny], variants: {variants}}}\n"
+    )
+    definition, workloads = load(path), discover(only="svm_rbf")
+    device = DeviceInfo.model_validate(data.device(data.POCL))
+    groups = plan.make(definition, str(path), workloads, [device], 1)
+    return Prepared(groups, definition, path, workloads, folder, Options(), [device])
+
+
+def stored(folder: Path, found: Prepared, names: list[str]) -> Run:
+    """Open the run's folder as a run does, and store records of some of its cases."""
+    with opened(found) as (writer, _):
+        for case in (case for group in found.groups for case in group.cases):
+            if case.identity.variant in names:
+                writer.append(data.record("x").model_copy(update={"key": case.key, "identity": case.identity}))
+    return Run(folder)
+
+
+def test_a_run_says_its_plan_its_code_and_its_defaults(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    run_ = stored(folder, prepared(folder, ["row_major", "local_memory"]), ["row_major"])
+    assert run_.planned == 2 and run_.incomplete
+    assert age(run_, run_.records[0].identity).age is Age.CURRENT
+    assert set(run_.environment["code"]["variants"]) == {"svm_rbf/rbf_rows/row_major", "svm_rbf/rbf_rows/local_memory"}
+    said = run_.environment["defaults"][data.POCL]["svm_rbf/rbf_rows/local_memory"]
+    cases = {case.identity.variant: case.identity for case in prepared(folder, ["local_memory"]).groups[0].cases}
+    assert said == cases["local_memory"].tunables
+    whole = stored(folder, prepared(folder, ["row_major", "local_memory"]), ["local_memory"])
+    assert not whole.incomplete and incomplete(whole) == ""
+
+
+def test_a_run_that_goes_on_with_more_has_a_larger_plan(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    stored(folder, prepared(folder, ["row_major"]), ["row_major"])
+    assert stored(folder, prepared(folder, ["local_memory", "vectorized"]), ["vectorized"]).planned == 3
+    assert stored(folder, prepared(folder, ["local_memory"]), ["local_memory"]).incomplete is False

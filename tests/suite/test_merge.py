@@ -89,3 +89,31 @@ def test_merging_again_gives_the_same(top: Path) -> None:
         (folder,) = write(top, parts, merge(parts, seed=7))
         texts.append((folder / "records.jsonl").read_text())
     assert texts[0] == texts[1]
+
+
+def test_parts_of_two_hosts_stay_apart(top: Path) -> None:
+    """Equal devices of nodes of other sizes are no one place."""
+    small, large = ({"cpu": "c", "cores": cores, "memory_bytes": 1 << 34} for cores in (8, 64))
+    parts = [
+        part(top, "n1", [data.record("a")], host=small),
+        part(top, "n2", [data.record("b")], host=large),
+        part(top, "n3", [data.record("c")], host=small),
+    ]
+    folders = write(top, parts, merge(parts, seed=7))
+    held = [[record.identity.variant for record in Run(folder).records] for folder in folders]
+    assert held == [["a", "c"], ["b"]]
+
+
+def test_merged_runs_say_what_their_parts_say(top: Path) -> None:
+    def said(name: str) -> dict[str, Any]:
+        code = {"measuring": "m", "variants": {f"demo/rows/{name}": f"digest of {name}"}}
+        return {"code": code, "defaults": {data.POCL: {f"demo/rows/{name}": {"group": 1}}}}
+
+    stored = {name: data.record(name) for name in "ab"}
+    parts = [part(top, f"n{name}", [record], **said(name)) for name, record in stored.items()]
+    parts.append(part(top, "n3", None, [data.record("c")]))
+    (folder,) = write(top, parts, merge(parts, seed=7))
+    run = Run(folder)
+    assert run.planned == len(run.records) == 3 and not run.incomplete
+    assert run.environment["code"]["variants"] == {f"demo/rows/{name}": f"digest of {name}" for name in "ab"}
+    assert set(run.environment["defaults"][data.POCL]) == {"demo/rows/a", "demo/rows/b"}

@@ -229,7 +229,10 @@ def test_formats_hold_the_same_rows() -> None:
 def test_commands_answer_in_every_format(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str, form: str
 ) -> None:
-    data.store(tmp_path / "run", [data.record("a", 0.02), data.record("a", 0.03, profile="hd7970", key="0" * 16)])
+    data.store(
+        tmp_path / "run",
+        [data.record("local_memory", 0.02), data.record("local_memory", 0.03, profile="hd7970", key="0" * 16)],
+    )
     assert data.call(monkeypatch, command, tmp_path, "--format", form) == 0
     out = capsys.readouterr().out
     if form == "json":

@@ -24,8 +24,8 @@ TICKS = (1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000)
 READING = (
     "Each column is a device, each row a set of tuning parameters: `native` are the variant's own defaults for "
     "the device at hand, the others those that the literature gives for another device; what these leave open is at "
-    "the defaults, too. The number is the slowdown against the fastest row of the column (measured, 95 % intervals); 1 "
-    "is best. Cases with further tunables changed, such as ablations, take no part."
+    "the defaults, too. The number is the slowdown against the fastest row of the column (measured, 95 % intervals); "
+    "1 is best. Cases with further tunables changed, such as ablations, take no part."
 )
 
 

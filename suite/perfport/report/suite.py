@@ -168,9 +168,9 @@ def _short(collection: Collection, first: Sequence[Ladder], judgements: Sequence
 
 
 def _devices(collection: Collection) -> str:
-    hosts = len({place.host for place in collection.places})
+    number, hosts = len(collection.places), len({place.host for place in collection.places})
     of = f" of {hosts} hosts" if hosts > 1 else ""
-    return f"{len(collection.places)} devices{of}"
+    return f"{number} device{'' if number == 1 else 's'}{of}"
 
 
 def _value(pair: tuple[float, Ladder]) -> float:

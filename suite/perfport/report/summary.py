@@ -98,10 +98,10 @@ def short_settings(found: list[Ladder]) -> dict[tuple[str, str, str, str], str]:
     }
 
 
-def best_tables(found: list[Ladder]) -> str:
+def best_tables(found: list[Ladder], peers: bool = True) -> str:
     """Return per device and problem the best variant with its share and speed-up, and how it does against peers."""
     settings = short_settings(found)
-    rows, peers = [], []
+    rows, rivals = [], []
     for ladder in found:
         own = [row.record for row in ladder.rows if row.record.identity.role != "peer"]
         if all(record.status in NOT_HERE for record in own):
@@ -125,13 +125,13 @@ def best_tables(found: list[Ladder]) -> str:
             compared = ladder.peer_comparison
             outcome = "no clock in common" if compared is None else _OUTCOME[compared.verdict]
             against = ratio(compared) + marks(ladder.best_peer) if compared else NONE
-            peers.append([*where, code(best.label, 40), code(ladder.best_peer.label, 40), against, outcome])
+            rivals.append([*where, code(best.label, 40), code(ladder.best_peer.label, 40), against, outcome])
     headers = ["problem", "setting", "device", "precision", "best variant"]
     measured = [*headers, "metric", "share of problem bound", "speed-up over first rung"]
     beside = [*headers, "best peer", "speed-up over the peer", "beats it?"]
     blocks = ["**Best variant** of each problem and device (measured)", table(measured, rows, "lllllrrr")]
-    if peers:
-        blocks += ["**Beside the best peer** (measured)", table(beside, peers, "llllllrl")]
+    if peers and rivals:
+        blocks += ["**Beside the best peer** (measured)", table(beside, rivals, "llllllrl")]
     return noted(blocks)
 
 

@@ -142,6 +142,16 @@ class Sweep:
         return join([f"**{text(title)}** (measured)", table(headers, rows, "ll" + "r" * len(names))]) if rows else ""
 
 
+def crossings(points: Sequence[tuple[float, float]]) -> list[tuple[float, bool]]:
+    """Return where ratios along an axis pass 1, and whether upwards; ``points`` as for `break_even`."""
+    found = []
+    for (x, left), (y, right) in pairwise(points):
+        a, b = math.log(left), math.log(right)
+        if (a < 0) != (b < 0):
+            found.append((x + (y - x) * a / (a - b), b >= 0))
+    return found
+
+
 def break_even(points: Sequence[tuple[float, float]]) -> str:
     """Say where ratios along an axis pass 1, by linear interpolation of their logarithms.
 
@@ -150,15 +160,11 @@ def break_even(points: Sequence[tuple[float, float]]) -> str:
     points : sequence of (float, float)
         Value of the axis, ascending, and ratio.
     """
-    crossings = []
-    for (x, left), (y, right) in pairwise(points):
-        a, b = math.log(left), math.log(right)
-        if (a < 0) != (b < 0):
-            crossings.append((x + (y - x) * a / (a - b), b >= 0))
+    found = crossings(points)
     low, high = significant(points[0][0]), significant(points[-1][0])
-    if not crossings:
+    if not found:
         return f"{'slower' if points[0][1] < 1 else 'faster'} from {low} to {high}"
-    return ", ".join(f"{'faster' if up else 'slower'} from {significant(at)} on" for at, up in crossings)
+    return ", ".join(f"{'faster' if up else 'slower'} from {significant(at)} on" for at, up in found)
 
 
 def _over_peers(best: Row, same: Sequence[Ladder]) -> Iterator[tuple[str, Comparison | None]]:

@@ -1,0 +1,79 @@
+"""Several devices: a ladder of their own without bounds of one, and a table of what more of them give."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import report_data as data
+
+from perfport.collection import Collection
+from perfport.comparison import compare
+from perfport.record import Record, Status
+from perfport.report import render
+from perfport.report.ladder import ladders
+from perfport.report.quantities import interval, percent
+from perfport.report.scaling import scaling_section
+from perfport.report.suite import render as render_suite
+from perfport.results import Run
+
+
+def spread(devices: int, seconds: float = 0.05, **change: Any) -> Record:
+    """Return a record by so many devices."""
+    tunables = {"devices": devices, **change.pop("tunables", {})}
+    return data.record("spread", seconds, rung=7, tunables=tunables, **change)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """One variant by one device, one by one, two and four, and four by two parts of the memory."""
+    records = [
+        data.record("alone", 0.06, rung=1), spread(1, 0.08), spread(2, 0.05), spread(4, 0.03),
+        spread(8, status=Status.UNSUPPORTED),
+    ]  # fmt: skip
+    return data.store(tmp_path / "results", records, data.environment((data.POCL,)))
+
+
+def test_several_devices_have_ladders_of_their_own(run: Run) -> None:
+    found = {ladder.site: ladder for ladder in ladders([run])}
+    more = [f"{data.POCL} + {n} more" for n in (1, 3, 7)]
+    assert list(found) == [data.POCL, *more]
+    assert [row.record.identity.variant for row in found[data.POCL].rows] == ["alone", "spread"]
+    assert all(row.record.problem_bound for row in found[data.POCL].rows)
+    for site in more:
+        assert all(row.record.problem_bound is None and row.record.variant_bound is None for row in found[site].rows)
+        assert {ladder.place for ladder in found.values()} == {data.POCL}
+
+
+def test_the_table_has_time_speed_up_and_efficiency_with_intervals(run: Run) -> None:
+    (_, table) = list(scaling_section(ladders([run])))
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if "`spread`" in line]
+    assert [row[1] for row in rows] == ["1", "2", "4"] and rows[0][3:] == ["1 (base)", "100.0 %"]
+    by = {record.identity.device_count: record for record in run.records if record.identity.variant == "spread"}
+    for row, devices in ((rows[1], 2), (rows[2], 4)):
+        gain = compare(by[1], by[devices])
+        assert gain and row[3] == interval(gain.ratio)
+        assert row[4].startswith(percent(gain.ratio.value / devices))
+        assert f"({percent(gain.ratio.low / devices, unit=False)}–" in row[4]
+
+
+def test_only_equal_cases_are_compared(tmp_path: Path) -> None:
+    """Other tunables, another setting or another host are no scaling."""
+    one = data.store(tmp_path / "1", [spread(1, tunables={"places": 2}), spread(2, tunables={"places": 8})])
+    two = data.store(tmp_path / "2", [spread(1), spread(2, parameters={"points": 1})])
+    assert not list(scaling_section(ladders([one]))) and not list(scaling_section(ladders([two])))
+
+
+def test_both_reports_have_the_table(run: Run, tmp_path: Path) -> None:
+    page = render([run], tmp_path / "run.md")[0].read_text()
+    assert "## Several devices" in page and f"on `{data.POCL}`" in page
+    files = {file.name: file for file in render_suite(Collection([run]), {}, [], tmp_path / "suite" / "suite.md")}
+    assert "### Several devices" in files["demo.md"].read_text()
+    summary = files["suite.md"].read_text()
+    assert f"{len(run.records)} cases on 1 device:" in summary and "see scaling" in summary
+    alone = data.store(tmp_path / "alone", [data.record("alone")])
+    assert "Several devices" not in render([alone], tmp_path / "alone.md")[0].read_text()
