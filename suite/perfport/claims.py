@@ -8,9 +8,9 @@ threshold, and the value that the number has where there is no effect (1 for a s
 
     holds        the whole interval meets the threshold
     smaller      it misses the threshold, and lies on the claimed side of no effect
-    absent       it misses the threshold, and holds no effect or differs from it by 2 % at most
+    absent       it misses the threshold, and contains no effect or is within 2 % of it
     opposite     it misses the threshold, and lies on the other side of no effect
-    cannot tell  the interval holds the threshold, or settings disagree
+    cannot tell  the interval contains the threshold, or settings disagree
     not measured a side has no result that may be ranked
 
 ``combined`` says what several settings amount to.
@@ -138,7 +138,7 @@ class Claim(_Model):
     stated : float, optional
         A gain that the source states, as a ratio: 1.95 for "1.95 times". The threshold is half of the gain.
     at_least, at_most : float
-        The threshold; both together are a range that holds ``no_effect``.
+        The threshold; both together are a range, which contains the neutral value.
     no_effect : float, optional
         What the number compared is where there is no effect, see ``neutral``.
     judged_on : str, optional
@@ -183,7 +183,7 @@ class Claim(_Model):
         if low > high:
             raise ValueError("'at_least' is above 'at_most'")
         if None not in bounds and self.neutral is not None and not low <= self.neutral <= high:
-            raise ValueError(f"a range from 'at_least' to 'at_most' must hold no effect, {self.neutral:g}")
+            raise ValueError(f"a range from 'at_least' to 'at_most' must contain no effect, {self.neutral:g}")
         return self
 
     @property
@@ -534,16 +534,16 @@ def judged(claim: Claim, found: Interval) -> Verdict:
 def combined(claim: Claim, found: Sequence[Interval]) -> Verdict:
     """Return what the settings of a claim amount to.
 
-    A verdict that all settings have stands. Where all miss the threshold, the effect is ``absent``, unless it is
-    ``smaller`` in some and the ``opposite`` in others. Where some miss it and others do not, the effect is ``smaller``
-    if it is there in all of them. Else settings disagree: ``cannot tell``.
+    A verdict that all settings have stands. Where all miss the threshold, each in its way, there is no effect that they
+    share: ``absent``. Where some miss it and others do not, the effect is ``smaller`` if it is there in all of them.
+    Else settings disagree: ``cannot tell``.
     """
     verdicts = [judged(claim, each) for each in found]
     kinds = set(verdicts)
     if len(kinds) == 1:
         return verdicts[0]
     if kinds <= MISSED:
-        return Verdict.CANNOT_TELL if {Verdict.SMALLER, Verdict.OPPOSITE} <= kinds else Verdict.ABSENT
+        return Verdict.ABSENT
     unsure = [each for each, verdict in zip(found, verdicts, strict=True) if verdict is Verdict.CANNOT_TELL]
     there = Verdict.SMALLER in kinds and not kinds & {Verdict.ABSENT, Verdict.OPPOSITE}
     return Verdict.SMALLER if there and all(_there(claim, each) for each in unsure) else Verdict.CANNOT_TELL
@@ -565,10 +565,11 @@ def _reason(claim: Claim, found: Sequence[Interval], verdict: Verdict) -> str:
     counts = Counter(judged(claim, each) for each in found)
     differ = ", ".join(f"{counts[v]} {v.value}" for v in Verdict if counts[v]) if len(counts) > 1 else ""
     if verdict is Verdict.CANNOT_TELL and not differ:
-        return f"{number}: the interval holds the threshold, {claim.threshold}"
+        return f"{number}: the interval contains the threshold, {claim.threshold}"
     if verdict is Verdict.CANNOT_TELL:
         return f"settings disagree ({differ}): {number}; {claim.threshold} is claimed"
-    return f"{_MISS.get(verdict, '')}{number}{f' ({differ})' if differ else ''}; {claim.threshold} is claimed"
+    what = _SHARED if verdict is Verdict.ABSENT and differ else _MISS.get(verdict, "")
+    return f"{what}{number}{f' ({differ})' if differ else ''}; {claim.threshold} is claimed"
 
 
 _MISS = {
@@ -576,6 +577,7 @@ _MISS = {
     Verdict.ABSENT: "no effect: ",
     Verdict.OPPOSITE: "the opposite: ",
 }
+_SHARED = "no effect that all settings share: "
 
 
 def _short(value: float) -> str:

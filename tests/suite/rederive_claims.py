@@ -206,7 +206,7 @@ def summed_up(claim: dict[str, Any], numbers: list[tuple[float, float, float]]) 
     if len(set(found)) == 1:
         return found[0]
     if "holds" not in found and "cannot tell" not in found:
-        return "cannot tell" if "smaller" in found and "opposite" in found else "absent"
+        return "absent"
     if "smaller" not in found or "absent" in found or "opposite" in found:
         return "cannot tell"
     zero, upwards = nothing(claim), threshold(claim)[0] > -math.inf
