@@ -46,14 +46,17 @@ class _Model(BaseModel):
 
 
 class Range(_Model):
-    """Numbers from ``min`` to ``max``, ends included."""
+    """Numbers from ``min`` to ``max``, ends included, but for multiples of ``no_multiple_of``."""
 
     min: float = -math.inf
     max: float = math.inf
+    no_multiple_of: int | None = Field(None, ge=2)
 
     def holds(self, value: Any) -> bool:
         """Whether a number lies within."""
-        return isinstance(value, int | float) and self.min <= value <= self.max
+        if not isinstance(value, int | float) or (self.no_multiple_of and value % self.no_multiple_of == 0):
+            return False
+        return self.min <= value <= self.max
 
 
 Wanted = Scalar | Range | list[Scalar | Range]
@@ -355,6 +358,8 @@ def _judge(workload: str, claim: Claim, site: Site, index: _Index) -> Judgement:
             return [case for found in named for case in found if selector.takes(case.record, claim.parameters)]
 
         found, other = of(selector.variant), of(selector.instead)
+        if not found and not other and any((site, workload, claim.problem, v) in index for v in selector.variants):
+            raise _Missing(f"no record of {selector.name} in a setting that the claim is about")
         if fastest(found) or not fastest(other):
             return found
         stand_ins.append(f"{' or '.join(selector.instead)} in place of {' or '.join(selector.variant)}")

@@ -51,7 +51,9 @@ def fits(wanted: Any, value: Any) -> bool:
     """Whether a parameter is what a selector asks for."""
     if isinstance(wanted, dict):
         number = isinstance(value, (int, float))
-        return number and wanted.get("min", -math.inf) <= value <= wanted.get("max", math.inf)
+        if not number or ("no_multiple_of" in wanted and value % wanted["no_multiple_of"] == 0):
+            return False
+        return wanted.get("min", -math.inf) <= value <= wanted.get("max", math.inf)
     return any(fits(one, value) for one in wanted) if isinstance(wanted, list) else value == wanted
 
 

@@ -238,9 +238,21 @@ def test_the_fastest_setting_of_tunables_stands_for_a_variant(tmp_path: Path) ->
 def test_parameters_are_chosen_by_value_range_and_absence(tmp_path: Path) -> None:
     sizes: list[dict[str, Any]] = [{"p": 0.5}, {"p": 0.9}, {}]
     records = [record(name, t, parameters=p) for p in sizes for name, t in (("slow", 0.04), ("fast", 0.02))]
+    wanted: Any
     for wanted, settings in ((0.5, 1), ({"min": 0.6}, 1), (None, 1), ([0.5, None], 2), ([{"max": 1}, None], 3)):
         found = judge(tmp_path / str(wanted), claim(parameters={"p": wanted}), *records)
         assert len(found.evidence) == settings, wanted
+
+
+def test_settings_in_which_both_sides_are_the_same_are_left_out(tmp_path: Path) -> None:
+    one = claim(parameters={"points": {"min": 50, "no_multiple_of": 32}})
+    records = [
+        record(name, t, parameters={"points": n}) for n in (33, 64, 70) for name, t in (("slow", 0.04), ("fast", 0.02))
+    ]
+    assert [each.setting for each in judge(tmp_path / "a", one, *records).evidence] == ["points=70"]
+    found = judge(tmp_path / "b", one, *records[:4])
+    assert found.verdict is Verdict.NOT_MEASURED
+    assert found.reason == "no record of fast in a setting that the claim is about"
 
 
 def test_an_ablation_compares_equal_settings_of_one_variant(tmp_path: Path) -> None:
