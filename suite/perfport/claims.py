@@ -8,9 +8,9 @@ threshold, and the value that the number has where there is no effect (1 for a s
 
     holds        the whole interval meets the threshold
     smaller      it misses the threshold, and lies on the claimed side of no effect
-    absent       it misses the threshold, and holds no effect or differs from it by 2 % at most
+    absent       it misses the threshold, and contains no effect or is within 2 % of it
     opposite     it misses the threshold, and lies on the other side of no effect
-    cannot tell  the interval holds the threshold, or settings disagree
+    cannot tell  the interval contains the threshold, or settings disagree
     not measured a side has no result that may be ranked
 
 ``combined`` says what several settings amount to.
@@ -46,14 +46,17 @@ class _Model(BaseModel):
 
 
 class Range(_Model):
-    """Numbers from ``min`` to ``max``, ends included."""
+    """Numbers from ``min`` to ``max``, ends included, but for multiples of ``no_multiple_of``."""
 
     min: float = -math.inf
     max: float = math.inf
+    no_multiple_of: int | None = Field(None, ge=2)
 
     def holds(self, value: Any) -> bool:
         """Whether a number lies within."""
-        return isinstance(value, int | float) and self.min <= value <= self.max
+        if not isinstance(value, int | float) or (self.no_multiple_of and value % self.no_multiple_of == 0):
+            return False
+        return self.min <= value <= self.max
 
 
 Wanted = Scalar | Range | list[Scalar | Range]
@@ -138,7 +141,7 @@ class Claim(_Model):
     stated : float, optional
         A gain that the source states, as a ratio: 1.95 for "1.95 times". The threshold is half of the gain.
     at_least, at_most : float
-        The threshold; both together are a range that holds ``no_effect``.
+        The threshold; both together are a range, which contains the neutral value.
     no_effect : float, optional
         What the number compared is where there is no effect, see ``neutral``.
     judged_on : str, optional
@@ -183,7 +186,7 @@ class Claim(_Model):
         if low > high:
             raise ValueError("'at_least' is above 'at_most'")
         if None not in bounds and self.neutral is not None and not low <= self.neutral <= high:
-            raise ValueError(f"a range from 'at_least' to 'at_most' must hold no effect, {self.neutral:g}")
+            raise ValueError(f"a range from 'at_least' to 'at_most' must contain no effect, {self.neutral:g}")
         return self
 
     @property
@@ -360,6 +363,8 @@ def _judge(workload: str, claim: Claim, site: Site, index: _Index) -> Judgement:
             return [case for found in named for case in found if selector.takes(case.record, claim.parameters)]
 
         found, other = of(selector.variant), of(selector.instead)
+        if not found and not other and any((site, workload, claim.problem, v) in index for v in selector.variants):
+            raise _Missing(f"no record of {selector.name} in a setting that the claim is about")
         if fastest(found) or not fastest(other):
             return found
         stand_ins.append(f"{' or '.join(selector.instead)} in place of {' or '.join(selector.variant)}")
@@ -539,16 +544,16 @@ def judged(claim: Claim, found: Interval) -> Verdict:
 def combined(claim: Claim, found: Sequence[Interval]) -> Verdict:
     """Return what the settings of a claim amount to.
 
-    A verdict that all settings have stands. Where all miss the threshold, the effect is ``absent``, unless it is
-    ``smaller`` in some and the ``opposite`` in others. Where some miss it and others do not, the effect is ``smaller``
-    if it is there in all of them. Else settings disagree: ``cannot tell``.
+    A verdict that all settings have stands. Where all miss the threshold, each in its way, there is no effect that they
+    share: ``absent``. Where some miss it and others do not, the effect is ``smaller`` if it is there in all of them.
+    Else settings disagree: ``cannot tell``.
     """
     verdicts = [judged(claim, each) for each in found]
     kinds = set(verdicts)
     if len(kinds) == 1:
         return verdicts[0]
     if kinds <= MISSED:
-        return Verdict.CANNOT_TELL if {Verdict.SMALLER, Verdict.OPPOSITE} <= kinds else Verdict.ABSENT
+        return Verdict.ABSENT
     unsure = [each for each, verdict in zip(found, verdicts, strict=True) if verdict is Verdict.CANNOT_TELL]
     there = Verdict.SMALLER in kinds and not kinds & {Verdict.ABSENT, Verdict.OPPOSITE}
     return Verdict.SMALLER if there and all(_there(claim, each) for each in unsure) else Verdict.CANNOT_TELL
@@ -570,10 +575,11 @@ def _reason(claim: Claim, found: Sequence[Interval], verdict: Verdict) -> str:
     counts = Counter(judged(claim, each) for each in found)
     differ = ", ".join(f"{counts[v]} {v.value}" for v in Verdict if counts[v]) if len(counts) > 1 else ""
     if verdict is Verdict.CANNOT_TELL and not differ:
-        return f"{number}: the interval holds the threshold, {claim.threshold}"
+        return f"{number}: the interval contains the threshold, {claim.threshold}"
     if verdict is Verdict.CANNOT_TELL:
         return f"settings disagree ({differ}): {number}; {claim.threshold} is claimed"
-    return f"{_MISS.get(verdict, '')}{number}{f' ({differ})' if differ else ''}; {claim.threshold} is claimed"
+    what = _SHARED if verdict is Verdict.ABSENT and differ else _MISS.get(verdict, "")
+    return f"{what}{number}{f' ({differ})' if differ else ''}; {claim.threshold} is claimed"
 
 
 _MISS = {
@@ -581,6 +587,7 @@ _MISS = {
     Verdict.ABSENT: "no effect: ",
     Verdict.OPPOSITE: "the opposite: ",
 }
+_SHARED = "no effect that all settings share: "
 
 
 def _short(value: float) -> str:

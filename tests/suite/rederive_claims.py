@@ -55,7 +55,9 @@ def fits(wanted: Any, value: Any) -> bool:
     """Whether a parameter is what a selector asks for."""
     if isinstance(wanted, dict):
         number = isinstance(value, (int, float))
-        return number and wanted.get("min", -math.inf) <= value <= wanted.get("max", math.inf)
+        if not number or ("no_multiple_of" in wanted and value % wanted["no_multiple_of"] == 0):
+            return False
+        return wanted.get("min", -math.inf) <= value <= wanted.get("max", math.inf)
     return any(fits(one, value) for one in wanted) if isinstance(wanted, list) else value == wanted
 
 
@@ -210,7 +212,7 @@ def summed_up(claim: dict[str, Any], numbers: list[tuple[float, float, float]]) 
     if len(set(found)) == 1:
         return found[0]
     if "holds" not in found and "cannot tell" not in found:
-        return "cannot tell" if "smaller" in found and "opposite" in found else "absent"
+        return "absent"
     if "smaller" not in found or "absent" in found or "opposite" in found:
         return "cannot tell"
     zero, upwards = nothing(claim), threshold(claim)[0] > -math.inf

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import report_data as data
 
 from perfport import convergence
-from perfport.claims import Claim
+from perfport.claims import Claim, Verdict
 from perfport.collection import Collection
 from perfport.comparison import time_of
 from perfport.convergence import Convergence
@@ -71,6 +71,10 @@ def test_summary_pages_claims_and_one_html_file(report: tuple[Path, dict[str, Pa
     order = ["What ran", "What is best where", "Which claims hold", "Code convergence", "What failed", "Provenance"]
     places = [summary.index(f"## {title}") for title in order]
     assert places == sorted(places)
+    for verdict in Verdict:
+        assert re.search(rf"^- Claims, each on each device: .*\b\d+ {verdict.value}", summary, re.MULTILINE), verdict
+    verdicts = summary[places[2] : places[3]]
+    assert all(f" {verdict.value} |" in verdicts for verdict in Verdict) and "| holds wherever measured " in verdicts
     assert "ERROR" in summary and "wrong" in summary  # alarms come first
     assert summary.index("> **ERROR") < places[0]
 

@@ -18,12 +18,12 @@ from .view import View, plain_rows
 _READING = (
     "With the 95 % interval of the number compared, a claim **holds** where all of it meets the threshold. Where "
     "all of it misses the threshold, the effect is **smaller** than claimed (in the claimed direction), **absent** "
-    "(the interval holds no effect, or is within 2 % of it) or the **opposite**. *cannot tell* stands for an "
-    "interval that holds the threshold, and for settings that disagree: some have the effect and others do not. "
-    "*not measured*: a side has no result that may be ranked. The reason says how many settings came out how. All "
-    "numbers are measured; what the publications state is marked *published*. A speed-up is the time of the "
-    "reference over that of the subject, by samples taken in turn where both ran in one group. *Judged on* marks "
-    "claims that were judged on something of another kind than what the source measured."
+    "(the interval contains the value without effect, 1 for a speed-up, or is within 2 % of it) or the **opposite**. "
+    "*cannot tell* stands for an interval that contains the threshold, and for settings that disagree: some have the "
+    "effect and others do not. *not measured*: a side has no result that may be ranked. The reason says how many "
+    "settings came out how. All numbers are measured; what the publications state is marked *published*. A speed-up is "
+    "the time of the reference over that of the subject, by samples taken in turn where both ran in one group. *Judged "
+    "on* marks claims that were judged on something of another kind than what the source measured."
 )
 
 
