@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--perfport-device", action="append", metavar="SELECTOR", help="Devices, as -d of perfport run.")
     group.addoption("--perfport-out", metavar="DIR", help="Folder for run folders, one for each file. [results]")
     group.addoption("--perfport-workloads", action="append", default=[], metavar="PATH", help="Further workloads.")
-    group.addoption("--perfport-seed", type=int, metavar="N", help="Seed of all random inputs.")
+    group.addoption("--perfport-seed", type=int, metavar="N", help="Seed of the inputs that are timed.")
     parser.addini("perfport_experiments", "Patterns of experiment files to collect in a tree.", type="args", default=[])
 
 
