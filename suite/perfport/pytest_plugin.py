@@ -87,10 +87,13 @@ class ExperimentFile(pytest.File):
         from .run import stamp
 
         option = self.config.getoption
+        seed = option("--perfport-seed")
+        if seed is not None and not 0 <= seed < 2**31:
+            raise self.CollectError(f"--perfport-seed: expected an integer from 0 to {2**31 - 1}, got {seed}")
         out = Path(option("--perfport-out") or RESULTS) / f"{self.path.stem}-{stamp()}"
         return Options(
             devices=option("--perfport-device"), out=out, workloads=option("--perfport-workloads"),
-            seed=option("--perfport-seed"), command=["pytest", *sys.argv[1:]],
+            seed=seed, command=["pytest", *sys.argv[1:]],
         )  # fmt: skip
 
     def setup(self) -> None:
