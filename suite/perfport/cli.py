@@ -153,14 +153,14 @@ def verify(
     from .workload import discover
 
     folders = [str(path) for path in workloads or []]
-    chosen = load_profile(profile) if profile else None
+    tuning = load_profile(profile) if profile else None
     found = discover(folders)
-    if sanitize and not device:
-        tasks = sanitizers.on_simulator(found, seed, pattern, chosen)
-    else:
-        tasks = sanitizers.on_devices(found, _select(device), seed, pattern, chosen, sanitize)
-    if not tasks:
+    if not sanitizers.chosen(found, pattern):
         raise UsageError(f"verify: no variant's workload/problem/variant contains {pattern!r}")
+    if sanitize and not device:
+        tasks = sanitizers.on_simulator(found, seed, pattern, tuning)
+    else:
+        tasks = sanitizers.on_devices(found, _select(device), seed, pattern, tuning, sanitize)
     verdicts = []
     for verdict in sanitizers.run(tasks, folders):
         verdicts.append(verdict)
