@@ -115,7 +115,18 @@ def run(
         workloads=[str(path) for path in workloads or []], seed=seed, command=["perfport", *sys.argv[1:]],
     )  # fmt: skip
     records = launch.launch(experiment, options)
+    _glance(records, out or launch.RESULTS)
     sys.exit(_exit_code(records))
+
+
+def _glance(records: list[Record], folder: Path) -> None:
+    """Print one line for each workload and device of the runs that the records belong to."""
+    from .report import glance
+    from .results import Run, find_runs
+
+    names = {record.run for record in records}
+    if runs := [Run(one) for one in find_runs(folder) if one.name in names] if names else []:
+        print(f"\n{glance(runs)}")
 
 
 def _exit_code(records: list[Record]) -> ExitCode:
