@@ -55,6 +55,34 @@ def cached_by_hash(load: Callable[[Artifact], Module]) -> Callable[[Artifact], M
     return load_once
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    # What `.ci/run` needs to run everything twice, with less and with more installed, and nothing twice in vain.
+    group = parser.getgroup("perfport")
+    group.addoption("--passed-to", metavar="FILE", help="Write the names of the tests that passed.")
+    group.addoption(
+        "--not-again", metavar="FILE", help="Leave out tests of such a file, unless they see what else is installed."
+    )
+
+
+#: Through these fixtures a test sees every device and tool of the machine: it may differ from machine to machine.
+SEE_ALL = {"opencl_infos", "perfport"}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not (file := config.getoption("--not-again")):
+        return
+    passed = set(Path(file).read_text().splitlines())
+    again = [item.nodeid not in passed or bool(SEE_ALL & set(getattr(item, "fixturenames", ()))) for item in items]
+    config.hook.pytest_deselected(items=[item for item, kept in zip(items, again, strict=True) if not kept])
+    items[:] = [item for item, kept in zip(items, again, strict=True) if kept]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if file := config.getoption("--passed-to"):
+        names = sorted(report.nodeid for report in terminalreporter.stats.get("passed", ()))
+        Path(file).write_text("".join(f"{name}\n" for name in names))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # One cache for all tests, kept between sessions: ceilings are swept once per device. Not the user's, because
     # ceilings that are measured beside a test suite are too low.

@@ -226,6 +226,11 @@ def _mark(marks: TextIO | None, text: str) -> None:
         marks.flush()
 
 
+def chosen(found: workload.Workload, problem: str, variant: str, pattern: str) -> bool:
+    """Whether a variant launches kernels of ours and its ``workload/problem/variant`` contains the pattern."""
+    return found.variants[problem][variant].role != "peer" and pattern in f"{found.name}/{problem}/{variant}"
+
+
 def cases(
     found: workload.Workload, problem: str, info: DeviceInfo, macros: Mapping[str, Any] = {}, pattern: str = ""
 ) -> list[CheckCase]:
@@ -248,7 +253,7 @@ def cases(
             macros={key: value for key, value in macros.items() if key not in cls.tunables},
         )
         for name, cls in found.variants[problem].items()
-        if cls.role != "peer" and pattern in f"{found.name}/{problem}/{name}"
+        if chosen(found, problem, name, pattern)
     ]
 
 

@@ -167,7 +167,18 @@ def run(
         workloads=[str(path) for path in workloads or []], seed=seed, command=["perfport", *sys.argv[1:]],
     )  # fmt: skip
     records = launch.launch(experiment, options)
+    _glance(records, out or launch.RESULTS)
     sys.exit(_exit_code(records))
+
+
+def _glance(records: list[Record], folder: Path) -> None:
+    """Print one line for each workload and device of the runs that the records belong to."""
+    from .report import glance
+    from .results import Run, find_runs
+
+    names = {record.run for record in records}
+    if runs := [Run(one) for one in find_runs(folder) if one.name in names] if names else []:
+        print(f"\n{glance(runs)}")
 
 
 def _exit_code(records: list[Record]) -> ExitCode:
@@ -205,14 +216,14 @@ def verify(
     from .workload import discover
 
     folders = [str(path) for path in workloads or []]
-    chosen = load_profile(profile, "--profile: ") if profile else None
+    tuning = load_profile(profile, "--profile: ") if profile else None
     found = discover(folders)
-    if sanitize and not device:
-        tasks = sanitizers.on_simulator(found, seed, pattern, chosen)
-    else:
-        tasks = sanitizers.on_devices(found, _select(device), seed, pattern, chosen, sanitize)
-    if not tasks:
+    if not sanitizers.chosen(found, pattern):
         raise UsageError(f"verify: no variant's workload/problem/variant contains {pattern!r}")
+    if sanitize and not device:
+        tasks = sanitizers.on_simulator(found, seed, pattern, tuning)
+    else:
+        tasks = sanitizers.on_devices(found, _select(device), seed, pattern, tuning, sanitize)
     verdicts = []
     for verdict in sanitizers.run(tasks, folders):
         verdicts.append(verdict)

@@ -114,6 +114,7 @@ def sass(subject: Subject, target: str) -> str:
     InfrastructureError
         Without ``nvdisasm`` on the path.
     """
+    artifacts = _artifacts(subject, target)
     tool = shutil.which("nvdisasm")
     if tool is None:
         raise InfrastructureError(
@@ -121,7 +122,7 @@ def sass(subject: Subject, target: str) -> str:
         )
     parts = []
     with tempfile.TemporaryDirectory() as folder:
-        for artifact in _artifacts(subject, target):
+        for artifact in artifacts:
             cubin = Path(folder) / "kernel.cubin"
             cubin.write_bytes(artifact.code)
             done = subprocess.run([tool, "-c", str(cubin)], capture_output=True, text=True, check=False)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from perfport.errors import UnavailableError
 from perfport.experiment import Experiment
 from perfport.record import Record
 from perfport.results import Run
@@ -164,6 +165,39 @@ def test_mistakes_in_arguments_are_named(
     assert not list(tmp_path.iterdir()), "nothing is left behind"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["verify", "nothing/like/this"], "no variant's"),
+        (["verify", "nothing/like/this", "--sanitize"], "no variant's"),
+        (["verify", "--profile", "hd7979"], "did you mean 'hd7970'"),
+        (["count", "--stalls"], "choose a CUDA device"),
+        (["count", "--profile", "hd7979"], "did you mean 'hd7970'"),
+        (["count", "nothing"], "no workload 'nothing'"),
+        (["list", "svm_rfb"], "did you mean 'svm_rbf'"),
+        (["ceilings", "--peer", "clpaek"], "expected 'clpeak'"),
+        (["show", "svm_rbf/rbf_rows/image", "--sass", "--target", "sm_9o"], "as in sm_90"),
+        (["show", "svm_rbf/rbf_rows/image", "--rerun", "--preset", "huge"], "--preset"),
+        (["check", ".", "--change-points"], "--baseline RUN"),
+    ],
+)
+def test_arguments_are_judged_before_tools_and_devices_are_looked_for(
+    main: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    """On a machine without anything: neither a device, nor the simulator, nor any program."""
+
+    def nothing() -> str:
+        raise UnavailableError("no simulator")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("perfport.simulator.library", nothing)
+    monkeypatch.setenv("PATH", "/nonexistent")
+    for module in ("discovery", "launch", "inspection", "counting.survey"):
+        monkeypatch.setattr(f"perfport.{module}.discover", list)
+    code, out, err = main(*arguments, discover=False)
+    assert (code, message in err) == (2, True), out + err
+
+
 def test_dry_run_prints_the_matrix_and_runs_nothing(main: Cli, tmp_path: Path, opencl_infos: list[Any]) -> None:
     path = experiment(tmp_path, study={"variants": ["image", "vectorized"], "tunables": {"group": [32, 64]}})
     code, out, _ = main("run", path, "--dry-run", "--out", tmp_path / "out")
@@ -222,6 +256,7 @@ def stored(perfport: Any, no_ceilings: Any, opencl_infos: list[Any], tmp_path_fa
     path = experiment(folder, study=study, devices=[opencl_infos[0].id], report={"path": "reports/test.md"}, seed=3)
     done = perfport("run", path, "--workloads", FAULTY, env=no_ceilings, cwd=folder)
     assert done.returncode == 4, done.stderr
+    assert re.search(r"^faulty +1 +[01] of 2 ok, 1 failed(, 1 contended)? +double ", done.stdout.splitlines()[-1])
     return Path(folder)
 
 

@@ -10,6 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perfport import workload
 from perfport.errors import UsageError, nearest
 from perfport.experiment import Experiment, digest, find, key_path, load
 
@@ -21,8 +22,24 @@ def test_what_ships_is_valid_and_found_by_name(name: str) -> None:
     assert load(find(name)).name == name
 
 
-def test_quick_is_there() -> None:
-    assert "quick" in SHIPPED
+#: Not for a machine with one CPU: what wants two devices of a kind, and OpenCV's use of a system-wide OpenCL.
+NOT_QUICK = {"several_devices", "opencv_opencl"}
+
+
+def test_quick_has_every_ladder_and_best_variant_and_the_peers_that_install_in_seconds() -> None:
+    """Whatever runs on a CPU after the README's first command, and nothing that would be `unavailable`."""
+    chosen = {(study.workload, study.problem): set(study.variants or ()) for study in load(find("quick")).experiments}
+    expected = {
+        (name, problem): {
+            variant.name
+            for variant in variants.values()
+            if variant.role != "control" and not {"cuda", "gpu", "ptx", "mma"} & set(variant.needs)
+            and "torch" not in variant.modules and variant.name not in NOT_QUICK
+        }
+        for name, found in workload.discover([]).items()
+        for problem, variants in found.variants.items()
+    }  # fmt: skip
+    assert chosen == expected
 
 
 def test_a_file_comes_before_a_shipped_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

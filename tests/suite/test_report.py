@@ -7,6 +7,7 @@ import re
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import pytest
@@ -19,7 +20,7 @@ from perfport.counting import Count, Verdict
 from perfport.errors import InfrastructureError, UsageError
 from perfport.profile import load_profile
 from perfport.record import SCHEMA_VERSION, Failure, Interval, MetricValue, Record, Status
-from perfport.report import most_plotted, render, stored
+from perfport.report import glance, most_plotted, render, stored
 from perfport.report.failures import ORDER
 from perfport.report.ladder import ladders
 from perfport.report.markdown import code, details, excerpt, fence, table, text
@@ -69,6 +70,50 @@ def demonstration(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, 
     run = data.store(folder / "results", data.demonstration())
     files = render([run], folder / "my report.md")
     return folder, files[0].read_text(), files
+
+
+def several_workloads() -> list[Record]:
+    """Two workloads: one with two problems and a peer, one where the machine was busy and a case failed."""
+    busy: dict[str, Any] = {"workload": "other", "problem": "one", "status": Status.CONTENDED}
+    return [
+        data.record("slow", 0.08, rung=1), data.record("quick", 0.02, rung=2),
+        data.record("library", 0.04, role="peer"),
+        data.record("only", 0.05, problem="short", rung=1),
+        data.record("slow", 0.08, rung=1, **busy), data.record("quick", 0.02, rung=2, **busy),
+        data.record("lost", workload="other", problem="one", rung=3, status=Status.CRASHED),
+        data.record("elsewhere", workload="other", problem="one", rung=4, status=Status.UNSUPPORTED),
+        data.record("nothing", workload="third", problem="any", rung=1, status=Status.UNAVAILABLE),
+    ]  # fmt: skip
+
+
+def test_the_first_screen_has_a_line_for_each_workload(tmp_path: Path) -> None:
+    markdown = report(tmp_path, several_workloads())
+    assert markdown.index("| workload") < 200, "nothing but the title comes before"
+    (head, demo, other, third), *_ = tables(markdown)
+    demo_row, other_row, third_row = (dict(zip(head, row, strict=True)) for row in (demo, other, third))
+    assert "device" not in head, "there is one"
+    assert [row["workload"] for row in (demo_row, other_row, third_row)] == ["`demo`", "`other`", "`third`"]
+    assert (demo_row["problems"], demo_row["cases"], demo_row["ladder"]) == ("2", "4 of 4 ok", "`rows`")
+    assert demo_row["best variant"] == "`quick`" and re.fullmatch(r"(19|20)\.\d ms", demo_row["time"])
+    assert re.fullmatch(r"\d\d\.\d %", demo_row["of bound"])
+    assert re.fullmatch(r"(3\.9|4\.0)\d ×", demo_row["over first"])
+    assert re.fullmatch(r"(1\.9|2\.0)\d × \(library\)", demo_row["over peer"])
+    assert other_row["cases"] == "0 of 4 ok, 1 failed, 2 contended"
+    assert other_row["best variant"] == "`quick (contended)`" and other_row["over peer"] == "–"
+    assert third_row["cases"] == "0 of 1 ok" and third_row["best variant"] == "`none has a result`"
+
+
+def test_the_terminal_gets_the_same_lines(tmp_path: Path) -> None:
+    run = data.store(tmp_path / "results", [*several_workloads(), data.record("slow", 0.03, rung=1, device=data.INTEL)])
+    lines = glance([run]).splitlines()
+    assert [line.split()[0] for line in lines if not line.startswith("-")] == [
+        "workload",
+        "demo",
+        "demo",
+        "other",
+        "third",
+    ]
+    assert data.INTEL in lines[2] and "is it" in lines[2], "a line for each device, where there are several"
 
 
 def test_files_are_the_markdown_and_plots_beside_it(demonstration: tuple[Path, str, list[Path]]) -> None:

@@ -82,7 +82,7 @@ class Bench:
                 source = f'{(folder / "vectors.h").read_text()}\n#line 1 "{file}"\n{source}'
             target = self.device.target and self.device.target + suffix
             artifact = backend.get(self.info.backend).build(file, source, macros, target)
-            self._kernels[key] = self.device.load(artifact).kernel(name)
+            self._kernels[key] = backend.load_once(self.device, artifact).kernel(name)
         return self._kernels[key]
 
     def flush(self) -> None:

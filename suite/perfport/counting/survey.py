@@ -83,6 +83,9 @@ def run(options: Options) -> tuple[Path, list[Count]]:
     folder = options.out or RESULTS / f"count-{stamp()}"
     if (folder / COUNTS).exists():
         raise UsageError(f"--out {folder}: holds counts already; name another folder")
+    # Arguments first: what is wrong with them does not depend on the tools that are installed here.
+    if options.stalls and _simulated(options):
+        raise UsageError("--stalls: the simulator has no warps that wait; choose a CUDA device with --device")
     device = _device(options)
     if "cuda" in device.capabilities:
         if shapes:
@@ -90,8 +93,6 @@ def run(options: Options) -> tuple[Path, list[Count]]:
         tool = {"name": "ncu", "version": profiled.version()}
         stream = _profile(subjects, device, options, tool["version"], console)
     else:
-        if options.stalls:
-            raise UsageError("--stalls: the simulator has no warps that wait; choose a CUDA device with --device")
         using, why = simulated.counter()
         if why:
             console.print(
@@ -115,9 +116,14 @@ def _shapes(options: Options) -> tuple[Shape, ...]:
     return DEFAULT_SHAPES if options.coalescing else ()
 
 
+def _simulated(options: Options) -> bool:
+    """Whether the options ask for the simulator."""
+    return not options.devices or options.devices == ["oclgrind"]
+
+
 def _device(options: Options) -> DeviceInfo:
     """The simulator, or the one device that the options name."""
-    if not options.devices or options.devices == ["oclgrind"]:
+    if _simulated(options):
         return simulator.find()
     chosen = [info for info in select_devices(options.devices, discover(), "--device") if "cuda" in info.capabilities]
     if not chosen:

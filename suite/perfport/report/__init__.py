@@ -19,11 +19,11 @@ from .markdown import NONE, code, fence, join, text
 from .plots import Plot, pictures, plot_folder, share_plot, write_page
 from .rooflines import roofline_plot
 from .scaling import scaling_section
-from .summary import alarms, best_tables, overview, title
+from .summary import alarms, at_a_glance, best_tables, in_terminal, overview, title
 from .sweeps import sweeps_section
 from .tables import device_comparison, ladder_tables, problem_facts, published_table
 
-__all__ = ["Counts", "render", "stored"]
+__all__ = ["Counts", "glance", "render", "stored"]
 
 
 def render(runs: list[Run], destination: Path, counted: Sequence[Counts] = ()) -> list[Path]:
@@ -59,7 +59,8 @@ def render(runs: list[Run], destination: Path, counted: Sequence[Counts] = ()) -
     plots: list[Plot] = []
     results = _results_section(runs, found, names, folder.name, plots)
     content = join([
-        title(runs), overview(runs), alarms(found), best_tables(found) if found else "",
+        title(runs), at_a_glance(found) if found else "", overview(runs), alarms(found),
+        best_tables(found) if found else "",
         "## Environment and devices", *_environment(runs),
         "## Ceilings", *_ceilings(runs),
         "## Results", _READING if found else "No case was run.", results,
@@ -69,6 +70,11 @@ def render(runs: list[Run], destination: Path, counted: Sequence[Counts] = ()) -
         "## How to reproduce", *_reproduce(runs),
     ])  # fmt: skip
     return write_page(destination, content, plots)
+
+
+def glance(runs: list[Run]) -> str:
+    """Return the first table of the report, one line for each workload and device, for a terminal."""
+    return in_terminal(ladders(runs))
 
 
 _READING = (

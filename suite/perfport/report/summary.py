@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import groupby
 
-from ..comparison import Comparison
+from tabulate import tabulate
+
+from ..comparison import Comparison, compare, is_ranked, time_of
 from ..completeness import incomplete
 from ..record import Status
 from ..results import Run
 from ..statistics import Verdict
 from .failures import ORDER
-from .ladder import Ladder, run_labels
+from .ladder import Ladder, Row, run_labels
 from .machines import run_title
 from .markdown import NONE, code, join, line, table, text
 from .marks import best_marks, marks, noted
-from .quantities import interval, share, significant
+from .quantities import interval, percent, seconds, share, significant
 
 
 def ratio(found: Comparison | None, digits: int = 3) -> str:
@@ -31,6 +34,91 @@ def title(runs: list[Run]) -> str:
         experiment = run.environment.get("experiment") or {}
         names.append(text(experiment.get("title") or experiment.get("name") or run.name))
     return f"# Performance report: {', '.join(dict.fromkeys(names)) or 'no runs'}"
+
+
+def _glance(found: list[Ladder]) -> tuple[list[str], list[list[str]]]:
+    """Return headers and one row for each workload and device: plain text, for a page and for a terminal."""
+    headers = [
+        "workload", "device", "problems", "cases", "ladder", "best variant", "time", "of bound", "over first",
+        "over peer",
+    ]  # fmt: skip
+    rows = []
+    for (workload, site), same in groupby(
+        sorted(found, key=lambda ladder: (ladder.workload, ladder.site)), key=lambda lad: (lad.workload, lad.site)
+    ):
+        ladders = list(same)
+        problems = len({ladder.problem for ladder in ladders})
+        main = max(ladders, key=_length)
+        rows.append([workload, site, str(problems), _outcomes(ladders), main.problem, *_leading(main)])
+    if len({row[1] for row in rows}) == 1:
+        headers, rows = [headers[0], *headers[2:]], [[row[0], *row[2:]] for row in rows]
+    return headers, rows
+
+
+def _length(ladder: Ladder) -> tuple[int, int]:
+    """How many rungs of a ladder have results, and how many variants."""
+    rungs = {row.record.identity.rung for row in ladder.measured if row.record.identity.role == "rung"}
+    return len(rungs), len(ladder.measured)
+
+
+def _outcomes(found: list[Ladder]) -> str:
+    """How many of the cases are ok, and how many are of no use or of little."""
+    counts = Counter(row.record.status for ladder in found for row in ladder.rows)
+    failed = sum(count for status, count in counts.items() if status.failed)
+    parts = [f"{counts[Status.OK]} of {counts.total()} ok"]
+    parts += [f"{failed} failed"] if failed else []
+    parts += [f"{counts[Status.CONTENDED]} contended"] if counts[Status.CONTENDED] else []
+    return ", ".join(parts)
+
+
+def _fastest(rows: list[Row]) -> Row | None:
+    """The fastest that may be ranked; where the machine was busy all the time, the fastest of all."""
+    return min(rows, key=lambda row: (not is_ranked(row.record), time_of(row.record)), default=None)
+
+
+def _leading(ladder: Ladder) -> list[str]:
+    """Return the best variant, its time and share, and its speed-up over the first rung and over the best peer."""
+    own = [row for row in ladder.measured if row.record.identity.role != "peer"]
+    best = ladder.best or _fastest(own)
+    if best is None:
+        return ["none has a result", *[NONE] * 4]
+    peer = ladder.best_peer or _fastest([row for row in ladder.measured if row.record.identity.role == "peer"])
+    mark = "" if is_ranked(best.record) else " (contended)"
+    bound = best.record.problem_bound
+    first = "is it" if best is ladder.first_rung else _times(ladder.over_first(best))
+    against = _times(compare(peer.record, best.record)) + f" ({line(peer.label, 18)})" if peer else NONE
+    return [
+        line(best.label, 26) + mark, seconds(time_of(best.record), 3), percent(bound.share.value) if bound else NONE,
+        first, against,
+    ]  # fmt: skip
+
+
+def _times(found: Comparison | None) -> str:
+    if found is None:
+        return NONE
+    return f"{significant(found.ratio.value)} ×" + (" (ambiguous)" if found.verdict is Verdict.AMBIGUOUS else "")
+
+
+def at_a_glance(found: list[Ladder]) -> str:
+    """Return the first thing that a report says: one line for each workload and device."""
+    headers, rows = _glance(found)
+    names = ("workload", "device", "ladder", "best variant")
+    cells = [
+        [code(cell) if name in names else text(cell) for name, cell in zip(headers, row, strict=True)] for row in rows
+    ]
+    align = "".join("r" if name in ("problems", "time", "of bound") else "l" for name in headers)
+    return join([
+        table(headers, cells, align),
+        "Measured. Best variant of the problem with the longest ladder: its share of the problem bound, how many times "
+        "faster than the first rung and than the best peer. Intervals, and all problems, are below.",
+    ])  # fmt: skip
+
+
+def in_terminal(found: list[Ladder]) -> str:
+    """Return the same lines for a terminal."""
+    headers, rows = _glance(found)
+    align = ["right" if name in ("problems", "time", "of bound") else "left" for name in headers]
+    return tabulate(rows, headers, colalign=align, disable_numparse=True) if rows else ""
 
 
 def _counts(run: Run) -> str:

@@ -94,6 +94,16 @@ class Task:
     tool: Tool
 
 
+def chosen(workloads: Mapping[str, Workload], pattern: str) -> bool:
+    """Whether a pattern chooses any variant; needs neither a device nor a tool."""
+    return any(
+        check.chosen(workload, problem, variant, pattern)
+        for workload in workloads.values()
+        for problem in workload.problems
+        for variant in workload.variants[problem]
+    )
+
+
 def on_devices(
     workloads: Mapping[str, Workload],
     devices: Sequence[DeviceInfo],
