@@ -57,6 +57,15 @@ def _application(
     pass
 
 
+def _format(form: str) -> str:
+    if form != "markdown":  # the default needs no import
+        from .report.view import FORMATS
+
+        if form not in FORMATS:
+            raise UsageError(f"--format: {form!r} is not one of {', '.join(FORMATS)}{nearest(form, FORMATS)}")
+    return form
+
+
 def _seed(seed: int | None) -> int | None:
     if seed is not None and not 0 <= seed < 2**31:
         raise UsageError(f"--seed: expected an integer from 0 to {2**31 - 1}, got {seed}")
@@ -71,7 +80,7 @@ WorkloadsOption = Annotated[
     list[Path] | None, typer.Option("--workloads", help="A folder with further workloads; repeatable.")
 ]
 ResultsArgument = Annotated[list[Path], typer.Argument(help="Run folders, or a folder of them; any number.")]
-FormatOption = Annotated[str, typer.Option("--format", help="markdown, csv, json or html.")]
+FormatOption = Annotated[str, typer.Option("--format", help="markdown, csv, json or html.", callback=_format)]
 OutputOption = Annotated[
     Path | None, typer.Option("-o", "--output", help="Write this file instead of printing.", callback=_writable)
 ]

@@ -321,9 +321,7 @@ def close(
     say(f"{where}: " + ", ".join(f"{count} {status}" for status, count in sorted(counts.items())))
     contended = [record for record in records if record.status is Status.CONTENDED]
     if contended:
-        reasons = list(dict.fromkeys(record.failure.reason for record in contended if record.failure))
-        more = f", and {len(reasons) - 3} other reasons" if len(reasons) > 3 else ""
-        say(f"{len(contended)} of {len(records)} cases were contended: {'; '.join(reasons[:3])}{more}.")
+        say(f"{len(contended)} of {len(records)} cases were contended: {_reasons(contended)}.")
         say(f"Their times are too long. When the machine is quiet, measure them again: {command}")
     if report:
         from .report import render
@@ -331,3 +329,16 @@ def close(
 
         render([Run(folder) for folder in folders], report)
         say(f"report: {report}")
+
+
+def _reasons(records: list[Record]) -> str:
+    """Return why records are contended; reasons that differ in a number alone are given once."""
+    alike: dict[str, list[str]] = {}
+    for record in records:
+        reason = record.failure.reason if record.failure else "no reason is stored"
+        alike.setdefault(re.sub(r"\d+", "", reason), []).append(reason)
+    told = []
+    for same in alike.values():
+        worst = max(same, key=lambda reason: [int(number) for number in re.findall(r"\d+", reason)])
+        told.append(f"{worst} (the worst of {len(same)} cases)" if len(same) > 1 else worst)
+    return "; ".join(told)

@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--perfport-device", action="append", metavar="SELECTOR", help="Devices, as -d of perfport run.")
     group.addoption("--perfport-out", metavar="DIR", help="Folder for run folders, one for each file. [results]")
     group.addoption("--perfport-workloads", action="append", default=[], metavar="PATH", help="Further workloads.")
-    group.addoption("--perfport-seed", type=int, metavar="N", help="Seed of all random inputs.")
+    group.addoption("--perfport-seed", type=int, metavar="N", help="Seed of the inputs that are timed.")
     parser.addini("perfport_experiments", "Patterns of experiment files to collect in a tree.", type="args", default=[])
 
 
@@ -60,9 +60,9 @@ class ExperimentFile(pytest.File):
         CollectError
             For a bad file, without a device, without pytest-benchmark, or under pytest-xdist.
         """
-        from .errors import PerfportError
+        from .errors import PerfportError, check_writable
         from .experiment import load
-        from .launch import prepare
+        from .launch import prepare, report_file
         from .naming import names
 
         if not self.config.pluginmanager.hasplugin("benchmark"):
@@ -73,6 +73,8 @@ class ExperimentFile(pytest.File):
             if load(self.path).executor.kind != "local":
                 raise self.CollectError("benchmarks run on this machine: use perfport run for this executor")
             self.prepared = prepare(str(self.path), self._options())
+            if report := report_file(self.prepared.definition, self.prepared.folder, self._whole):
+                check_writable(report, f"{self.path}: report.path")
         except PerfportError as error:
             raise self.CollectError(str(error)) from None
         self.records: dict[str, Record] = {}
@@ -82,15 +84,23 @@ class ExperimentFile(pytest.File):
             for case in group.cases:
                 yield CaseItem.from_parent(self, name=next(labels), callobj=_hand_over, group=group, key=case.key)
 
+    @property
+    def _whole(self) -> bool:
+        """Whether the session may be all of the experiment, kept where runs are kept."""
+        return not self.config.getoption("--perfport-device") and not self.config.getoption("--perfport-out")
+
     def _options(self) -> Options:
         from .launch import RESULTS, Options
         from .run import stamp
 
         option = self.config.getoption
+        seed = option("--perfport-seed")
+        if seed is not None and not 0 <= seed < 2**31:
+            raise self.CollectError(f"--perfport-seed: expected an integer from 0 to {2**31 - 1}, got {seed}")
         out = Path(option("--perfport-out") or RESULTS) / f"{self.path.stem}-{stamp()}"
         return Options(
             devices=option("--perfport-device"), out=out, workloads=option("--perfport-workloads"),
-            seed=option("--perfport-seed"), command=["pytest", *sys.argv[1:]],
+            seed=seed, command=["pytest", *sys.argv[1:]],
         )  # fmt: skip
 
     def setup(self) -> None:
@@ -107,10 +117,9 @@ class ExperimentFile(pytest.File):
         self._open.close()
         if not self.records:
             return
-        prepared, option = self.prepared, self.config.getoption
-        whole = len(self.records) == sum(len(group.cases) for group in prepared.groups)
-        whole = whole and not option("--perfport-device") and not option("--perfport-out")
-        report = report_file(prepared.definition, prepared.folder, whole)
+        prepared = self.prepared
+        every = len(self.records) == sum(len(group.cases) for group in prepared.groups)
+        report = report_file(prepared.definition, prepared.folder, self._whole and every)
         close(list(self.records.values()), [prepared.folder], report, print, again(prepared.options.command))
 
     def record(self, item: CaseItem) -> Record:

@@ -56,6 +56,11 @@ def test_no_command_shows_help_and_an_unknown_one_is_named(main: Cli) -> None:
     assert code == 2 and "rnu" in err
 
 
+def test_version(main: Cli) -> None:
+    code, out, _ = main("--version", discover=False)
+    assert code == 0 and re.fullmatch(r"perfport \d+\.\d+\S*\n", out)
+
+
 def test_help_imports_nothing_heavy() -> None:
     script = (
         "import sys; from perfport import cli; sys.argv = ['perfport', '--help']\n"
@@ -168,6 +173,10 @@ def test_dry_run_prints_the_matrix_and_runs_nothing(main: Cli, tmp_path: Path, o
     assert not (tmp_path / "out").exists()
     code, out, _ = main("run", path, "--dry-run", "-b", "rows/image", "-d", opencl_infos[0].id)
     assert "2 cases in 1 groups" in out and "vectorized" not in out
+    path = experiment(tmp_path, study={"parameters": {"gamma": [0.25, 0.5]}, "profiles": ["native", "hd7970"]})
+    code, out, _ = main("run", path, "--dry-run")
+    assert max(map(len, out.splitlines())) <= 80, "as wide as a terminal"
+    assert all(part in out.split() for part in ("gamma=0.25", "gamma=0.5", "profile=hd7970", "(peer)", "unroll=2"))
 
 
 def test_devices(main: Cli, opencl_infos: list[Any]) -> None:

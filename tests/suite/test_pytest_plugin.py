@@ -102,7 +102,8 @@ def test_only_named_files_are_collected(no_ceilings: dict[str, str], tmp_path: P
     assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout
     done = call(tmp_path, no_ceilings, "-q", "other.yaml")
     assert "ERROR: not found: " in done.stderr, done.stdout
-    done = call(tmp_path, no_ceilings, "-q", "-o", "perfport_experiments=not_*.yaml", ".")
+    options = ["-q", "-o", "perfport_experiments=not_*.yaml", f"--perfport-workloads={FAULTY}"]
+    done = call(tmp_path, no_ceilings, *options, ".")
     assert done.returncode == 2 and "no device matches 'nowhere'" in done.stdout, done.stdout
 
 
@@ -112,6 +113,8 @@ def test_only_named_files_are_collected(no_ceilings: dict[str, str], tmp_path: P
         ({"measurment": {}}, [], "measurment: unknown key (did you mean 'measurement'?)"),
         ({"executor": {"kind": "slurm", "partitions": {"a": {"devices": ["cpu"]}}}}, [], "use perfport run"),
         ({}, ["-p", "no:benchmark"], "experiments need pytest-benchmark"),
+        ({}, ["--perfport-seed=-4"], "--perfport-seed: expected an integer from 0 to 2147483647, got -4"),
+        ({"report": {"path": "faults.yaml/r.md"}}, [], "report.path: faults.yaml/r.md cannot be written"),
     ],
 )
 def test_what_cannot_be_collected_says_why(

@@ -85,7 +85,7 @@ def test_every_cut_of_the_file_leaves_the_whole_records_before_it(stored: Path) 
         ('{"schema_version": 1}', f"{RECORDS}:2: schema version 1; this version of perfport reads 2"),
         ("{}", f"{RECORDS}:2: schema version None"),
         ("[]", f"{RECORDS}:2: schema version None"),
-        ('{"schema_version": 2, "key": "x"}', f"{RECORDS}:2: run: Field required"),
+        ('{"schema_version": 2, "key": "x"}', f"{RECORDS}:2: run: field required"),
     ],
 )
 def test_a_bad_line_within_the_file_is_named(stored: Path, line: str, expected: str) -> None:

@@ -305,6 +305,63 @@ def test_retry_failed_runs_failed_cases_alone(selector: str, perfport: Any, no_c
     assert len(Run(out).records) == 4, "the latest record of each case counts"
 
 
+def test_contended_cases_say_how_they_are_measured_again(
+    selector: str, perfport: Any, no_ceilings: Any, tmp_path: Path
+) -> None:
+    log = tmp_path / "log.txt"
+    env = {**no_ceilings, "FAULTY_LOG": str(log)}
+    study = {"variants": ["good"], "tunables": {"shade": [1, 2]}}
+    file = experiment(tmp_path, study, devices=[selector], report={"path": "reports/faults.md"})
+    arguments = ["run", str(file), "--workloads", str(FAULTY)]
+    first = perfport(*arguments, env=env, cwd=tmp_path)
+    assert first.returncode == 0 and "report: reports/faults.md" in first.stdout
+    assert "  good [shade=1] " in first.stderr and "  good [shade=2] " in first.stderr, "swept variants are told apart"
+    (out,) = (tmp_path / "results").iterdir()
+    contents = [json.loads(line) for line in lines(out)]
+    contents[1] |= {"status": "contended", "failure": {"reason": "other processes used 90% of the processor"}}
+    (out / RECORDS).write_text("".join(f"{json.dumps(content)}\n" for content in contents))
+    log.unlink()
+
+    kept = perfport(*arguments, "--resume", "--retry", "failed", env=env, cwd=tmp_path)
+    assert kept.returncode == 0 and len(lines(out)) == 2 and not log.exists()
+    assert "1 of 2 cases were contended: other processes used 90% of the processor." in kept.stdout
+    (advice,) = re.findall(r"measure them again: perfport (run .*)$", kept.stdout, re.M)
+    again = perfport(*advice.split(), env=env, cwd=tmp_path)
+    assert again.returncode == 0 and "contended:" not in again.stdout.replace("0 contended", ""), again.stdout
+    assert log.exists() and len(lines(out)) == 3, "the contended case alone"
+    assert json.loads(lines(out)[2])["key"] == contents[1]["key"]
+
+
+def test_part_of_a_run_keeps_its_report_to_itself(
+    selector: str, perfport: Any, no_ceilings: Any, tmp_path: Path
+) -> None:
+    file = experiment(
+        tmp_path, {"variants": ["good", "slow"]}, devices=[selector], report={"path": "reports/faults.md"}
+    )
+    whole = tmp_path / "reports" / "faults.md"
+    whole.parent.mkdir()
+    whole.write_text("the report of a whole run")
+    for number, more in enumerate((["-b", "good"], ["-d", selector], ["--out", "elsewhere"])):
+        arguments = ["run", file, "--workloads", FAULTY, *more]
+        done = perfport(*arguments, *(["--out", f"out{number}"] if number == 0 else []), env=no_ceilings, cwd=tmp_path)
+        assert done.returncode == 0 and whole.read_text() == "the report of a whole run"
+        (told,) = re.findall(r"^report: (.*)$", done.stdout, re.M)
+        assert told.endswith("/report.md") and (tmp_path / told).read_text().startswith("#")
+        assert (tmp_path / told).parent / RECORDS in [*tmp_path.rglob(RECORDS)], "in the run's folder"
+
+
+def test_a_dry_run_prints_the_keys_of_a_later_run(
+    selector: str, perfport: Any, no_ceilings: Any, tmp_path: Path
+) -> None:
+    file = experiment(tmp_path, {"variants": ["good"], "tunables": {"shade": [1, 2, 3]}})
+    arguments = command(file, selector, tmp_path / "out", "--seed", "5")
+    planned = perfport(*arguments, "--dry-run", env=no_ceilings, cwd=tmp_path)
+    assert "seed 5" in planned.stdout and not (tmp_path / "out").exists()
+    perfport(*arguments, env=no_ceilings, cwd=tmp_path)
+    keys = re.findall(r"^  ([0-9a-f]{16})  good shade=\d$", planned.stdout, re.M)
+    assert len(keys) == 3 and set(keys) == {record.key for record in Run(tmp_path / "out").records}
+
+
 def named_variants(raw: list[bytes]) -> list[str]:
     """The variants of record lines."""
     return [json.loads(line)["identity"]["variant"] for line in raw]

@@ -70,7 +70,7 @@ def test_device_option_is_refused_and_dry_run_needs_no_cluster(tmp_path: Path, c
     (tmp_path / "both.yaml").write_text(yaml.safe_dump(content))
     with pytest.raises(UsageError, match=r"both\.yaml: devices: .*executor\.partitions"):
         launch.launch(str(tmp_path / "both.yaml"), launch.Options())
-    assert launch.launch(str(path), launch.Options(dry_run=True)) == []
+    assert launch.launch(str(path), launch.Options(dry_run=True, workloads=[str(FAULTY)])) == []
     rows = capsys.readouterr().out.splitlines()[2:]
     assert [row.split() for row in rows] == [["gpu", "1/2", "cuda"], ["gpu", "2/2", "cuda"]]
 

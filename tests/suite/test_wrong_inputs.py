@@ -260,6 +260,11 @@ WRONG: dict[str, tuple[Prepare, int, list[str]]] = {
             ("compare", "a", "b", "--output"),
         )
     },
+    "no such format": (
+        given("check", "nowhere", "--baseline", "nowhere", "--format", "pdf"),
+        2,
+        ["--format: 'pdf' is not one of markdown, csv, json, html"],
+    ),
     # Filters that match nothing.
     "history": (
         history("--variant", "nosuch"),
