@@ -20,8 +20,8 @@ from perfport.results import Run
 
 FAULTY = Path(__file__).parents[1] / "data" / "faulty"
 COMMANDS = [
-    "run", "devices", "list", "report", "table", "claims", "crosstuning", "portability", "convergence", "compare",
-    "show", "export", "import", "validate", "schema",
+    "run", "devices", "list", "report", "table", "claims", "crosstuning", "stale", "quotes", "portability",
+    "convergence", "compare", "show", "export", "import", "validate", "schema",
 ]  # fmt: skip
 HEAVY = ("pyopencl", "cupy", "matplotlib", "pandas", "sklearn", "torch", "numpy")
 Cli = Callable[..., tuple[int, str, str]]
