@@ -65,7 +65,7 @@ def _outcomes(found: list[Ladder]) -> str:
     """How many of the cases are ok, and how many are of no use or of little."""
     counts = Counter(row.record.status for ladder in found for row in ladder.rows)
     failed = sum(count for status, count in counts.items() if status.failed)
-    parts = [f"{counts[Status.OK]} of {counts.total()} ok"]
+    parts = [f"{counts[Status.OK]}/{counts.total()} ok"]
     parts += [f"{failed} failed"] if failed else []
     parts += [f"{counts[Status.CONTENDED]} contended"] if counts[Status.CONTENDED] else []
     return ", ".join(parts)
@@ -86,7 +86,7 @@ def _leading(ladder: Ladder) -> list[str]:
     mark = "" if is_ranked(best.record) else " (contended)"
     bound = best.record.problem_bound
     first = "is it" if best is ladder.first_rung else _times(ladder.over_first(best))
-    against = _times(compare(peer.record, best.record)) + f" ({line(peer.label, 18)})" if peer else NONE
+    against = _times(compare(peer.record, best.record)) + f" {line(peer.label, 18)}" if peer else NONE
     return [
         line(best.label, 26) + mark, seconds(time_of(best.record), 3), percent(bound.share.value) if bound else NONE,
         first, against,
