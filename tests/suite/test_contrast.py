@@ -26,7 +26,7 @@ def again(record: Record, factor: float) -> Record:
     assert record.timing
     clocks = {name: [factor * t for t in getattr(record.timing, name)] for name in ("span", "wall")}
     summary = {
-        name: s.model_copy(update={k: factor * getattr(s, k) for k in ("median", "ci_low", "ci_high")})
+        name: s.model_copy(update={k: factor * v for k, v in s.model_dump().items() if k not in ("n", "outliers")})
         for name, s in record.timing.summary.items()
     }
     timing = record.timing.model_copy(update={**clocks, "summary": summary})
