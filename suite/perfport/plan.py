@@ -147,12 +147,13 @@ def make(
     for study, found in zip(experiment.experiments, resolved, strict=True):
         workload, variants, targets = found.workload, found.variants, found.targets
         number = study.instances or experiment.instances
+        conditions = (targets.cache, workload.source_digest(), harness_digest())
         for (preset, parameters), device in itertools.product(found.sizes, _chosen(study, devices)):
             inputs = instances(found.problem, parameters, seed, number)
             cases = [
                 case
                 for variant, profile in itertools.product(variants, study.profiles)
-                for case in _cases(study, workload, variant, profile, preset, parameters, device, inputs, targets.cache)
+                for case in _cases(study, workload, variant, profile, preset, parameters, device, inputs, conditions)
                 if pattern is None or pattern in f"{workload.name}/{study.problem}/{variant.name}"
             ]
             group = Group(
@@ -343,7 +344,7 @@ def _cases(
     parameters: dict[str, Any],
     device: DeviceInfo,
     inputs: dict[str, int],
-    cache: str,
+    conditions: tuple[str, ...],
 ) -> Iterable[Case]:
     macros = {} if profile == NATIVE else parameters_for(load_profile(profile), workload.name)
     tunables = {name: macros.get(name, tunable.default_for(device)) for name, tunable in variant.tunables.items()}
@@ -359,9 +360,7 @@ def _cases(
         parts = [
             identity.model_dump_json(),
             macros,
-            cache,
-            workload.source_digest(),
-            harness_digest(),
+            *conditions,
             device.driver,
             device.chip,
         ]

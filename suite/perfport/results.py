@@ -161,7 +161,7 @@ def _record(where: str, line: bytes) -> Record:
 
 def faults(folder: Path) -> list[str]:
     """Return everything that is wrong with a run folder, each with its file and, where it has one, its line."""
-    path, found, keys = folder / RECORDS, [], set()
+    path, found, keys, bad = folder / RECORDS, [], set(), 0
     environment: dict[str, Any] = {}
     try:
         environment = read_environment(folder)
@@ -175,13 +175,14 @@ def faults(folder: Path) -> list[str]:
                 found += [f"{path}:{number}: {doubt}" for doubt in _doubts(record)]
             except UsageError as error:
                 torn = last and isinstance(error, _NoJson)
+                bad += not torn
                 found.append(f"{path}:{number}: torn, the run was stopped while it wrote" if torn else str(error))
     except UsageError as error:
         found.append(str(error))
     planned = environment.get("planned")
-    if isinstance(planned, int) and len(keys) < planned:
+    if isinstance(planned, int) and len(keys) + bad < planned:
         found.append(
-            f"{path}: expected records of the {planned} planned cases, got {len(keys)}: cut off or not finished"
+            f"{path}: expected records of the {planned} planned cases, got {len(keys) + bad}: cut off or not finished"
         )
     return found
 

@@ -150,6 +150,8 @@ def torn(folder: Path) -> list[Any]:
 
 SUMMARY = ("timing", "summary", "span")
 BAD = f"{OWN}/runs/bad/{RECORDS}"
+CUT = f"{BAD}: expected records of the 2 planned cases, got 1: cut off"
+TORN = f"{BAD}:2: torn"
 MINE = f"workload 'mine': {OWN}/mine/__init__.py:"
 MILLIONS = {"points": list(range(100, 1100)), "gamma": [n / 1000 for n in range(1, 1001)], "mean": [1, 2, 3]}
 WRONG: dict[str, tuple[Prepare, int, list[str]]] = {
@@ -302,9 +304,9 @@ WRONG: dict[str, tuple[Prepare, int, list[str]]] = {
     "truncated": (
         stored(lambda records: records.pop()),
         2,
-        [f"{BAD}: expected records of the 2 planned cases, got 1: cut off"],
+        [CUT],
     ),
-    "torn": (torn, 2, [f"{BAD}:2: torn"]),
+    "torn": (torn, 2, [TORN, CUT]),
     "negative median": (
         stored(put(*SUMMARY, "median", value=lambda median: -median)),
         2,
@@ -439,6 +441,7 @@ def test_wrong_inputs(
     assert "Traceback" not in err and files(tmp_path) == before
     if arguments[0] == "validate":
         assert f"{tmp_path}/runs/good: 2 records, valid" in out, "the next run is checked, too"
+        assert ("planned cases" in err) == (expected[0] in (CUT, TORN)), "a bad line is there"
 
 
 def files(folder: Path) -> set[Path]:
