@@ -46,7 +46,7 @@ class Host:
             parts.append(f"{self.memory} GiB")
         if any((other.cores, other.memory) == (self.cores, self.memory) for other in rivals):
             parts.append(self.cpu or "unknown processor")
-        return ", ".join(parts)
+        return "; ".join(parts)
 
 
 @dataclass(frozen=True, order=True)
@@ -217,6 +217,7 @@ class Collection:
                 case = Case(run, record, site, Subject.of(record))
                 found.setdefault((case.site, _identity(record)), []).append(case)
         held = _by_inputs([_standing(cases) for cases in found.values()])
+        self._known = {case.site for case in held}
         self.cases = [case for case in held if chosen is None or chosen.takes(case)]
 
     @cached_property
@@ -230,12 +231,12 @@ class Collection:
         return sorted({site.alone for site in self.sites})
 
     def label(self, site: Site) -> str:
-        """The site's name within the collection: with its chip and its host where equal ids mean several."""
-        alike = [other for other in self.sites if other.devices == site.devices]
+        """The site's name: with its chip and its host where equal ids mean several in the runs, chosen or not."""
+        alike = [other for other in self._known if other.devices == site.devices]
         parts = [site.chip] if len({other.chips for other in alike}) > 1 else []
         hosts = {other.host for other in alike if other.chips == site.chips}
         parts += [site.host.name(hosts)] if len(hosts) > 1 else []
-        return f"{site.name} ({', '.join(parts)})" if parts else site.name
+        return f"{site.name} ({'; '.join(parts)})" if parts else site.name
 
     @cached_property
     def subjects(self) -> dict[Subject, list[Case]]:
@@ -351,6 +352,8 @@ def find_site(collection: Collection, name: str) -> Site:
     if name in labels:
         return labels[name]
     alike = [site for site in collection.sites if site.name == name]
-    if len(alike) > 1:
+    if len(alike) == 1:
+        return alike[0]
+    if alike:
         raise UsageError(f"{name!r} is on several machines: {', '.join(map(collection.label, alike))}")
     raise UsageError(f"no results on {name!r}{nearest(name, labels)}; there are: {', '.join(labels) or 'none'}")

@@ -118,7 +118,7 @@ def _site_names(*sides: Iterable[Site]) -> dict[Site, str]:
     sites = {site for side in sides for site in side}
     hosts = {site.host for site in sites}
     return {
-        site: f"{site.name} ({site.chip}, {site.host.name(hosts)})" if site.name in several else site.name
+        site: f"{site.name} ({site.chip}; {site.host.name(hosts)})" if site.name in several else site.name
         for site in sites
     }
 

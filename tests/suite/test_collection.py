@@ -103,10 +103,26 @@ def test_no_ladder_mixes_hosts_or_numbers_of_devices(tmp_path: Path) -> None:
         assert len({Host.of(row.run.environment) for row in ladder.rows}) == 1
 
 
+def test_names_of_places_fit_a_list_with_commas(tmp_path: Path) -> None:
+    """As in ``--platforms NAME=DEVICE,DEVICE``."""
+    one, two = on_host(8, 16 << 30, "a"), on_host(8, 32 << 30, "b")
+    found = Collection([data.store(tmp_path / str(n), [data.record("a")], on) for n, on in enumerate((one, two))])
+    labels = [found.label(site) for site in found.sites]
+    assert labels == [f"{data.POCL} (8-core host; 16 GiB)", f"{data.POCL} (8-core host; 32 GiB)"]
+    assert [find_site(found, label) for label in ",".join(labels).split(",")] == found.sites
+
+
+def test_a_filter_renames_nothing(tmp_path: Path) -> None:
+    runs = [data.store(tmp_path / str(n), [data.record("a" * n)], on_host(8 * n)) for n in (1, 2)]
+    chosen = Collection(runs, Filter(variant="aa"))
+    assert [chosen.label(site) for site in chosen.sites] == [f"{data.POCL} (16-core host)"]
+    assert find_site(chosen, data.POCL) == find_site(chosen, f"{data.POCL} (16-core host)") == chosen.sites[0]
+
+
 def test_hosts_are_told_apart_by_what_differs() -> None:
     one, more = Host("a", 8, 16), Host("a", 8, 32)
     assert one.name() == one.name([one, Host("a", 4, 16)]) == "8-core host"
-    assert one.name([more]) == "8-core host, 16 GiB" and one.name([Host("b", 8, 16)]) == "8-core host, 16 GiB, a"
+    assert one.name([more]) == "8-core host; 16 GiB" and one.name([Host("b", 8, 16)]) == "8-core host; 16 GiB; a"
     # What a kernel keeps for itself changes with its version, by less than a GiB.
     assert Host.of(on_host(8, (16 << 30) - 300_000_000)) == Host.of(on_host(8, (16 << 30) - 200_000_000))
 

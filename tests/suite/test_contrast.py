@@ -129,3 +129,28 @@ def test_json_of_a_comparison_is_json(tmp_path: Path, monkeypatch: pytest.Monkey
     out = tmp_path / "out.json"
     data.call(monkeypatch, "compare", "a", "b", "--results", tmp_path, "--format", "json", "-o", out)
     assert {"case", "A record", "B record", "ratio"} <= set(json.loads(out.read_text())[0])
+
+
+def test_what_is_wrong_now_is_not_hidden_by_an_earlier_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports keep the result, marked; a nightly job must not end well."""
+    later = "2026-11-22T12:00:00+00:00"
+    data.store(tmp_path / "a" / "1", [data.record("x")])
+    data.store(tmp_path / "b" / "1", [data.record("x")])
+    data.store(tmp_path / "b" / "2", [data.record("x", status=Status.WRONG, time=later)])
+    assert data.call(monkeypatch, "compare", tmp_path / "a", tmp_path / "b") == 3
+
+
+def test_equal_devices_of_two_hosts_are_compared_each_with_itself(tmp_path: Path) -> None:
+    """Hosts count where one side has several of them; runs of one host each may be compared across hosts."""
+    for side, factor in (("a", 1.0), ("b", 2.0)):
+        for cores, seconds in ((8, 0.05), (64, 0.02)):
+            host = {"cpu": "c", "cores": cores, "memory_bytes": 1 << 34}
+            found = [data.record("x", factor * seconds, ceilings=None)]
+            data.store(tmp_path / side / str(cores), found, data.environment(host=host))
+    _, pairs = contrast(str(tmp_path / "a"), str(tmp_path / "b"), [], Filter())
+    assert ["8-core host" in pair.name for pair in pairs] == [False, True] and "64-core host" in pairs[0].name
+    assert all(pair.slower for pair in pairs)
+    _, (across,) = contrast(str(tmp_path / "a" / "8"), str(tmp_path / "b" / "64"), [], Filter())
+    assert across.comparison and "host" not in across.name
+    _, variants = contrast("x", "x", [tmp_path / "a"], Filter())
+    assert len(variants) == 2

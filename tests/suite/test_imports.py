@@ -64,6 +64,7 @@ def test_a_real_file_of_pyperf_is_read(tmp_path: Path) -> None:
 def test_an_imported_result_is_a_peer_under_the_same_bound(run: Run, unit: str, tmp_path: Path) -> None:
     seconds = [0.0301, 0.0300, 0.0302, 0.0300, 0.0299, 0.0300, 0.0301]
     (record,) = adopt(google(tmp_path, seconds, unit), "google-benchmark", run, CASE, tmp_path / "theirs", [])
+    assert Run(tmp_path / "theirs").planned == 1, "the plan of the run beside it says nothing of this one"
     own = template(run, CASE)
     assert record.identity.variant == "theirs/100" and record.identity.role == "peer"
     assert record.timing and np.isclose(record.timing.summary["wall"].median, 0.03)

@@ -13,8 +13,10 @@ import report_data as data
 
 from perfport.collection import Collection
 from perfport.comparison import compare
+from perfport.exports import export
 from perfport.record import Record, Status
 from perfport.report import render
+from perfport.report.comparison import collected, headline
 from perfport.report.ladder import ladders
 from perfport.report.quantities import interval, percent
 from perfport.report.scaling import scaling_section
@@ -77,3 +79,30 @@ def test_both_reports_have_the_table(run: Run, tmp_path: Path) -> None:
     assert f"{len(run.records)} cases on 1 device:" in summary and "see scaling" in summary
     alone = data.store(tmp_path / "alone", [data.record("alone")])
     assert "Several devices" not in render([alone], tmp_path / "alone.md")[0].read_text()
+
+
+def test_several_devices_change_no_headline_of_single_ones(tmp_path: Path) -> None:
+    """One device ran the large setting and the small one, another the small one alone: that one stands for both."""
+    small, large = {"points": 1000, "dims": 1000}, {"points": 100_000, "dims": 1000}
+    work = data.WORK.model_copy(update={"flops": 6e6})
+    records = [
+        data.record("a", parameters=small, preset="quick", work=work, ceilings=None),
+        data.record("a", parameters=small, preset="quick", work=work, ceilings=None, device=data.INTEL),
+        data.record("a", parameters=large, preset="full"), spread(4, parameters=large, preset="full"),
+    ]  # fmt: skip
+    collection = Collection([data.store(tmp_path / "run", records)])
+    first = headline(collection, collected(collection))
+    assert {ladder.site: ladder.preset for ladder in first} == {
+        data.POCL: "quick", data.INTEL: "quick", f"{data.POCL} + 3 more": "full",
+    }  # fmt: skip
+
+
+def test_platforms_are_single_devices(run: Run, tmp_path: Path) -> None:
+    """Efficiencies are shares of one device's bound: no platform of the metric is several of them."""
+    collection = Collection([run])
+    assert [collection.label(place) for place in collection.places] == [data.POCL]
+    page = render_suite(collection, {}, [], tmp_path / "suite.md")[0].read_text()
+    carries = page[page.index("## What carries over") : page.index("## Which claims hold")]
+    assert "`demo/rows` | fp32        |           1 |" in carries
+    (table,) = export([run], "p3", tmp_path / "p3.csv")
+    assert "more" not in table.read_text()
