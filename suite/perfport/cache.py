@@ -25,7 +25,7 @@ class CacheFlush:
         source = (files("perfport.kernels") / "flush.cl").read_text()
         artifact = backend.get(device.info.backend).build("flush.cl", source, {}, device.target)
         self._device = device
-        self._kernel = backend.load_once(device, artifact).kernel("flush")
+        self._kernel = device.load(artifact).kernel("flush")
         self._buffer = device.empty(nbytes)
         device.fill(self._buffer, 1)
         cpu = device.info.kind == "cpu"

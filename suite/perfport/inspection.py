@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import tempfile
@@ -83,6 +84,8 @@ def describe(subject: Subject) -> str:
 
 def _artifacts(subject: Subject, target: str) -> list[Artifact]:
     """Compile the case's kernels for a CUDA target without a device."""
+    if not re.fullmatch(r"sm_\d{2,3}", target):
+        raise UsageError(f"--target {target}: expected the number of a compute capability, as in sm_90")
     info = cuda_info(target)
     device = OfflineDevice(info)
     found = subject.found[subject.identity.workload]

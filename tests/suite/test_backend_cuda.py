@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 
 from perfport import backend, workload
-from perfport.backend import OpenDevice
+from perfport.backend import OpenDevice, cuda
 from perfport.backend.cuda import CudaBackend
 from perfport.backend.offline import OfflineDevice, cuda_info
 from perfport.errors import CompileError, UnavailableError, UnsupportedError
@@ -28,12 +30,15 @@ VARIANTS = [
 
 
 @pytest.fixture(scope="module", autouse=True)
-def nvrtc() -> None:
-    """Skip the module, visibly, without the compiler's wheel."""
+def nvrtc() -> Iterator[None]:
+    """Skip the module, visibly, without the compiler's wheel. What several variants share is compiled once."""
     try:
         backend.get("cuda").build("probe.cu", "__kernel void k(__global float *x) {}", {})
     except UnavailableError as error:
         pytest.skip(str(error))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cuda, "_compile", cache(cuda._compile))
+        yield
 
 
 def entries(ptx: str) -> set[str]:

@@ -519,3 +519,18 @@ def test_the_flush_reads_more_than_the_cache_and_gives_it_back(device: OpenDevic
     assert int(sums.sum()) % 2**32 == words * 0x01010101 % 2**32, "every word is read once"
     flush.close()
     assert device.allocated == before
+
+
+def test_kernels_are_compiled_once_for_all_benches_of_a_device(
+    opencl: OpenDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every group of cases is probed before and after, each time on a bench of its own."""
+    asked: list[str] = []
+    load = opencl.load
+    monkeypatch.setattr(opencl, "load", lambda artifact: asked.append(artifact.source_hash) or load(artifact))
+    vars(opencl).pop("_ceiling_modules", None)
+    for _ in range(2):
+        bench = small(opencl)
+        bench.kernel("empty.cl", "empty", {})
+        bench.close()
+    assert len(asked) == 1

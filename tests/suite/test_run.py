@@ -509,7 +509,7 @@ def test_what_may_do_fewer_operations_is_held_to_bytes_alone(selector: str, perf
         by_name = {record.identity.variant: record for record in Run(out).records}
         if by_name["direct"].status is not Status.CONTENDED:
             break
-    assert by_name["good"].status is Status.IMPOSSIBLE and by_name["direct"].status is Status.OK
+    assert by_name["good"].status is Status.IMPOSSIBLE and by_name["direct"].status.measured
     counted, moved = by_name["good"].problem_bound, by_name["direct"].problem_bound
     assert counted and counted.binding == "fp32_fma"
     assert moved and moved.terms.keys() == counted.terms.keys() - {"fp32_fma"}

@@ -18,7 +18,6 @@ __all__ = [
     "OpenDevice",
     "Times",
     "get",
-    "load_once",
 ]
 
 NAMES = ("opencl", "cuda")
@@ -37,13 +36,3 @@ def get(name: str) -> Backend:
 
         return CudaBackend()
     raise UsageError(f"unknown backend {name!r}; one of: {', '.join(NAMES)}")
-
-
-def load_once(device: OpenDevice, artifact: Artifact) -> Module:
-    """Load an artifact of the harness itself; a device that has loaded it before is not asked again.
-
-    A variant's artifacts are loaded anew for each case: how long that takes is one of its results.
-    """
-    if artifact.source_hash not in device.loaded:
-        device.loaded[artifact.source_hash] = device.load(artifact)
-    return device.loaded[artifact.source_hash]

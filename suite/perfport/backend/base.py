@@ -103,7 +103,6 @@ class OpenDevice(Protocol):
 
     info: DeviceInfo
     allocated: int
-    loaded: dict[str, Module]  # the harness's own, by hash: see `perfport.backend.load_once`
 
     @property
     def target(self) -> str | None:

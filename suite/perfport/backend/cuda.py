@@ -14,7 +14,7 @@ import numpy as np
 from ..device import DeviceInfo
 from ..errors import CompileError, DeviceMemoryError, UnavailableError
 from . import assembler
-from .base import MARKER, Artifact, Macros, Module, Times, as_tuple, check_image, check_launch, define_flags, digest
+from .base import MARKER, Artifact, Macros, Times, as_tuple, check_image, check_launch, define_flags, digest
 
 DIALECT = (files("perfport.backend") / "dialect_cuda.h").read_text()
 # CuPy's own compile path adds -ftz=true; OpenCL builds keep subnormals, so both backends here do.
@@ -267,7 +267,6 @@ class CudaDevice:
         self.stream = cupy.cuda.Stream(non_blocking=True)
         self.stream.use()
         self.allocated = 0
-        self.loaded: dict[str, Module] = {}
         self._launches = 0
         self._marks: list[tuple[str, Any]] | None = None
         self._flag_memory = cupy.cuda.alloc_pinned_memory(4)

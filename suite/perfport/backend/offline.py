@@ -5,7 +5,6 @@ Continuous integration compiles every portable kernel for CUDA with it, and ``pe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -14,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..device import DeviceInfo
-from ..errors import UsageError
-from .base import Artifact, Module, Times
+from .base import Artifact, Times
 from .cuda import matrix_capabilities
 
 
@@ -56,15 +54,7 @@ class OfflineImage:
 
 
 def cuda_info(target: str) -> DeviceInfo:
-    """Describe a CUDA device of a compile target (``sm_90``), with the limits common to all that NVRTC serves.
-
-    Raises
-    ------
-    UsageError
-        If the target is not of that form.
-    """
-    if not re.fullmatch(r"sm_\d{2,3}", target):
-        raise UsageError(f"--target {target}: expected the number of a compute capability, as in sm_90")
+    """Describe a CUDA device of a compile target (``sm_90``), with the limits common to all that NVRTC serves."""
     digits = target.removeprefix("sm_")
     capability = (int(digits[:-1]), int(digits[-1]))
     return DeviceInfo(
@@ -83,7 +73,6 @@ class OfflineDevice:
         self.info = info
         self.target = f"sm_{(info.compute_capability or '').replace('.', '')}"
         self.allocated = 0
-        self.loaded: dict[str, Module] = {}
         self.artifacts: list[Artifact] = []
 
     def load(self, artifact: Artifact) -> OfflineModule:

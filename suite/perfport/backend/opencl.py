@@ -16,7 +16,7 @@ import pyopencl as cl
 
 from ..device import DeviceInfo
 from ..errors import CompileError, DeviceMemoryError, UnsupportedError
-from .base import Artifact, Macros, Module, Times, as_tuple, check_image, check_launch, define_flags, digest
+from .base import Artifact, Macros, Times, as_tuple, check_image, check_launch, define_flags, digest
 
 DIALECT = (files("perfport.backend") / "dialect_opencl.h").read_text()
 OPTIONS = ("-cl-std=CL1.2",)
@@ -225,7 +225,6 @@ class OpenCLDevice:
         self._queues = [self._queue]
         self._trace: list[tuple[str, cl.Event]] | None = None
         self.allocated = 0
-        self.loaded: dict[str, Module] = {}
 
     def load(self, artifact: Artifact) -> OpenCLModule:
         """Build the program for this device."""

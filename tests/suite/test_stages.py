@@ -1,0 +1,80 @@
+"""What `.ci/run` leaves out of its second stage, and the view of a bare machine (`.ci/bare`)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TESTS = """
+import pytest
+
+@pytest.fixture(scope="session")
+def opencl_infos(): ...
+
+@pytest.fixture(scope="session")
+def cache(opencl_infos): ...
+
+def test_alike(): ...
+
+@pytest.mark.parametrize("device", {devices})
+def test_on(device): ...
+
+def test_sees_all(cache): ...
+
+def test_tool():
+    if not {tool}:
+        pytest.skip("no tool")
+"""
+
+
+def stage(folder: Path, devices: list[str], tool: bool, *options: str) -> set[str]:
+    """Run a small suite beside this one's conftest.py; return the names of the tests that were run."""
+    (folder / "test_it.py").write_text(TESTS.format(devices=devices, tool=tool))
+    shutil.copy(ROOT / "tests" / "conftest.py", folder)
+    command = [sys.executable, "-m", "pytest", "-v", "--rootdir", str(folder), *options]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {line.split()[0] for line in done.stdout.splitlines() if line.startswith("test_it.py::")}
+
+
+@pytest.mark.parametrize("parallel", [(), ("-n", "2")], ids=["alone", "xdist"])
+def test_the_second_stage_runs_what_the_first_could_not(tmp_path: Path, parallel: tuple[str, ...]) -> None:
+    passed = tmp_path / "passed"
+    stage(tmp_path, ["intel"], False, "--passed-to", str(passed), *parallel)
+    assert sorted(passed.read_text().splitlines()) == [
+        "test_it.py::test_alike", "test_it.py::test_on[intel]", "test_it.py::test_sees_all",
+    ]  # fmt: skip
+    assert stage(tmp_path, ["intel", "pocl"], True, "--not-again", str(passed)) == {
+        "test_it.py::test_on[pocl]", "test_it.py::test_sees_all", "test_it.py::test_tool",
+    }  # fmt: skip
+
+
+def bare(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command on the bare view of this machine."""
+    done = subprocess.run(
+        [ROOT / ".ci" / "bare", *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+    if done.returncode == 69:
+        pytest.skip(done.stderr.strip())
+    return done
+
+
+def test_a_bare_machine_has_python_and_no_tool(tmp_path: Path) -> None:
+    look = "import os, shutil; print(os.getuid() != 0, [t for t in ('git', 'g++', 'gcc', 'cc', 'oclgrind', 'sbatch')"
+    look += (
+        " if shutil.which(t)], os.path.exists('/etc/OpenCL'), os.listdir('/usr/local'), os.path.exists('README.md'))"
+    )
+    done = bare("bash", "-c", f'python3 -c "{look}" && echo kept > $HOME/out/file && exit 7', BARE_OUT=str(tmp_path))
+    assert done.stdout.split("\n")[0] == "True [] False [] True", done.stdout + done.stderr
+    assert done.returncode == 7 and (tmp_path / "file").read_text() == "kept\n"
+    assert shutil.which("bash"), "the machine itself is as it was"
