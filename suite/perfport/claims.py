@@ -334,16 +334,20 @@ def ledger(paths: Sequence[Path] = ()) -> dict[str, list[Claim]]:
 
 
 def evaluate(claims: Mapping[str, Iterable[Claim]], collection: Collection) -> list[Judgement]:
-    """Judge every claim at every place of the collection, whatever number of devices took part there."""
+    """Judge every claim at every place of the collection that ran its workload, with however many devices.
+
+    Of a workload that ran nowhere every place says so.
+    """
     index: dict[tuple[Site, str, str, str], list[Case]] = {}
     for case in collection.cases:
         identity = case.record.identity
         index.setdefault((case.site.alone, identity.workload, identity.problem, identity.variant), []).append(case)
+    ran = {(site, workload) for site, workload, *_ in index}
     return [
         _judge(workload, claim, site, index)
         for workload, listed in claims.items()
         for claim in listed
-        for site in collection.places
+        for site in [site for site in collection.places if (site, workload) in ran] or collection.places
     ]
 
 

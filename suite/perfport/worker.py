@@ -363,6 +363,8 @@ class GroupRun:
         )  # fmt: skip
         assert record.work
         record.ceilings = self.ceilings
+        if record.identity.device_count > 1:  # ceilings are of one device
+            return
         required = record.work.moved() if live.cls.fewer_operations else record.work
         record.problem_bound = problem_bound(required, self.ceilings, taken, unit, cold)
         record.datasheet_bound = problem_bound(required, self.datasheet, taken, unit, cold)

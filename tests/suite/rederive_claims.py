@@ -254,9 +254,10 @@ def main(results: Path, claims: Path) -> dict[str, str]:
     devices = load(results)
     found = {}
     for file in sorted(claims.glob("*/claims.yaml")):
+        own = {d: [r for r in rs if r["identity"]["workload"] == file.parent.name] for d, rs in devices.items()}
+        ran = {device: mine for device, mine in own.items() if mine} or own
         for claim in yaml.safe_load(file.read_text()):
-            for device, records in devices.items():
-                mine = [r for r in records if r["identity"]["workload"] == file.parent.name]
+            for device, mine in ran.items():
                 found[f"{file.parent.name}/{claim['id']}/{device}"] = verdict(claim, mine)
     return found
 

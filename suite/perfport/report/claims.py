@@ -62,7 +62,7 @@ def matrix(judgements: Sequence[Judgement], collection: Collection) -> str:
         claim = same[0].claim
         kind = [text(claim.judged_on or "", 200)] if marked else []
         listed.append([code(claim.id), text(claim.statement), *kind, *map(_cell, same)])
-    devices = [code(collection.label(site)) for site in collection.places]
+    devices = [code(collection.label(judgement.site)) for judgement in by_claim[0]]
     headers = ["claim", "statement", *(["judged on"] if marked else []), *devices]
     return table(headers, listed, "l" * len(headers))
 
@@ -96,15 +96,16 @@ def _numbers(judgements: Sequence[Judgement], collection: Collection) -> Iterabl
                 where = [" "] * 3
         headers = ["device", "verdict", "reason", "setting", "subject", "against", "compared", "records"]
         yield table(headers, listed, "llllllrl") if listed else ""
-        yield _not_measured([judgement for judgement in same if not judgement.evidence], collection)
+        yield _not_measured(same, collection)
 
 
 def _not_measured(judgements: Sequence[Judgement], collection: Collection) -> str:
     """Return why there is no verdict, devices with the same reason together."""
     reasons: dict[str, list[str]] = {}
     for judgement in judgements:
-        reasons.setdefault(judgement.reason, []).append(code(collection.label(judgement.site)))
-    everywhere = len(judgements) == len(collection.places) and len(reasons) == 1
+        if not judgement.evidence:
+            reasons.setdefault(judgement.reason, []).append(code(collection.label(judgement.site)))
+    everywhere = len(reasons) == 1 and not any(judgement.evidence for judgement in judgements)
     parts = [f"{text(why)}" + ("" if everywhere else f" ({', '.join(sites)})") for why, sites in reasons.items()]
     return f"Not measured: {'; '.join(parts)}." if parts else ""
 
