@@ -83,6 +83,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         Path(file).write_text("".join(f"{name}\n" for name in names))
 
 
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    # Not in pyproject.toml: a session of benchmarks (extra `bench`) has no pytest-timeout, which knows that key.
+    if config.pluginmanager.hasplugin("timeout") and config.option.timeout is None:
+        config.option.timeout = 300
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # One cache for all tests, kept between sessions: ceilings are swept once per device. Not the user's, because
     # ceilings that are measured beside a test suite are too low.

@@ -152,7 +152,7 @@ def nightly(folder: Path) -> list[Run]:
 def test_otava_imports_the_table(tmp_path: Path) -> None:
     found = nightly(tmp_path / "runs")
     table, config = export(found[::-1], "otava", tmp_path / "history.csv")
-    rows = list(csv.DictReader(table.open()))
+    rows = list(csv.DictReader(table.read_text().splitlines()))
     assert [row["run"] for row in rows] == [one.name for one in found], "in the order of time"
     name = "demo/rows/quick/row_major@opencl:pocl:0"
     metrics = yaml.safe_load(config.read_text())["tests"]["demo"]["metrics"]
@@ -178,7 +178,7 @@ def test_otava_gets_the_cases_of_all_runs_only(tmp_path: Path) -> None:
 
 def test_p3_has_its_columns_and_a_row_for_each_application(runs: tuple[Run, Run], tmp_path: Path) -> None:
     (table,) = export([runs[0]], "p3", tmp_path / "p3.csv")
-    rows = list(csv.DictReader(table.open()))
+    rows = list(csv.DictReader(table.read_text().splitlines()))
     assert {"problem", "platform", "application", "fom", "arch eff", "app eff"} <= set(rows[0])
     ladder = [row for row in rows if row["problem"].startswith("demo/rows") and row["platform"] == data.POCL]
     assert "row_major" in {row["application"] for row in ladder}

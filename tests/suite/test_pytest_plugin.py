@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from perfport.exports import samples
 from perfport.results import Run
 
 pytest.importorskip("pytest_benchmark")
+ROOT = Path(__file__).parents[2]
 FAULTY = Path(__file__).parents[1] / "data" / "faulty"
 VARIANTS = ["good", "slow", "wrong", "raises", "needs_cuda", "missing_module"]
 
@@ -124,3 +126,12 @@ def test_what_cannot_be_collected_says_why(
     done = call(tmp_path, no_ceilings, path.name, f"--perfport-workloads={FAULTY}", *options)
     assert done.returncode == 2 and complaint in done.stdout, done.stdout
     assert "Traceback" not in done.stdout
+
+
+def test_a_session_without_the_other_plugins_of_development_warns_of_nothing() -> None:
+    """As with the extra `bench` alone; keys of pyproject.toml that only pytest-timeout knows would be warned of."""
+    without = [part for name in ("timeout", "xdist", "hypothesispytest") for part in ("-p", f"no:{name}")]
+    done = call(
+        ROOT, dict(os.environ), *without, "-W", "error::pytest.PytestConfigWarning", "--collect-only", "examples"
+    )
+    assert done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED, done.stdout + done.stderr

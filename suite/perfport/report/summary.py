@@ -88,7 +88,7 @@ def _leading(ladder: Ladder) -> list[str]:
     first = "is it" if best is ladder.first_rung else _times(ladder.over_first(best))
     against = _times(compare(peer.record, best.record)) + f" {line(peer.label, 18)}" if peer else NONE
     return [
-        line(best.label, 26) + mark, seconds(time_of(best.record), 3), percent(bound.share.value) if bound else NONE,
+        line(best.label, 28) + mark, seconds(time_of(best.record), 3), percent(bound.share.value) if bound else NONE,
         first, against,
     ]  # fmt: skip
 
