@@ -113,7 +113,7 @@ def test_the_terminal_gets_the_same_lines(tmp_path: Path) -> None:
         "other",
         "third",
     ]
-    assert data.INTEL in lines[2] and "is it" in lines[2], "a line for each device, where there are several"
+    assert data.INTEL in lines[2] and "is the first" in lines[2], "a line for each device, where there are several"
 
 
 def test_files_are_the_markdown_and_plots_beside_it(demonstration: tuple[Path, str, list[Path]]) -> None:

@@ -85,7 +85,7 @@ def _leading(ladder: Ladder) -> list[str]:
     peer = ladder.best_peer or _fastest([row for row in ladder.measured if row.record.identity.role == "peer"])
     mark = "" if is_ranked(best.record) else " (contended)"
     bound = best.record.problem_bound
-    first = "is it" if best is ladder.first_rung else _times(ladder.over_first(best))
+    first = NONE if ladder.several else "is the first" if best is ladder.first_rung else _times(ladder.over_first(best))
     against = _times(compare(peer.record, best.record)) + f" {line(peer.label, 18)}" if peer else NONE
     return [
         line(best.label, 28) + mark, seconds(time_of(best.record), 3), percent(bound.share.value) if bound else NONE,
