@@ -180,8 +180,8 @@ def best_dots(collection: Collection, ladders: Sequence[Ladder], name: str) -> P
 
 
 def labels(collection: Collection) -> list[str]:
-    """Return the sites' names in one order, so that a device looks the same in every plot."""
-    return [collection.label(site) for site in collection.sites]
+    """Return the places' names in one order, so that a device looks the same in every plot."""
+    return [collection.label(site) for site in collection.places]
 
 
 def rows(results: Results) -> list[dict[str, Any]]:

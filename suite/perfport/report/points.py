@@ -30,20 +30,29 @@ class Series(NamedTuple):
 
 
 def look(number: int) -> tuple[str, str]:
-    """Return colour and shape of the n-th device."""
-    return LOOKS[number % len(LOOKS)]
+    """Return colour and shape of the n-th device: of the first 49 no two are alike."""
+    turn, own = divmod(number, len(LOOKS))
+    return LOOKS[own][0], LOOKS[(own + turn) % len(LOOKS)][1]
+
+
+def shifts(number: int) -> list[float]:
+    """Return how far the marks of ``number`` devices lie from the middle of their row, whose neighbours are at 1."""
+    step = min(0.18, 0.8 / number)
+    return [step * (at - (number - 1) / 2) for at in range(number)]
 
 
 def dots(
     name: str, title: str, caption: str, axis: str, shares: Mapping[str, Mapping[str, Series]], sites: Sequence[str]
 ) -> Plot:
     """Draw one row for each name, one mark for each device."""
-    sites = list(dict.fromkeys(sites))
     names = list(shares)[:MOST]
+    looks = {site: look(number) for number, site in enumerate(dict.fromkeys(sites))}
+    shown = [site for site in looks if any(site in shares[n] for n in names)]
     if len(names) < len(shares):
         caption += f" The first {len(names)} of {len(shares)} are drawn."
     with style():
-        figure = Figure(figsize=(8.0, 1.3 + 0.4 * len(names)), layout="constrained")
+        row = max(0.4, 0.12 * len(shown))
+        figure = Figure(figsize=(8.0, 1.3 + row * len(names)), layout="constrained")
         axes = figure.add_subplot()
         reach = max(min(s.high, 1.3) for n in names for s in shares[n].values())
         if reach < FAR:
@@ -52,19 +61,16 @@ def dots(
             caption += " Line: the bound."
             reach = max(reach, 1.0)
             axes.axvline(100, color="black", linewidth=1.0)
-        for number, site in enumerate(sites):
-            colour, shape = look(number)
-            shift = 0.18 * (number - (len(sites) - 1) / 2)
+        for site, shift in zip(shown, shifts(len(shown)), strict=True):
             points = [(shares[n][site], y + shift) for y, n in enumerate(names) if site in shares[n]]
-            if points:
-                _marks(axes, points, colour, shape, site)
+            _marks(axes, points, *looks[site], site)
         axes.set_yticks(range(len(names)), [middle(n, 44) for n in names])
         axes.set_ylim(len(names) - 0.4, -0.6)
         axes.set_xlim(0, 100 * reach * 1.03)
         axes.grid(axis="y", color="#DDDDDD", linewidth=0.6)
         axes.tick_params(axis="y", length=0)
         axes.set_xlabel(axis)
-        figure.legend(loc="outside upper right", ncols=min(len(sites), 4), frameon=False, fontsize=9)
+        figure.legend(loc="outside upper right", ncols=min(len(shown), 4), frameon=False, fontsize=9)
         return Plot(f"{name}.svg", svg(figure), title, caption)
 
 
