@@ -786,6 +786,7 @@ def validate(
 
 
 def _validate_runs(path: Path) -> None:
+    from .completeness import incomplete
     from .results import Run, faults, find_runs
 
     folders = find_runs(path, without_records=True)
@@ -798,7 +799,9 @@ def _validate_runs(path: Path) -> None:
         if len(found) > MOST_FAULTS:
             print(f"perfport: {folder}: and {len(found) - MOST_FAULTS} more", file=sys.stderr)
         if not found:
-            print(f"{folder}: {len(Run(folder).records)} records, valid")
+            run = Run(folder)
+            lacks = incomplete(run)  # of an older run, which does not say how many cases were planned
+            print(f"{folder}: {len(run.records)} records, valid" + (f"; incomplete: {lacks}" if lacks else ""))
     if bad:
         raise UsageError(f"{path}: {bad} of {len(folders)} runs are not valid")
 

@@ -54,6 +54,17 @@ def test_of_an_older_run_the_experiment_tells(tmp_path: Path) -> None:
     assert incomplete(run(tmp_path / "copy", WHOLE[:3])) == "no record of experiments[1] (demo/copy large)"
 
 
+def test_validate_says_what_a_run_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(tmp_path / "a", WHOLE)
+    run(tmp_path / "b", WHOLE[:3])
+    assert data.call(monkeypatch, "validate", tmp_path) == 0
+    whole, part = capsys.readouterr().out.splitlines()
+    assert whole == f"{tmp_path}/a: 4 records, valid"
+    assert part == f"{tmp_path}/b: 3 records, valid; incomplete: no record of experiments[1] (demo/copy large)"
+
+
 def test_nothing_is_said_where_nobody_can_tell(tmp_path: Path) -> None:
     for flag in ("-b", "--benchmark"):
         assert incomplete(run(tmp_path / flag, WHOLE[:1], command=["perfport", "run", "x", flag, "rows"])) == ""
