@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import report_data as data
 
 from perfport.collection import Collection
+from perfport.frames import Results
 from perfport.record import Record, Status
 from perfport.report import comparison, ladder, marks, summary
 from perfport.report.ladder import Ladder
@@ -24,7 +25,7 @@ LATER = "2026-11-22T12:00:00+00:00"
 def found(folder: Path, *runs: list[Record]) -> list[Ladder]:
     """Return the ladders of some runs' records."""
     stored = [data.store(folder / str(number), records) for number, records in enumerate(runs)]
-    return comparison.collected(Collection(stored))
+    return comparison.collected(Results(Collection(stored)))
 
 
 def headline(folder: Path, *runs: list[Record]) -> str:

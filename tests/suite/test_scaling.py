@@ -14,6 +14,7 @@ import report_data as data
 from perfport.collection import Collection
 from perfport.comparison import compare
 from perfport.exports import export
+from perfport.frames import Results
 from perfport.record import Record, Status
 from perfport.report import render
 from perfport.report.comparison import collected, headline
@@ -91,7 +92,7 @@ def test_several_devices_change_no_headline_of_single_ones(tmp_path: Path) -> No
         data.record("a", parameters=large, preset="full"), spread(4, parameters=large, preset="full"),
     ]  # fmt: skip
     collection = Collection([data.store(tmp_path / "run", records)])
-    first = headline(collection, collected(collection))
+    first = headline(collection, collected(Results(collection)))
     assert {ladder.site: ladder.preset for ladder in first} == {
         data.POCL: "quick", data.INTEL: "quick", f"{data.POCL} + 3 more": "full",
     }  # fmt: skip

@@ -23,10 +23,14 @@ from perfport.sources import MEASURING, WORKLOAD, Age, age, describe, digest, va
 from perfport.workload import Workload, discover
 
 PROBLEM = """
+from pydantic import BaseModel
 from perfport.workload import Metric, Problem
 from .numbers import ONE
+class Size(BaseModel):
+    n: int
 class Rows(Problem):
-    name = "rows"
+    name, Parameters = "rows", Size
+    presets, check_sizes = {"tiny": {"n": 4}}, ({"n": 1}, {"n": 3})
     metric = Metric("demo.rate", "GFLOP/s", "higher", "")
     def work(self): ...
     def metric_value(self, seconds): ...

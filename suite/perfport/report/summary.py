@@ -16,7 +16,7 @@ from .failures import ORDER
 from .ladder import Ladder, Row, run_labels
 from .machines import run_title
 from .markdown import NONE, code, join, line, table, text
-from .marks import best_marks, marks, noted
+from .marks import best_marks, marks, noted, notes
 from .quantities import interval, percent, seconds, share, significant
 
 
@@ -83,13 +83,13 @@ def _leading(ladder: Ladder) -> list[str]:
     if best is None:
         return ["none has a result", *[NONE] * 4]
     peer = ladder.best_peer or _fastest([row for row in ladder.measured if row.record.identity.role == "peer"])
-    mark = "" if is_ranked(best.record) else " (contended)"
+    marked = best_marks(ladder) if best is ladder.best else marks(best)
     bound = best.record.problem_bound
     first = NONE if ladder.several else "is the first" if best is ladder.first_rung else _times(ladder.over_first(best))
     against = _times(compare(peer.record, best.record)) + f" {line(peer.label, 18)}" if peer else NONE
     return [
-        line(best.label, 28) + mark, seconds(time_of(best.record), 3), percent(bound.share.value) if bound else NONE,
-        first, against,
+        line(best.label, 28), seconds(time_of(best.record), 3) + marked,
+        percent(bound.share.value) if bound else NONE, first, against,
     ]  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def at_a_glance(found: list[Ladder]) -> str:
         [code(cell) if name in names else text(cell) for name, cell in zip(headers, row, strict=True)] for row in rows
     ]
     align = "".join("r" if name in ("problems", "time", "of bound") else "l" for name in headers)
-    return join([
+    return noted([
         table(headers, cells, align),
         "Measured. Best variant of the problem with the longest ladder: its share of the problem bound, how many times "
         "faster than the first rung and than the best peer. Intervals, and all problems, are below.",
@@ -118,7 +118,8 @@ def in_terminal(found: list[Ladder]) -> str:
     """Return the same lines for a terminal."""
     headers, rows = _glance(found)
     align = ["right" if name in ("problems", "time", "of bound") else "left" for name in headers]
-    return tabulate(rows, headers, colalign=align, disable_numparse=True) if rows else ""
+    lines = tabulate(rows, headers, colalign=align, disable_numparse=True) if rows else ""
+    return "\n".join(filter(None, [lines, notes(lines)]))
 
 
 def _counts(run: Run) -> str:
