@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -168,6 +169,9 @@ def test_what_cannot_be_told_is_unknown(tmp_path: Path, found: dict[str, Workloa
 def test_without_a_digest_the_history_tells(
     tmp_path: Path, found: dict[str, Workload], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
+
     def git(*arguments: str) -> str:
         names = ["-c", "user.name=a", "-c", "user.email=a@b"]
         return subprocess.run(
