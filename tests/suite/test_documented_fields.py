@@ -20,6 +20,7 @@ TABLES: dict[tuple[str, str], type[BaseModel]] = {
     ("records.md", "`identity`"): record.Identity,
     ("records.md", "`timing`"): record.Timing,
     ("records.md", "`summary` of a clock"): record.Summary,
+    ("records.md", "Entries of `instances`"): record.Instance,
     ("records.md", "`metric`"): record.MetricValue,
     ("records.md", "`overheads`"): record.Overheads,
     ("records.md", "`verification`"): record.Verification,
