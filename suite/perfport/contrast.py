@@ -15,6 +15,7 @@ from typing import Any, Literal
 from .collection import Case, Filter, Site, collect, fastest, find_site
 from .comparison import Comparison, compare, is_measured
 from .errors import UsageError, nearest
+from .naming import seeds
 from .record import Record, Status
 from .results import Run, find_runs
 from .statistics import Verdict
@@ -86,7 +87,7 @@ def _sides(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[Kin
     if all(folder.is_dir() for folder in folders):
         collections = [collect([Run(run) for run in find_runs(folder)], chosen, str(folder)) for folder in folders]
         # What is now wrong must not hide behind an earlier result.
-        cases = [[replace(case, record=case.newest) for case in held.cases] for held in collections]
+        cases = _by_inputs([[replace(case, record=case.newest) for case in held.cases] for held in collections])
         labels = _site_names(*({case.site for case in side} for side in cases))
         return "runs", [_named(side, ("devices", "variant", "tunables", "profile"), labels) for side in cases]
     missing = [str(folder) for folder in folders if "/" in str(folder) and not folder.is_dir()]
@@ -110,6 +111,17 @@ def _sides(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[Kin
     labels = _site_names(held.sites)
     chosen_cases = [[case for case in held.cases if case.record.identity.variant == v] for v in (a, b)]
     return "variants", [_named(cases, ("devices",), labels) for cases in chosen_cases]
+
+
+def _by_inputs(sides: Sequence[Sequence[Case]]) -> list[list[Case]]:
+    """Tell cases apart by their inputs on both sides, where one of them has several for the same setting."""
+    several = {replace(case.subject, inputs="") for side in sides for case in side if case.subject.inputs}
+
+    def named(case: Case) -> Case:
+        alone = replace(case.subject, inputs="")
+        return replace(case, subject=replace(alone, inputs=seeds(case.record.inputs))) if alone in several else case
+
+    return [[named(case) for case in side] for side in sides]
 
 
 def _site_names(*sides: Iterable[Site]) -> dict[Site, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean, geometric_mean
+from statistics import fmean
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from .backend import OpenDevice, Times
 from .cache import CacheFlush
 from .record import Instance, Summary, Timing
-from .statistics import summarise
+from .statistics import geometric_mean, summarise
 
 WARM_UP_LIMIT = 5
 STABLE_WITHIN = 0.05
@@ -157,9 +157,10 @@ class Sampler:
         if self._flush:
             self._flush.close()
 
-    def warm_up(self, subject: Subject) -> None:
-        """Execute each instance until two successive times agree within 5 %, at most 5 times."""
+    def warm_up(self, subject: Subject, announce: Callable[[Subject], None]) -> None:
+        """Execute each instance until two successive times agree within 5 %, at most 5 times; announced as in `run`."""
         for one in subject.instances.values():
+            announce(subject)
             previous = 0.0
             for _ in range(WARM_UP_LIMIT):
                 elapsed = self._wall(subject, one)
@@ -170,15 +171,14 @@ class Sampler:
     def run(self, subjects: list[Subject], announce: Callable[[Subject], None]) -> Iterator[Subject]:
         """Sample all subjects in turn, A B A B, and yield each when its stopping rule is met.
 
-        ``announce`` is called before a subject executes, so that a crash can be attributed.
+        ``announce`` is called before a subject executes an instance, so that a crash or a hang can be attributed.
         """
         waiting = list(subjects)
         number = 0
         while waiting:
             for subject in list(waiting):
-                announce(subject)
                 started = time.perf_counter()
-                self._sample(subject, number)
+                self._sample(subject, number, announce)
                 subject.spent += time.perf_counter() - started
                 if subject.done(self.targets):
                     self._split(subject)
@@ -186,9 +186,10 @@ class Sampler:
                     yield subject
             number += 1
 
-    def _sample(self, subject: Subject, number: int) -> None:
+    def _sample(self, subject: Subject, number: int, announce: Callable[[Subject], None]) -> None:
         subject.rounds.append(number)
         for one in subject.instances.values():
+            announce(subject)
             if self._flush is None and len(subject.instances) > 1:
                 one.execute()  # warm means that this instance's data are, not those of the one before
             if subject.rank == "span":

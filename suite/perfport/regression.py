@@ -429,7 +429,7 @@ def _missing(findings: Sequence[Finding], expected: Mapping[str, str], experimen
     """Return what the base has and the run has not."""
     have = {found.series for found in findings}
     new = [found for found in findings if found.outcome is Outcome.NEW]
-    redrawn = {found.place.drawn: found for found in new}
+    redrawn = {found.place.drawn: found for found in findings}  # whatever became of it
     fresh = {found.place.loose: found for found in new}
     lost = []
     for series, preset in expected.items():
@@ -437,8 +437,10 @@ def _missing(findings: Sequence[Finding], expected: Mapping[str, str], experimen
             continue
         place = Place.of(series)
         if successor := redrawn.get(place.drawn):
-            successor.outcome = Outcome.CHANGED
-            successor.why = f"inputs of {seeds(successor.place.inputs)}, before of {seeds(place.inputs)}: not compared"
+            if successor.outcome is Outcome.NEW:
+                before = seeds(place.inputs) if place.inputs else "a seed that nobody recorded"
+                successor.outcome = Outcome.CHANGED
+                successor.why = f"inputs of {seeds(successor.place.inputs)}, before of {before}: not compared"
         elif successor := fresh.get(place.loose):  # the same case by another default, or on another chip
             successor.outcome = Outcome.CHANGED
             successor.why = f"was {place.title} on {place.site}"

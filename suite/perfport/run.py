@@ -169,11 +169,12 @@ class Runner:
         failures = 0
         while waiting:
             in_flight: str | None = None
+            step = ""
             try:
                 for kind, *content in self._serve(group.model_copy(update={"cases": list(waiting.values())})):
                     if kind == "at":
-                        in_flight = content[0]
-                        self.progress.step(waiting.get(in_flight or ""), content[1])
+                        in_flight, step = content
+                        self.progress.step(waiting.get(in_flight or ""), step)
                     elif kind == "record":
                         waiting.pop(content[0].key, None)
                         self._store(content[0])
@@ -186,6 +187,7 @@ class Runner:
                 failures += in_flight is None
                 if in_flight in waiting:
                     case = waiting.pop(in_flight)
+                    died.reason += f" ({step})"
                     self._store(_record(case, group, self.writer.folder.name, died))
                 elif failures >= MAX_GROUP_FAILURES:
                     for case in waiting.values():

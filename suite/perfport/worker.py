@@ -12,11 +12,10 @@ import secrets
 import signal
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from multiprocessing.connection import Connection
-from statistics import geometric_mean
 from typing import Any
 
 from . import backend, platforms, workload
@@ -37,6 +36,7 @@ from .roofline import (
     problem_bound,
     variant_bound,
 )
+from .statistics import geometric_mean
 from .work import mean_of
 from .workload import Problem, Session, Setup, Variant
 
@@ -74,6 +74,7 @@ class Live:
     cls: type[Variant]
     record: Record
     instances: dict[str, Built] = field(default_factory=dict)
+    setups: list[Setup] = field(default_factory=list)
     watch: Watch | None = field(default=None)
 
     @property
@@ -81,15 +82,15 @@ class Live:
         """The one that stands for the case where instances do not differ, or are not averaged."""
         return next(iter(self.instances.values()))
 
-    def verified(self, *found: Verification) -> None:
+    def verified(self, found: Verification) -> None:
         """Keep the worst of all verifications of the case."""
-        known = [self.record.verification] if self.record.verification else []
-        self.record.verification = min([*known, *found], key=lambda one: (one.passed, -one.worst))
+        known = self.record.verification
+        self.record.verification = min(filter(None, (known, found)), key=lambda one: (one.passed, -one.worst))
 
     def release(self) -> None:
-        """Give the buffers back."""
-        for built in self.instances.values():
-            built.setup.release()
+        """Give the buffers back, also those of an instance that could not be built."""
+        for setup in self.setups:
+            setup.release()
 
 
 class Retire(Exception):
@@ -162,23 +163,15 @@ class GroupRun:
             name: Session(self.device, problem, found.folder, artifacts=self.artifacts)
             for name, problem in self.problems.items()
         }
+        # Inputs that nothing is tuned for or timed on: each run draws others.
+        drawn = secrets.randbelow(2**31) if group.verify_seed is None else group.verify_seed
+        self.drawn = Session(self.device, self._problem(drawn), found.folder, timed=False, artifacts=self.artifacts)
         profile = match_profile(self.device.info.name, self.device.info.kind)
         self.datasheet = datasheet_ceilings(profile) if profile else {}
 
     def _problem(self, seed: int) -> Problem:
         cls = self.workload.problem(self.group.problem)
         return cls(cls.Parameters.model_validate(self.group.parameters), seed)
-
-    @contextlib.contextmanager
-    def _drawn(self) -> Iterator[Session]:
-        """The problem on inputs that nothing is tuned for or timed on: each run draws others."""
-        seed = self.group.verify_seed
-        problem = self._problem(secrets.randbelow(2**31) if seed is None else seed)
-        session = Session(self.device, problem, self.workload.folder, timed=False, artifacts=self.artifacts)
-        try:
-            yield session
-        finally:
-            session.close()
 
     def _open(self, devices: dict[str, OpenDevice]) -> OpenDevice:
         info = self.group.device
@@ -191,9 +184,8 @@ class GroupRun:
     def run(self) -> None:
         self.known = self._ceilings()
         self._raise(self._recent_probe(self.known) or self._probe("before"))
-        self.send(("at", None, "drawing inputs"))
-        with self._drawn() as drawn:
-            live = [one for case in self.group.cases if (one := self._prepare(case, drawn))]
+        live = [one for case in self.group.cases if (one := self._prepare(case))]
+        self.drawn.close()
         need_wall = any(one.cls.host or one.cls.host_driven for one in live)
         sampler = Sampler(self.device, self.group.targets, need_wall)
         by_key = {one.case.key: one for one in live}
@@ -201,8 +193,7 @@ class GroupRun:
         for one in live:
             instances = {name: Execution(built.variant.launch) for name, built in one.instances.items()}
             subject = Subject(one.case.key, instances, one.cls.host, one.cls.host_driven)
-            self._at(one.case, "warm-up")
-            sampler.warm_up(subject)
+            sampler.warm_up(subject, lambda subject: self._at(by_key[subject.key].case, "warm-up"))
             one.watch = Watch(self.device)
             subjects.append(subject)
         try:
@@ -258,37 +249,52 @@ class GroupRun:
         self.send(("probe", {"device": self.known.device, "when": when, "date": now.date, "entries": entries}))
         return now
 
-    def _prepare(self, case: Case, drawn: Session) -> Live | None:
+    def _prepare(self, case: Case) -> Live | None:
         """Build and verify; send a record and return nothing if that ends the case."""
         cls = self.workload.variant(self.group.problem, case.identity.variant)
         record = Record(
             key=case.key, run=self.run_name, time=_now(), status=Status.CRASHED, identity=case.identity,
             title=cls.title, unit=cls.unit, source=cls.source, seed=self.group.seed, work=self.work,
+            verification=case.earlier.verification if case.earlier else None,
         )  # fmt: skip
         live = Live(case, cls, record)
+        modules: dict[str, Module] = {}
         try:
-            self._at(case, "compile")
             cls.require(self.device.info)
-            modules: dict[str, Module] = {}
             for name, session in self.sessions.items():
-                setup = Setup(session, dict(case.identity.tunables), case.macros, modules)
-                live.instances[name] = Built(cls(setup), setup)
+                self._at(case, "compile")
+                live.instances[name] = self._build(live, session, modules)
             self._describe(live)
-            self._at(case, "verify")
-            live.verified(*(built.verify() for built in live.instances.values()))
-            self._at(case, "verify on drawn inputs")
-            setup = Setup(drawn, dict(case.identity.tunables), case.macros, modules)
-            try:
-                live.verified(Built(cls(setup), setup).verify())
-            finally:
-                setup.release()
+            for built in live.instances.values():
+                self._at(case, "verify")
+                live.verified(built.verify())
+            self._verify_drawn(live, modules)
         except Exception as error:
             self._fail(record, error)
+            live.release()
             return None
         if record.verification and not record.verification.passed:
             self._wrong(record)
+            live.release()
             return None
         return live
+
+    def _build(self, live: Live, session: Session, modules: dict[str, Module]) -> Built:
+        setup = Setup(session, dict(live.case.identity.tunables), live.case.macros, modules)
+        live.setups.append(setup)
+        return Built(live.cls(setup), setup)
+
+    def _verify_drawn(self, live: Live, modules: dict[str, Module]) -> None:
+        """Verify the variant built anew on inputs of its own; what fails there names their seed."""
+        step = f"verify on inputs drawn from seed {self.drawn.problem.seed}"
+        self._at(live.case, step)
+        try:
+            built = self._build(live, self.drawn, modules)
+            live.verified(built.verify())
+            built.setup.release()
+        except Exception as error:
+            error.add_note(step)
+            raise
 
     def _describe(self, live: Live) -> None:
         record = live.record
@@ -308,7 +314,8 @@ class GroupRun:
         log = getattr(error, "log", "")
         if record.status is Status.CRASHED:
             log = traceback.format_exc()
-        record.failure = Failure(reason=str(error) or type(error).__name__, log=log)
+        reason = ", ".join([str(error) or type(error).__name__, *getattr(error, "__notes__", ())])
+        record.failure = Failure(reason=reason, log=log)
         self.send(("record", record))
         if record.status is Status.CRASHED:
             try:
@@ -326,16 +333,19 @@ class GroupRun:
             contended = live.watch.reason() if live.watch else ""
             if earlier and earlier.status is Status.CONTENDED and earlier.failure:
                 contended = contended or earlier.failure.reason
-            self._at(live.case, "verify again")
-            live.verified(*(built.verify() for built in live.instances.values()))
+            for built in live.instances.values():
+                self._at(live.case, "verify again")
+                live.verified(built.verify())
             traffics = [built.variant.traffic() for built in live.instances.values()]
             record.traffic = mean_of([one for one in traffics if one]) if all(traffics) else None
             record.extra = live.first.variant.notes()
         except Exception as error:
             self._fail(record, error)
+            live.release()
             return
         if record.verification and not record.verification.passed:
             self._wrong(record)
+            live.release()
             return
         record.status = Status.CONTENDED if contended else Status.OK
         if contended:

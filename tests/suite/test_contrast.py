@@ -46,6 +46,16 @@ def test_other_inputs_are_said_and_not_judged(
     assert row["outcome"] == f"other inputs: seed {one.seed}; seed {other.seed}" and row["ratio"] == ""
 
 
+def test_equal_inputs_meet_where_one_side_has_others_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = data.record("a", 0.02, noise=1e-3)
+    data.store(tmp_path / "a" / "1", [one])
+    data.store(tmp_path / "a" / "2", [again(one, 3.0).model_copy(update={"seed": one.seed + 3})])
+    data.store(tmp_path / "b", [again(one, 1.0)])
+    _, pairs = contrast(str(tmp_path / "a"), str(tmp_path / "b"), [], Filter())
+    found = {pair.name.partition("seed")[2]: outcome(pair) for pair in pairs}
+    assert found == {f" {one.seed} on {data.POCL}": "same", f" {one.seed + 3} on {data.POCL}": "missing in B"}
+
+
 @pytest.mark.parametrize(
     ("factor", "status", "code", "found"),
     [

@@ -136,7 +136,7 @@ def test_warm_up_ends_when_times_agree_or_are_long(monkeypatch: pytest.MonkeyPat
         sampler = Sampler(FakeDevice(times), targets(**change), False)  # type: ignore[arg-type]
         calls: list[int] = []
         monkeypatch.setattr(sampler, "_wall", lambda subject, one: calls.append(1) or next(durations))
-        sampler.warm_up(subject("s", lambda: None))
+        sampler.warm_up(subject("s", lambda: None), lambda one: None)
         return len(calls)
 
     assert count(itertools.repeat(1.0)) == 2
@@ -182,3 +182,11 @@ def test_an_instance_that_varies_keeps_the_case_sampled() -> None:
     one = Subject("s", {name: Execution(lambda: None) for name in "abc"})
     sample(FakeDevice(spans), targets(max_noise=0.01, max_samples=12), [one])
     assert len(one.rounds) == 12
+
+
+def test_an_instance_of_no_duration_makes_no_case_crash() -> None:
+    """A clock may be too coarse for a kernel that one instance hardly needs."""
+    one = Subject("s", {name: Execution(lambda: None) for name in "ab"})
+    sample(FakeDevice(itertools.cycle([1.0, 0.0])), targets(max_samples=5), [one])
+    timing = one.timing(targets())
+    assert timing.span == [0.0] * 5 and timing.kernels == {"k": 0.0}

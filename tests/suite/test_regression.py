@@ -122,6 +122,23 @@ def test_other_inputs_are_said_and_not_judged(tmp_path: Path, nights: bool) -> N
     assert finding(judgement, "v0").why == "inputs of seeds 4, 1004, before of seeds 1, 1001: not compared"
 
 
+@pytest.mark.parametrize("before", [{}, {"a": 1}])
+def test_nights_on_other_inputs_have_not_vanished(tmp_path: Path, before: dict[str, int]) -> None:
+    """Also on the second night on new inputs, when their series is in the history."""
+
+    def night(number: int, inputs: dict[str, int]) -> Run:
+        records = [case(v, seed=number) for v in VARIANTS]
+        made = [r.model_copy(update={"identity": r.identity.model_copy(update={"inputs": inputs})}) for r in records]
+        return store(tmp_path / f"n{number}", made, number)
+
+    history = tmp_path / "history"
+    for number in (1, 2, 3):
+        add(night(number, before), history)
+    add(night(4, {"a": 9}), history)
+    judgement = judge(run := night(5, {"a": 9}), AgainstNights(History(history), run, 7))
+    assert set(outcomes(judgement).values()) == {Outcome.CANNOT_TELL} and not judgement.of(Outcome.VANISHED)
+
+
 def test_worse_than_slow_comes_first(tmp_path: Path) -> None:
     now = {
         "v1": data.record("v1", status=Status.CRASHED), "v2": data.record("v2", status=Status.WRONG), "v3": None,

@@ -531,6 +531,10 @@ def test_instances_are_timed_apart_and_what_knows_them_is_found_out(
     assert [len(samples) for samples in ordered] == [6, 6, 6]
     for i, sample in enumerate(good.timing.wall):
         assert sample == pytest.approx(geometric_mean([f.samples[i] for f in good.timing.instances.values()]))
+    for name in ("raises_elsewhere", "dies_elsewhere"):
+        failure = by_name[name].failure
+        assert by_name[name].status is Status.CRASHED and failure, name
+        assert re.search(r"verify on inputs drawn from seed \d+", failure.reason), failure.reason
     assert memorised.status is Status.WRONG and memorised.verification
     assert memorised.verification.seed not in memorised.inputs.values() and done.returncode == 3
 

@@ -162,6 +162,26 @@ class Memorised(_Scale):
         self.factor = 2.0 if setup.problem.seed in (7, 1007, 2007) else 3.0
 
 
+class RaisesElsewhere(Memorised):
+    """Fails on inputs that are not timed."""
+
+    name = "raises_elsewhere"
+
+    def fault(self) -> None:
+        if self.factor != 2.0:
+            raise RuntimeError("planted: not these inputs")
+
+
+class DiesElsewhere(Memorised):
+    """Takes the worker along on inputs that are not timed."""
+
+    name = "dies_elsewhere"
+
+    def fault(self) -> None:
+        if self.factor != 2.0:
+            ctypes.string_at(0)
+
+
 class Direct(Good):
     problem, name = Roundabout, "direct"
     fewer_operations = True
