@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -138,7 +139,14 @@ def test_jobs_hold_no_host_memory_once_loaded_and_the_largest_comes_first(
     build = Build(PrivatePoints(points), chosen, [worker])
     held, sizes, split, put = [], [], worker.split, build.queues.put
 
+    def comes() -> bool:
+        """Whether a job beside the one that is being split is taken or waits."""
+        return build.queues._running > 1 or any(build.queues._waiting.values())
+
     def watched(nodes: Nodes) -> Any:
+        deadline = time.monotonic() + 10  # it is gathered by another thread, which may not have got there
+        while comes() and not build.staging._held and time.monotonic() < deadline:
+            time.sleep(0.001)
         held.append(len(build.staging._held))
         return split(nodes)
 
