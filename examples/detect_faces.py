@@ -12,10 +12,11 @@ from pathlib import Path
 from PIL import Image, ImageDraw
 from pydantic import ValidationError
 
-from perfport import backend, platforms, workload
-from perfport.device import DeviceInfo
-from perfport.discovery import discover
-from perfport.errors import InfrastructureError, PerfportError
+from perfport import backend, workload
+from perfport.machine import platforms
+from perfport.machine.discovery import discover
+from perfport.model.device import DeviceInfo
+from perfport.model.errors import InfrastructureError, PerfportError
 from perfport.workload import Session, Setup
 
 

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from perfport import backend, platforms
-from perfport.device import DeviceInfo
-from perfport.discovery import discover
-from perfport.errors import InfrastructureError, PerfportError, UsageError
+from perfport import backend
+from perfport.machine import platforms
+from perfport.machine.discovery import discover
+from perfport.model.device import DeviceInfo
+from perfport.model.errors import InfrastructureError, PerfportError, UsageError
 from perfport.workloads.vocab_tree import data, passes, query, tree
 from perfport.workloads.vocab_tree.builder.build import Build
 from perfport.workloads.vocab_tree.builder.host_memory import PrivatePoints

@@ -16,11 +16,12 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from perfport import backend, cli, platforms
+from perfport import backend, cli
 from perfport.backend import Artifact, Module, OpenDevice
-from perfport.ceilings import Ceilings, store
-from perfport.device import DeviceInfo
-from perfport.discovery import discover
+from perfport.machine import platforms
+from perfport.machine.discovery import discover
+from perfport.measure.ceilings import Ceilings, store
+from perfport.model.device import DeviceInfo
 
 ENVIRONMENT = dict(os.environ)  # before any runtime was chosen for this process
 BACKENDS = {"device": ("opencl", "cuda"), "opencl": ("opencl",), "cuda": ("cuda",)}
@@ -170,8 +171,7 @@ def main(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], re
     def call(*args: object, discover: bool = True) -> tuple[int, str, str]:
         if discover:
             infos = request.getfixturevalue("opencl_infos")
-            for module in ("discovery", "launch", "inspection"):
-                monkeypatch.setattr(f"perfport.{module}.discover", lambda: infos)
+            monkeypatch.setattr("perfport.machine.discovery.discover", lambda: infos)
         monkeypatch.setattr(sys, "argv", ["perfport", *map(str, args)])
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:

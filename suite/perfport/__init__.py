@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .frames import Results
+    from .judge.frames import Results
 
 
 def load(paths: str | Path | Iterable[str | Path]) -> Results:
@@ -27,6 +27,6 @@ def load(paths: str | Path | Iterable[str | Path]) -> Results:
     UsageError
         If there is no path, a path holds no run, or a file is not what this version of the suite reads.
     """
-    from .frames import Results  # pandas is imported only where it is used
+    from .judge.frames import Results  # pandas is imported only where it is used
 
     return Results.load(paths)

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .errors import InfrastructureError, PerfportError, UsageError, check_writable, nearest
+from .model.errors import InfrastructureError, PerfportError, UsageError, check_writable, nearest
 
 if TYPE_CHECKING:
-    from .claims import Claim
-    from .collection import Collection
-    from .convergence import Convergence
-    from .device import DeviceInfo
-    from .record import Record
-    from .report.view import View
+    from .judge.claims import Claim
+    from .model.device import DeviceInfo
+    from .model.record import Record
+    from .report.parts.view import View
+    from .store.collection import Collection
+    from .untimed.convergence import Convergence
     from .workload import Workload
 
 app = typer.Typer(
@@ -59,7 +59,7 @@ def _application(
 
 def _format(form: str) -> str:
     if form != "markdown":  # the default needs no import
-        from .report.view import FORMATS
+        from .report.parts.view import FORMATS
 
         if form not in FORMATS:
             raise UsageError(f"--format: {form!r} is not one of {', '.join(FORMATS)}{nearest(form, FORMATS)}")
@@ -153,8 +153,11 @@ def run(
     Exit code: 0 all cases fine, unsupported or unavailable; 3 a wrong or an impossible result; 4 a case crashed, timed
     out or did not compile, or the suite cannot run here; 2 bad input.
     """
-    from . import launch
-    from .record import RETRY
+    from .model.record import RETRY
+    from .report.pages.run import glance, render
+    from .run.local import Options
+    from .run.run import run as run_experiment
+    from .store.results import Run
 
     for which in retry or ():
         if which not in RETRY:
@@ -162,27 +165,24 @@ def run(
             raise UsageError(f"--retry: expected {expected}, got {which!r}{nearest(which, RETRY)}")
     if retry and not resume:
         raise UsageError("--retry needs --resume")
-    options = launch.Options(
+    options = Options(
         dry_run=dry_run, resume=resume, retry=tuple(retry or ()), pattern=benchmark, devices=device, out=out,
         workloads=[str(path) for path in workloads or []], seed=seed, command=["perfport", *sys.argv[1:]],
     )  # fmt: skip
-    records = launch.launch(experiment, options)
-    _glance(records, out or launch.RESULTS)
-    sys.exit(_exit_code(records))
-
-
-def _glance(records: list[Record], folder: Path) -> None:
-    """Print one line for each workload and device of the runs that the records belong to."""
-    from .report import glance
-    from .results import Run, find_runs
-
-    names = {record.run for record in records}
-    if runs := [Run(one) for one in find_runs(folder) if one.name in names] if names else []:
+    done = run_experiment(experiment, options)
+    runs = [Run(folder) for folder in done.folders]
+    if done.report:
+        render(runs, done.report)
+        print(f"report: {done.report}")
+    if done.lost:
+        raise InfrastructureError(done.lost)
+    if runs:
         print(f"\n{glance(runs)}")
+    sys.exit(_exit_code(done.records))
 
 
 def _exit_code(records: list[Record]) -> ExitCode:
-    from .record import Status
+    from .model.record import Status
 
     statuses = {record.status for record in records}
     if statuses & {Status.WRONG, Status.IMPOSSIBLE}:
@@ -210,9 +210,9 @@ def verify(
     Exit code: 0 all right, unsupported or unavailable; 3 a wrong result or a finding; 4 a case crashed or a tool
     failed; 2 bad input.
     """
-    from . import sanitize as sanitizers
-    from .listing import print_rows
-    from .profile import load_profile
+    from .machine.device_profile import load_profile
+    from .run.listing import print_rows
+    from .untimed import verify as sanitizers
     from .workload import discover
 
     folders = [str(path) for path in workloads or []]
@@ -240,7 +240,7 @@ def verify(
 
 def _select(selectors: list[str] | None) -> list[DeviceInfo]:
     """Return the healthy devices that are meant. Raises `InfrastructureError` where there is none."""
-    from .plan import select_devices
+    from .run.plan import select_devices
 
     chosen = select_devices(selectors or ["all"], _devices(), "--device")
     if not chosen:
@@ -284,8 +284,8 @@ def count(
     On the simulator (the default), or with Nsight Compute on a CUDA device. Exit code: 3 a declared quantity is more
     than 5 % off, or a result is wrong; 4 a variant cannot be run, or the tool is missing; 2 bad input.
     """
-    from .counting import Verdict, survey
-    from .record import Status
+    from .model.record import Status
+    from .untimed.count import Verdict, survey
 
     options = survey.Options(
         what=what, devices=device or [], out=output, presets=preset or [], coalescing=coalescing,
@@ -322,8 +322,8 @@ def ceilings(
     """Measure the ceilings of devices anew: bandwidths, arithmetic rates, atomics, launches, transfers."""
     from rich.console import Console
 
-    from .ceilings import survey
-    from .report.ceilings import render, terminal
+    from .measure.ceilings import survey
+    from .report.pages.ceilings import render, terminal
 
     if peer not in (None, "clpeak"):
         raise UsageError(f"--peer: expected 'clpeak', got {peer!r}")
@@ -373,8 +373,8 @@ def devices(as_json: JsonOption = False) -> None:
 
 
 def _devices() -> list[DeviceInfo]:
-    from .discovery import discover
-    from .profile import match_profile
+    from .machine.device_profile import match_profile
+    from .machine.discovery import discover
 
     found = []
     for device in discover():
@@ -392,7 +392,7 @@ def list_command(
     as_json: JsonOption = False,
 ) -> None:
     """List workloads, problems, presets and variants, and what can run here (or why it cannot)."""
-    from .listing import experiment_rows, print_rows, profile_rows, variant_rows
+    from .run.listing import experiment_rows, print_rows, profile_rows, variant_rows
     from .workload import discover
 
     if profiles:
@@ -440,13 +440,13 @@ def report(
     destination = output or Path("reports/suite.md" if suite else "reports/report.md")
     check_writable(destination, "--output")
     if suite:
-        from .claims import ledger
-        from .report.suite import render as render_suite
+        from .judge.claims import ledger
+        from .report.pages.suite import render as render_suite
 
         files = render_suite(_collect(results), ledger(workloads or []), _converged(results), destination)
         print(f"{destination}: {len(files) - 1} files beside it")
         return
-    from .report import render, stored
+    from .report.pages.run import render, stored
 
     runs, counted = stored(results)
     files = render(runs, destination, counted)
@@ -454,7 +454,7 @@ def report(
 
 
 def _converged(results: list[Path]) -> list[Convergence]:
-    from . import convergence
+    from .untimed import convergence
 
     files = [path / convergence.FILE for path in results]
     return [one for file in files if file.exists() for one in convergence.read(file)]
@@ -472,7 +472,7 @@ def table_command(
     output: OutputOption = None,
 ) -> None:
     """Compare variants across devices: measured, beside the bounds and figures of archival devices."""
-    from .report.comparison import view
+    from .report.pages.table import view
 
     chosen = {"workload": workload, "problem": problem, "variant": variant, "device": device, "precision": precision}
     _show(view(_collect(results, **chosen)), form, output)
@@ -489,7 +489,7 @@ def crosstuning(
     output: OutputOption = None,
 ) -> None:
     """Show what the tuning parameters of other devices cost on each device, with heat maps."""
-    from .report.crosstuning import view
+    from .report.pages.crosstuning import view
 
     chosen = {"workload": workload, "problem": problem, "variant": variant, "device": device}
     _show(view(_collect(results, **chosen)), form, output)
@@ -507,7 +507,7 @@ def stale(
     workloads: WorkloadsOption = None,
 ) -> None:
     """List results that were measured with code that has changed since, and which files those are."""
-    from .report.stale import view
+    from .report.pages.stale import view
     from .workload import discover
 
     chosen = {"workload": workload, "problem": problem, "variant": variant, "device": device}
@@ -532,10 +532,10 @@ def portability(
     output: OutputOption = None,
 ) -> None:
     """Compute Pennycook's portability metric of every variant and problem, with cascade plots (docs/portability.md)."""
-    from .collection import find_site
-    from .report import portability as portable
-    from .report.plots import write_page
-    from .report.view import as_csv
+    from .report.pages import portability as portable
+    from .report.parts.plots import write_page
+    from .report.parts.view import as_csv
+    from .store.collection import find_site
 
     found = _collect(results, workload=workload, problem=problem, precision=precision)
     name, _, listed = (platforms or "all").partition("=")
@@ -560,9 +560,9 @@ def convergence(
     workloads: WorkloadsOption = None,
 ) -> None:
     """Count the kernel source lines that every backend compiles, by variant; needs no device."""
-    from .convergence import converge, store
-    from .report.portability import convergence_table
-    from .report.view import View
+    from .report.pages.portability import convergence_table
+    from .report.parts.view import View
+    from .untimed.convergence import converge, store
     from .workload import discover
 
     chosen = [found for name, found in discover(workloads or []).items() if workload in name]
@@ -596,9 +596,9 @@ def compare(
     Exit code: 0 nothing got worse; 3 a result of B is wrong or impossible; 4 a case that A has a result of has none in
     B; 5 a case of B is slower, its whole interval; 2 bad input. The first of 3, 4, 5 that applies.
     """
-    from .collection import Filter
-    from .contrast import contrast
-    from .report.contrast import view
+    from .judge.compare import contrast
+    from .report.pages.compare import view
+    from .store.collection import Filter
 
     chosen = Filter(workload=workload, problem=problem, variant=variant, device=device)
     kind, pairs = contrast(a, b, results or [Path("results")], chosen)
@@ -621,9 +621,9 @@ def claims(
     workloads: WorkloadsOption = None,
 ) -> None:
     """Judge the publications' claims on every device that stored results hold (docs/reports.md)."""
-    from .claims import evaluate, ledger
-    from .collection import Filter
-    from .report.claims import view
+    from .judge.claims import evaluate, ledger
+    from .report.pages.claims import view
+    from .store.collection import Filter
 
     found = _collect(results, device=device)
     listed = [(name, claim) for name, claims in ledger(workloads or []).items() for claim in claims]
@@ -638,15 +638,15 @@ def claims(
 
 
 def _collect(results: list[Path], **chosen: str) -> Collection:
-    from .collection import Filter, collect
-    from .report import stored
+    from .report.pages.run import stored
+    from .store.collection import Filter, collect
 
     runs, _ = stored(results)
     return collect(runs, Filter(**chosen), ", ".join(map(str, results)))
 
 
 def _show(view: View, form: str, output: Path | None) -> None:
-    from .report.plots import plot_folder, write_page
+    from .report.parts.plots import plot_folder, write_page
 
     if output is None:
         print(view.render(form), end="")
@@ -670,7 +670,7 @@ def quotes(
 
     Exit code: 0 all are right, or were put right; 3 one is not; 2 bad input.
     """
-    from .quotes import Quotes, texts
+    from .report.quotes import Quotes, texts
 
     held, wrong = Quotes(results), 0
     for file in texts(files or []):
@@ -702,24 +702,24 @@ def show(
     workloads: WorkloadsOption = None,
 ) -> None:
     """Show one case to the author of a kernel: its record, source, PTX, machine code, failure log; or run it again."""
-    from . import inspection
+    from .untimed import show
 
-    subject = inspection.find(case, results, preset, [str(path) for path in workloads or []])
+    subject = show.find(case, results, preset, [str(path) for path in workloads or []])
     wanted = False
     for chosen, action in (
-        (source, lambda: inspection.source(subject, target)),
-        (ptx, lambda: inspection.ptx(subject, target)),
-        (sass, lambda: inspection.sass(subject, target)),
-        (log, lambda: inspection.log(subject)),
+        (source, lambda: show.source(subject, target)),
+        (ptx, lambda: show.ptx(subject, target)),
+        (sass, lambda: show.sass(subject, target)),
+        (log, lambda: show.log(subject)),
     ):
         if chosen:
             print(action())
             wanted = True
     if rerun:
-        records = inspection.rerun(subject, device, ["perfport", *sys.argv[1:]])
+        records = show.rerun(subject, device, ["perfport", *sys.argv[1:]])
         sys.exit(_exit_code(records))
     if not wanted:
-        print(inspection.describe(subject))
+        print(show.describe(subject))
 
 
 @app.command()
@@ -737,8 +737,8 @@ def export(
     ],
 ) -> None:
     """Write stored results in the format of another tool (docs/integrations.md)."""
-    from . import exports
-    from .results import Run, find_runs
+    from .interop import exports
+    from .store.results import Run, find_runs
 
     runs = [Run(folder) for path in results for folder in find_runs(path)]
     for file in exports.export(runs, form, output):
@@ -756,8 +756,8 @@ def import_command(
     out: Annotated[Path, typer.Option("--out", help="The new run folder.", callback=_writable)],
 ) -> None:
     """Take results of another tool as peers of a run's problem: a run folder that all commands on results read."""
-    from .imports import adopt
-    from .results import Run
+    from .interop.imports import adopt
+    from .store.results import Run
 
     records = adopt(file, form, Run(beside), case, out, ["perfport", *sys.argv[1:]])
     print(f"{out}: {len(records)} peers of {case}")
@@ -775,8 +775,8 @@ def validate(
     if path.is_dir():
         _validate_runs(path)
         return
-    from .experiment import find, load
-    from .plan import make, select_devices
+    from .run.experiment import find, load
+    from .run.plan import make, select_devices
     from .workload import discover
 
     experiment = load(find(path))
@@ -786,8 +786,8 @@ def validate(
 
 
 def _validate_runs(path: Path) -> None:
-    from .completeness import incomplete
-    from .results import Run, faults, find_runs
+    from .run.completeness import incomplete
+    from .store.results import Run, faults, find_runs
 
     folders = find_runs(path, without_records=True)
     bad = 0
@@ -811,9 +811,9 @@ def schema(
     which: Annotated[str, typer.Argument(help="experiment, record or profile.")] = "experiment",
 ) -> None:
     """Print a JSON Schema, for editors and validators."""
-    from .experiment import Experiment
-    from .profile import DeviceProfile
-    from .record import Record
+    from .machine.device_profile import DeviceProfile
+    from .model.record import Record
+    from .run.experiment import Experiment
 
     models: dict[str, Any] = {"experiment": Experiment, "record": Record, "profile": DeviceProfile}
     if which not in models:
@@ -843,10 +843,10 @@ def history(
     """List every case over the nights of a history, or write the history's page; ``history add`` adds runs."""
     if context.invoked_subcommand:
         return
-    from .collection import Filter
-    from .history import History
-    from .report import history as pages
-    from .report.plots import write_page
+    from .nightly.history import History
+    from .report.pages import history as pages
+    from .report.parts.plots import write_page
+    from .store.collection import Filter
 
     held = History(folder)
     for complaint in held.left_out:
@@ -870,8 +870,8 @@ def history_add(
     ),
 ) -> None:
     """Add runs to a history: one file each; older files are never touched, and the same run again changes nothing."""
-    from .history import add
-    from .results import Run, find_runs
+    from .nightly.history import add
+    from .store.results import Run, find_runs
 
     for path in results:
         for folder in find_runs(path):
@@ -904,15 +904,15 @@ def check_command(
     Exit code: 0 no alarm; 3 a result is wrong or impossible; 4 a case vanished or newly fails, or the suite cannot do
     its job here; 5 a case is slower; 2 bad input. The first of 3, 4, 5 that applies (docs/nightly.md).
     """
-    from . import regression
-    from .changepoints import change_points as detector
-    from .discovery import discover
-    from .history import History
-    from .regression import AgainstNights, AgainstRun, Outcome
-    from .remeasure import WORKERS, measure_again, stored
-    from .report import regression as pages
-    from .report.plots import write_page
-    from .results import Run
+    from .machine.discovery import discover
+    from .nightly import check
+    from .nightly.changepoints import change_points as detector
+    from .nightly.check import AgainstNights, AgainstRun, Outcome
+    from .nightly.history import History
+    from .nightly.remeasure import WORKERS, measure_again, stored
+    from .report.pages import check as pages
+    from .report.parts.plots import write_page
+    from .store.results import Run
 
     if (baseline is None) == (history_folder is None):
         raise UsageError("check: give either --baseline RUN or --history HISTORY")
@@ -927,11 +927,11 @@ def check_command(
         # The first night of all has no history yet.
         held = History(history_folder)
         base = AgainstNights(held, run, last, detector if change_points else None)
-    judgement = regression.judge(run, base, stored(run))
-    if remeasure and (wanted := regression.suspects(judgement, WORKERS)):
+    judgement = check.judge(run, base, stored(run))
+    if remeasure and (wanted := check.suspects(judgement, WORKERS)):
         folders = [str(path) for path in workloads or []]
         again = measure_again(run, wanted, discover(), folders, ["perfport", *sys.argv[1:]])
-        judgement = regression.judge(run, base, again)
+        judgement = check.judge(run, base, again)
     if junit:
         write_page(junit, pages.junit(judgement).removesuffix("\n"), ())
     _show(pages.view(judgement), form, output)

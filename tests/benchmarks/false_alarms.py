@@ -26,13 +26,15 @@ from typing import Any
 import numpy as np
 import yaml
 
-from perfport import experiment, launch, plan, regression, remeasure, workload
-from perfport.ceilings import Ceilings, store
-from perfport.device import DeviceInfo
-from perfport.discovery import discover
-from perfport.regression import Outcome
-from perfport.repeats import worker_medians
-from perfport.results import Run
+from perfport import workload
+from perfport.machine.discovery import discover
+from perfport.measure.ceilings import Ceilings, store
+from perfport.measure.repeats import worker_medians
+from perfport.model.device import DeviceInfo
+from perfport.nightly import check, remeasure
+from perfport.nightly.check import Outcome
+from perfport.run import experiment, local, plan
+from perfport.store.results import Run
 
 WORKLOAD = str(Path(__file__).parents[1] / "data" / "nightly")
 
@@ -56,7 +58,7 @@ def definition(given: argparse.Namespace) -> dict[str, Any]:
     """Return the experiment: one problem at so many sizes."""
     rounds = [given.rounds + given.rounds * case // (2 * given.cases) for case in range(given.cases)]
     return {
-        "name": "false_alarms", "workers": regression.LEAST_WORKERS, "check": {"threshold": given.threshold},
+        "name": "false_alarms", "workers": check.LEAST_WORKERS, "check": {"threshold": given.threshold},
         "measurement": {"cache": "warm", "min_samples": given.samples, "max_samples": given.samples, "time_budget": 5},
         "experiments": [{
             "workload": "nightly", "problem": "double", "variants": ["steady"],
@@ -71,22 +73,22 @@ def measure(file: Path, folder: Path, device: DeviceInfo, factor: float) -> Run:
     found = workload.discover([WORKLOAD])
     held = experiment.load(file)
     groups = plan.make(held, str(file), found, [device], seed=1)
-    options = launch.Options(workloads=[WORKLOAD], seed=1)
+    options = local.Options(workloads=[WORKLOAD], seed=1)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        launch.execute(launch.Prepared(groups, held, file, found, folder, options, [device]))
+        local.execute(local.Prepared(groups, held, file, found, folder, options, [device]))
     return Run(folder)
 
 
-def night(file: Path, folder: Path, device: DeviceInfo, slowdown: float) -> tuple[regression.Judgement, list[float]]:
+def night(file: Path, folder: Path, device: DeviceInfo, slowdown: float) -> tuple[check.Judgement, list[float]]:
     """Measure a pair and judge it; returns the judgement and each case's spread between workers."""
     base = measure(file, folder / "a", device, 1.0)
     run = measure(file, folder / "b", device, 1.0 + slowdown)
-    against = regression.AgainstRun(base, run)
-    judgement = regression.judge(run, against)
-    if wanted := regression.suspects(judgement, remeasure.WORKERS):
+    against = check.AgainstRun(base, run)
+    judgement = check.judge(run, against)
+    if wanted := check.suspects(judgement, remeasure.WORKERS):
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             again = remeasure.measure_again(run, wanted, [device], [WORKLOAD], ["false_alarms.py"])
-        judgement = regression.judge(run, against, again)
+        judgement = check.judge(run, against, again)
     logs = [np.log(worker_medians(record)) for record in base.records if record.timing]
     return judgement, [float(values.std(ddof=1)) for values in logs]
 

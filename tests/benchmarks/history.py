@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "suite"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 import history_data as data
 
 

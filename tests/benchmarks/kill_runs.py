@@ -23,12 +23,12 @@ from pathlib import Path
 
 import yaml
 
-from perfport.ceilings import Ceilings, store
-from perfport.device import DeviceInfo
-from perfport.discovery import discover
-from perfport.history import History
-from perfport.repeats import workers_of
-from perfport.results import RECORDS, Run
+from perfport.machine.discovery import discover
+from perfport.measure.ceilings import Ceilings, store
+from perfport.measure.repeats import workers_of
+from perfport.model.device import DeviceInfo
+from perfport.nightly.history import History
+from perfport.store.results import RECORDS, Run
 
 WORKLOAD = Path(__file__).parents[1] / "data" / "nightly"
 CASES, WORKERS = 6, 2
@@ -38,10 +38,11 @@ COMMAND = """
 import sys
 from pathlib import Path
 if __name__ == "__main__":  # workers import this file, too
-    from perfport import cli, launch
-    from perfport.device import DeviceInfo
+    from perfport import cli
+    from perfport.machine import discovery
+    from perfport.model.device import DeviceInfo
     device = DeviceInfo.model_validate_json(Path(sys.argv.pop(1)).read_text())
-    launch.discover = lambda: [device]
+    discovery.discover = lambda: [device]
     cli.main()
 """
 

@@ -15,10 +15,10 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "suite"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 import report_data as data
 
-from perfport.record import Record, Status
+from perfport.model.record import Record, Status
 
 WORKLOADS = {"svm_rbf": 3, "gdn": 5, "face_detection": 2, "vocab_tree": 4, "sparse_conv": 1}
 DEVICES = (data.POCL, data.INTEL, data.GPU)

@@ -15,8 +15,8 @@ from pydantic import ValidationError
 
 from perfport import workload
 from perfport.backend import OpenDevice
-from perfport.errors import UsageError
-from perfport.profile import load_profile, parameters_for
+from perfport.machine.device_profile import load_profile, parameters_for
+from perfport.model.errors import UsageError
 from perfport.workload import Session, Setup, Variant
 from perfport.workloads.face_detection.problems import CHECK_SIZES, Faces, Windows
 from perfport.workloads.face_detection.pyramid import reduced

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfport.errors import UnavailableError, UsageError
+from perfport.model.errors import UnavailableError, UsageError
 from perfport.workloads.face_detection import cascade
 from perfport.workloads.face_detection.cascade import FRACTION
 

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from perfport import workload
-from perfport.errors import UnavailableError, UnsupportedError, UsageError
+from perfport.model.errors import UnavailableError, UnsupportedError, UsageError
 from perfport.workload import Session, Setup
 from perfport.workloads.face_detection import cascade, grouping, images, pyramid, reference
 from perfport.workloads.face_detection.problems import Faces

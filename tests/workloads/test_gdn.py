@@ -11,7 +11,7 @@ import pytest
 
 from perfport import workload
 from perfport.backend import OpenDevice
-from perfport.errors import UnsupportedError
+from perfport.model.errors import UnsupportedError
 from perfport.workload import Session, Setup, Variant
 from perfport.workloads.gdn.problems import Backward, Forward, GammaGradient, Reduction, Step
 from perfport.workloads.gdn.variants import gamma_gradient, inputs

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from perfport import workload
-from perfport.device import DeviceInfo
-from perfport.errors import UnsupportedError
+from perfport.model.device import DeviceInfo
+from perfport.model.errors import UnsupportedError
 from perfport.workload import Session, Setup, Variant
 
 GDN = workload.discover()["gdn"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from perfport.errors import UsageError
+from perfport.model.errors import UsageError
 from perfport.workloads.gdn import data, problems, reference
 from perfport.workloads.gdn.problems import Backward, Forward, GammaGradient, LayerParameters, Reduction, Step
 

@@ -7,7 +7,7 @@ import pytest
 
 from perfport import backend, workload
 from perfport.backend.offline import OfflineDevice, cuda_info
-from perfport.errors import UnavailableError, UnsupportedError
+from perfport.model.errors import UnavailableError, UnsupportedError
 from perfport.workload import Session, Setup
 from perfport.workloads.gdn.problems import FORWARD_TOLERANCE, GRADIENT_TOLERANCE, TF32_TOLERANCE, Step
 from perfport.workloads.gdn.variants.tensor_core import TensorCores

@@ -16,7 +16,7 @@ from scipy.signal import correlate
 
 from perfport import workload
 from perfport.backend import OpenDevice
-from perfport.errors import UnavailableError, UnsupportedError, UsageError
+from perfport.model.errors import UnavailableError, UnsupportedError, UsageError
 from perfport.workload import Session, Setup
 from perfport.workloads.sparse_conv import network, reference, source, weights
 from perfport.workloads.sparse_conv.operators import OPERATORS, Operator, index_overhead
@@ -47,7 +47,7 @@ def solve(device: OpenDevice, problem: Any, name: str, **tunables: Any) -> tuple
         setup.poison()
         variant.launch()
         device.finish()
-        verification = setup.verify(variant)
+        verification = setup.verify(variant.results())
         assert verification.passed, (problem.seed, problem.parameters, verification)
         traffic = variant.traffic()
         assert cls.role == "peer" or (traffic is not None and traffic.flops >= problem.work().flops)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parent))
 from ptx_machine import Machine, Memory
 
 from perfport import backend, workload
 from perfport.backend.base import Times
 from perfport.backend.offline import OfflineDevice, cuda_info
-from perfport.errors import CompileError, UnavailableError, UnsupportedError
+from perfport.model.errors import CompileError, UnavailableError, UnsupportedError
 from perfport.workload import Session, Setup
 from perfport.workloads.sparse_conv import ptx, reference, template
 from perfport.workloads.sparse_conv.choice import Device, estimate, inputs_read, neighbours, registers, shortlist

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from perfport import workload
 from perfport.backend import OpenDevice
-from perfport.errors import UnsupportedError, UsageError
+from perfport.model.errors import UnsupportedError, UsageError
 from perfport.workload import Session, Setup, Variant
 from perfport.workloads.svm_rbf import data
 from perfport.workloads.svm_rbf.problems import ArgExtrema, RbfRows

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from perfport import workload
-from perfport.device import DeviceInfo
-from perfport.errors import UnsupportedError
+from perfport.model.device import DeviceInfo
+from perfport.model.errors import UnsupportedError
 from perfport.workload import Setup, Variant
 from perfport.workloads.svm_rbf.problems import ArgExtrema, RbfRows
 from perfport.workloads.svm_rbf.smo import SmoTrain

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from perfport import backend, workload
 from perfport.backend import OpenDevice
-from perfport.errors import CompileError, UnavailableError, UnsupportedError, UsageError
+from perfport.model.errors import CompileError, UnavailableError, UnsupportedError, UsageError
 from perfport.workloads.svm_rbf.smo import SmoTrain, dual_objective
 from perfport.workloads.svm_rbf.variants.smo import SmoFirstOrder, SmoResident, SmoSecondOrder
 

@@ -11,7 +11,7 @@ import pytest
 
 from perfport import workload
 from perfport.backend import OpenDevice
-from perfport.errors import UnavailableError, UnsupportedError, UsageError
+from perfport.model.errors import UnavailableError, UnsupportedError, UsageError
 from perfport.workload import Session, Setup
 from perfport.workloads.vocab_tree import fixed_point, passes, problems, reference
 from perfport.workloads.vocab_tree.variants import peers

@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfport.backend import OpenDevice
-from perfport.device import DeviceInfo
-from perfport.errors import InfrastructureError, UsageError
+from perfport.model.device import DeviceInfo
+from perfport.model.errors import InfrastructureError, UsageError
 from perfport.workloads.vocab_tree import data, passes, problems, reference, tree
 from perfport.workloads.vocab_tree.builder import chunks, memory
 from perfport.workloads.vocab_tree.builder.build import Build, Chunk, Report, by_class

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfport.errors import UsageError
+from perfport.model.errors import UsageError
 from perfport.workloads.vocab_tree import data, fixed_point, query, reference, seeding, tree
 
 

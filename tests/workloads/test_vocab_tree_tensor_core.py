@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from perfport import backend
-from perfport.errors import UnavailableError
+from perfport.model.errors import UnavailableError
 from perfport.workloads.vocab_tree import data, fixed_point, reference
 
 LANES = np.arange(32)

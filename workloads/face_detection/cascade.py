@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from perfport.errors import UnavailableError, UsageError
+from perfport.model.errors import UnavailableError, UsageError
 
 #: Sums of leaves are kept in units of 2^-FRACTION as 64-bit integers: exact, so that their order does not matter.
 FRACTION = 40

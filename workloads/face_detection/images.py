@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from perfport.errors import UnavailableError, UsageError
+from perfport.model.errors import UnavailableError, UsageError
 
 #: Photographs by name: package that ships it, and path inside.
 PHOTOGRAPHS = {

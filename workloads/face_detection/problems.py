@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from perfport.errors import UsageError
-from perfport.record import OutputError
-from perfport.verify import compare_exact
-from perfport.work import Work
+from perfport.model.errors import UsageError
+from perfport.model.record import OutputError
+from perfport.model.work import Work
 from perfport.workload import Metric, Problem
+from perfport.workload.outputs import compare_exact
 
 from . import cascade, grouping, images, pyramid, reference
 from .pyramid import StepRule

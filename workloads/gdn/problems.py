@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from perfport.errors import UsageError
-from perfport.record import OutputError
-from perfport.verify import compare
-from perfport.work import Work
+from perfport.model.errors import UsageError
+from perfport.model.record import OutputError
+from perfport.model.work import Work
 from perfport.workload import Metric, Problem
+from perfport.workload.outputs import compare
 
 from . import data, reference
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import platformdirs
 
-from perfport.errors import UnavailableError
+from perfport.model.errors import UnavailableError
 
 from . import reference
 from .operators import OPERATORS, Operator

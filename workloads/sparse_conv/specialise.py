@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from perfport.errors import CompileError
+from perfport.model.errors import CompileError
 
 from .ptx import REGISTER, Instruction, Program, bits, immediate, immediate_bits
 

@@ -11,7 +11,7 @@ import numpy as np
 import platformdirs
 
 from perfport.backend.cuda import CudaBackend
-from perfport.errors import UnsupportedError
+from perfport.model.errors import UnsupportedError
 
 from .operators import Operator
 from .specialise import template_values

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from perfport.errors import UsageError
+from perfport.model.errors import UsageError
 
 from .operators import Operator
 

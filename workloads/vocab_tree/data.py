@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from perfport.errors import UnavailableError, UsageError
-from perfport.libraries import usable_cores
+from perfport.model.errors import UnavailableError, UsageError
+from perfport.workload.libraries import usable_cores
 
 SOURCES = ("generated", "sift")
 SIFT_DIMS = 128

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from perfport.backend import Buffer, Kernel, OpenDevice
-from perfport.device import DeviceInfo
-from perfport.errors import UnsupportedError
-from perfport.work import Traffic
+from perfport.model.device import DeviceInfo
+from perfport.model.errors import UnsupportedError
+from perfport.model.work import Traffic
 from perfport.workload import Tunable
 
 from . import fixed_point

@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from perfport.errors import UsageError
-from perfport.libraries import usable_cores
-from perfport.record import OutputError
-from perfport.verify import compare, compare_exact
-from perfport.work import Work
+from perfport.model.errors import UsageError
+from perfport.model.record import OutputError
+from perfport.model.work import Work
 from perfport.workload import Metric, Problem
+from perfport.workload.libraries import usable_cores
+from perfport.workload.outputs import compare, compare_exact
 
 from . import data, fixed_point, query, reference, seeding, tree
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import UsageError
+from ..model.errors import UsageError
 from .base import Artifact, Backend, Buffer, Image, Kernel, Macros, Module, OpenDevice, Times
 
 __all__ = [

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from ..errors import CompileError, UnavailableError
+from ..model.errors import CompileError, UnavailableError
 
 PTX_INPUT = 2  # nvJitLinkInputType, of nvJitLink.h
 

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..device import DeviceInfo
-from ..errors import UnsupportedError
+from ..model.device import DeviceInfo
+from ..model.errors import UnsupportedError
 
 #: The kernel that stands before each window of `OpenDevice.profiled` in a profiler's output.
 MARKER = "perfport_marker"
@@ -218,7 +218,7 @@ class Backend(Protocol):
     name: str
 
     def discover(self) -> list[DeviceInfo]:
-        """List the devices this backend sees in this process (see `perfport.discovery` for isolation)."""
+        """List the devices this backend sees in this process (see `perfport.machine.discovery` for isolation)."""
         ...
 
     def build(

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..device import DeviceInfo
-from ..errors import CompileError, DeviceMemoryError, UnavailableError
+from ..model.device import DeviceInfo
+from ..model.errors import CompileError, DeviceMemoryError, UnavailableError
 from . import assembler
 from .base import MARKER, Artifact, Macros, Times, as_tuple, check_image, check_launch, define_flags, digest
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..device import DeviceInfo
+from ..model.device import DeviceInfo
 from .base import Artifact, Times
 from .cuda import matrix_capabilities
 

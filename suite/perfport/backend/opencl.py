@@ -14,8 +14,8 @@ import numpy as np
 import psutil
 import pyopencl as cl
 
-from ..device import DeviceInfo
-from ..errors import CompileError, DeviceMemoryError, UnsupportedError
+from ..model.device import DeviceInfo
+from ..model.errors import CompileError, DeviceMemoryError, UnsupportedError
 from .base import Artifact, Macros, Times, as_tuple, check_image, check_launch, define_flags, digest
 
 DIALECT = (files("perfport.backend") / "dialect_opencl.h").read_text()

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import BaseModel, Field
 
-from perfport.record import OutputError
-from perfport.verify import compare_exact
-from perfport.work import Traffic, Work
+from perfport.model.record import OutputError
+from perfport.model.work import Traffic, Work
 from perfport.workload import Metric, Problem, Setup, Tunable, Variant
+from perfport.workload.outputs import compare_exact
 
 GROUP = 32
 ROUNDS = 5

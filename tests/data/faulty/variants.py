@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from perfport.errors import DeviceMemoryError
-from perfport.record import OutputError
-from perfport.verify import compare
-from perfport.work import Work
+from perfport.model.errors import DeviceMemoryError
+from perfport.model.record import OutputError
+from perfport.model.work import Work
 from perfport.workload import Metric, Problem, Setup, Tunable, Variant
+from perfport.workload.outputs import compare
 
 
 class Double(Problem):

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from perfport.record import OutputError
-from perfport.verify import compare
-from perfport.work import Work
+from perfport.model.record import OutputError
+from perfport.model.work import Work
 from perfport.workload import Metric, Problem, Setup, Variant
+from perfport.workload.outputs import compare
 
 
 class Double(Problem):

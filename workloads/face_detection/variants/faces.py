@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from PIL import Image, ImageDraw
 
-from perfport.work import Traffic
+from perfport.model.work import Traffic
 from perfport.workload import Setup, Variant
 
 from ..problems import Faces

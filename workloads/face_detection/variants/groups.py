@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from perfport.backend import Buffer
-from perfport.errors import UsageError
-from perfport.work import Traffic
+from perfport.model.errors import UsageError
+from perfport.model.work import Traffic
 from perfport.workload import Setup
 
 from .. import grouping

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfport.work import Traffic
+from perfport.model.work import Traffic
 from perfport.workload import Setup
 
 from ..problems import Windows

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.errors import UnavailableError, UnsupportedError
-from perfport.libraries import usable_cores, version_of
+from perfport.model.errors import UnavailableError, UnsupportedError
 from perfport.workload import Setup, Variant
+from perfport.workload.libraries import usable_cores, version_of
 
 from ..problems import Faces
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.work import Traffic
+from perfport.model.work import Traffic
 from perfport.workload import Setup, Tunable, Variant
 
 from ..problems import Windows

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from perfport.backend import Buffer
-from perfport.work import Traffic
+from perfport.model.work import Traffic
 from perfport.workload import Setup
 
 

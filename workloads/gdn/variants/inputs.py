@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from perfport.backend import Buffer
-from perfport.errors import UnsupportedError
+from perfport.model.errors import UnsupportedError
 from perfport.workload import Setup
 
 from ..problems import Reduction

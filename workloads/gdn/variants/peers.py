@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.libraries import usable_cores, version_of
 from perfport.workload import Setup, Variant
+from perfport.workload.libraries import usable_cores, version_of
 
 from .. import reference
 from ..problems import TF32, Backward, Forward, GammaGradient, Reduction, Step

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from perfport.backend import Buffer
-from perfport.device import DeviceInfo
-from perfport.errors import UnsupportedError
-from perfport.work import Traffic
+from perfport.model.device import DeviceInfo
+from perfport.model.errors import UnsupportedError
+from perfport.model.work import Traffic
 from perfport.workload import Setup, Tunable, Variant
 
 from . import inputs

@@ -11,11 +11,11 @@ import numpy as np
 
 from perfport import backend
 from perfport.backend import Artifact, Buffer
-from perfport.device import DeviceInfo
-from perfport.errors import UnsupportedError
-from perfport.libraries import usable_cores
-from perfport.work import Traffic
+from perfport.model.device import DeviceInfo
+from perfport.model.errors import UnsupportedError
+from perfport.model.work import Traffic
 from perfport.workload import Setup, Tunable
+from perfport.workload.libraries import usable_cores
 
 from ..operators import Operator
 from ..problems import Layer

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from perfport.backend import Artifact
-from perfport.errors import UnsupportedError
-from perfport.work import Traffic
+from perfport.model.errors import UnsupportedError
+from perfport.model.work import Traffic
 from perfport.workload import Tunable
 
 from ..source import Program, Shape, programs

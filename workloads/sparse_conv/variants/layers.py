@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.device import DeviceInfo
-from perfport.work import Traffic
+from perfport.model.device import DeviceInfo
+from perfport.model.work import Traffic
 from perfport.workload import Setup, Variant
 
 from ..operators import index_overhead

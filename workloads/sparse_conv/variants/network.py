@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from perfport.backend import Buffer
-from perfport.device import DeviceInfo
-from perfport.work import Traffic
+from perfport.model.device import DeviceInfo
+from perfport.model.work import Traffic
 from perfport.workload import Setup, Variant
 
 from .. import network

@@ -11,10 +11,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from perfport.cache import CacheFlush
-from perfport.errors import UnsupportedError
-from perfport.libraries import usable_cores, version_of
+from perfport.measure.cache import CacheFlush
+from perfport.model.errors import UnsupportedError
 from perfport.workload import Setup, Variant
+from perfport.workload.libraries import usable_cores, version_of
 
 from .. import network
 from ..problems import TF32, PrunedNetwork, SparseConv

@@ -10,8 +10,8 @@ import numpy as np
 
 from perfport.backend import Artifact
 from perfport.backend.cuda import CudaBackend
-from perfport.errors import UnsupportedError
-from perfport.work import Traffic
+from perfport.model.errors import UnsupportedError
+from perfport.model.work import Traffic
 from perfport.workload import Tunable
 
 from ..cubin import machine_instructions

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 from perfport.backend import Artifact
 from perfport.backend.cuda import CudaBackend
-from perfport.cache import CacheFlush
-from perfport.errors import UnsupportedError
-from perfport.work import Traffic
+from perfport.measure.cache import CacheFlush
+from perfport.model.errors import UnsupportedError
+from perfport.model.work import Traffic
 from perfport.workload import Tunable
 
 from ..choice import Device, estimate, inputs_read, neighbours, shortlist

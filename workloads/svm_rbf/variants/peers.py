@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.libraries import usable_cores, version_of
 from perfport.workload import Setup, Variant
+from perfport.workload.libraries import usable_cores, version_of
 
 from ..problems import ArgExtrema, RbfRows
 from ..smo import SmoTrain

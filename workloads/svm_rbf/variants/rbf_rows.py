@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from perfport.errors import UnsupportedError
-from perfport.work import Traffic
+from perfport.model.errors import UnsupportedError
+from perfport.model.work import Traffic
 from perfport.workload import Setup, Tunable, Variant
 
 from ..problems import RbfRows

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.errors import UnsupportedError
-from perfport.work import Traffic
+from perfport.model.errors import UnsupportedError
+from perfport.model.work import Traffic
 from perfport.workload import Setup, Tunable, Variant
 
 from ..smo import SmoTrain
@@ -119,7 +119,7 @@ class _Smo(Variant):
     def launch(self) -> None:
         self._train(lambda enqueue: enqueue())
 
-    def steps(self) -> tuple[int, int]:
+    def step_counts(self) -> tuple[int, int]:
         """Executions of picking and of updating in the last training."""
         return self._enqueued, self._enqueued
 
@@ -140,7 +140,7 @@ class _Smo(Variant):
 
     def traffic(self) -> Traffic:
         """Modelled, from the iterations and rows of the last training."""
-        picks, updates = self.steps()
+        picks, updates = self.step_counts()
         training = Training(
             points=self.data.points, padded=self.padded, chunk=self.chunk, groups=self.groups, group=self.group,
             **{name: self.tunables_used[name] for name in ("lanes", "rows", "width", "lane_points")},
@@ -199,7 +199,7 @@ class SmoResident(SmoSecondOrder):
     def iterate(self, count: int) -> None:
         self._run(self._pick, np.uint32(count))
 
-    def steps(self) -> tuple[int, int]:
+    def step_counts(self) -> tuple[int, int]:
         """Each pick is followed by a look at its outcome, and by an update but for the last."""
         iterations = self._last["iterations"]
         return iterations + self._last["done"], 2 * iterations + self._last["done"]

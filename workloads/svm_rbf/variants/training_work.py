@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from perfport.work import Traffic
+from perfport.model.work import Traffic
 
 Quantities = dict[str, float]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from perfport.errors import InfrastructureError
+from perfport.model.errors import InfrastructureError
 
 from .. import fixed_point, seeding
 from ..reference import check_points

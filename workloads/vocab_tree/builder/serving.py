@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from perfport import backend, platforms
+from perfport import backend
 from perfport.backend import OpenDevice
-from perfport.errors import InfrastructureError
+from perfport.machine import platforms
+from perfport.model.errors import InfrastructureError
 
 from .host_memory import SharedPoints, Token
 from .mail import Receiver, Sender

@@ -16,7 +16,7 @@ import numpy as np
 
 from perfport import backend
 from perfport.backend import OpenDevice
-from perfport.device import DeviceInfo
+from perfport.model.device import DeviceInfo
 
 from .. import passes
 from .host_memory import Block, Points, PrivatePoints, SharedPoints, grown

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.discovery import discover
-from perfport.errors import UnsupportedError, UsageError
-from perfport.work import Traffic
+from perfport.machine.discovery import discover
+from perfport.model.errors import UnsupportedError, UsageError
+from perfport.model.work import Traffic
 from perfport.workload import Setup, Tunable, Variant
 
 from .. import passes, tree

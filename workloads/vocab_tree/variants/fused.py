@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from perfport.work import Traffic
+from perfport.model.work import Traffic
 from perfport.workload import Setup, Variant
 
 from .. import passes

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.errors import UnsupportedError
-from perfport.libraries import usable_cores, version_of
+from perfport.model.errors import UnsupportedError
 from perfport.workload import Problem, Setup, Variant
+from perfport.workload.libraries import usable_cores, version_of
 
 from .. import fixed_point, seeding
 from ..problems import FLOAT, HALF, TF32, KmeansFragments, KmeansIteration, TreeBuild

@@ -1,0 +1,1 @@
+"""Other tools: their formats read and written, pytest."""

@@ -1,0 +1,1 @@
+"""What stored results say: claims, portability, cross-tuning, one run against another."""

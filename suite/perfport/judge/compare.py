@@ -1,0 +1,163 @@
+"""Contrasts: two runs, two devices or two variants, case by case, with a verdict for each.
+
+`perfport compare` ends with an exit code that says whether anything got worse, for nightly jobs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from ..measure.intervals import Verdict
+from ..model.errors import UsageError, nearest
+from ..model.names import seeds
+from ..model.record import Record, Status
+from ..store.collection import Case, Filter, Site, collect, fastest, find_site
+from ..store.ratios import Comparison, compare, is_measured
+from ..store.results import Run, find_runs
+
+Kind = Literal["runs", "devices", "variants"]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One case on both sides. ``comparison`` says how many times faster ``b`` is; ``None`` where a side has no result.
+
+    ``a`` or ``b`` is ``None`` where that side has no such case.
+    """
+
+    kind: Kind
+    name: str
+    a: Record | None
+    b: Record | None
+    comparison: Comparison | None
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the second side's result is wrong or cannot be."""
+        return self.b is not None and self.b.status in (Status.WRONG, Status.IMPOSSIBLE)
+
+    @property
+    def lost(self) -> bool:
+        """Whether the first side has a result and the second should have one, too.
+
+        A run should have what another had. Devices and variants may differ in what they support.
+        """
+        if self.a is None or not is_measured(self.a):
+            return False
+        if self.kind == "runs":
+            return self.b is None or not is_measured(self.b)
+        return self.b is not None and self.b.status.failed
+
+    @property
+    def slower(self) -> bool:
+        """Whether the second side is slower, its whole interval."""
+        return self.comparison is not None and self.comparison.verdict is Verdict.SLOWER
+
+
+def contrast(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[Kind, list[Pair]]:
+    """Compare two run folders, two devices of ``results``, or two variants of ``results``.
+
+    Devices are compared on equal problems, variants and tunables; variants on equal problems and devices, at the
+    fastest of their settings.
+
+    Raises
+    ------
+    UsageError
+        If a side is none of these, the sides are not of one kind, or no case is on both.
+    """
+    kind, sides = _sides(a, b, results, chosen)
+    names = list(dict.fromkeys([*sides[0], *sides[1]]))
+    pairs = []
+    for name in sorted(names):
+        one, two = sides[0].get(name), sides[1].get(name)
+        compared = compare(one, two) if one and two else None
+        pairs.append(Pair(kind, name, one, two, compared))
+    if not any(pair.a and pair.b for pair in pairs):
+        raise UsageError(f"compare: no case is on both sides, {a!r} and {b!r}")
+    return kind, pairs
+
+
+def _sides(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[Kind, list[dict[str, Record]]]:
+    folders = [Path(side) for side in (a, b)]
+    if all(folder.is_dir() for folder in folders):
+        collections = [collect([Run(run) for run in find_runs(folder)], chosen, str(folder)) for folder in folders]
+        # What is now wrong must not hide behind an earlier result.
+        cases = _by_inputs([[replace(case, record=case.newest) for case in held.cases] for held in collections])
+        labels = _site_names(*({case.site for case in side} for side in cases))
+        return "runs", [_named(side, ("devices", "variant", "tunables", "profile"), labels) for side in cases]
+    missing = [str(folder) for folder in folders if "/" in str(folder) and not folder.is_dir()]
+    if missing:
+        raise UsageError(f"compare: {missing[0]}: no such folder")
+    runs = [Run(folder) for path in results for folder in find_runs(path)]
+    held = collect(runs, chosen, ", ".join(map(str, results)))
+    known = {site.name for site in held.sites} | {held.label(site) for site in held.sites}
+    if a in known and b in known:
+        sites = [find_site(held, side) for side in (a, b)]
+        found = [[case for case in held.cases if case.site == site] for site in sites]
+        return "devices", [_named(cases, ("variant", "tunables", "profile")) for cases in found]
+    variants = {case.record.identity.variant for case in held.cases}
+    for side in (a, b):
+        if side not in variants:
+            where = ", ".join(map(str, results))
+            raise UsageError(
+                f"compare: {side!r} is no run folder, and no device or variant of {where}"
+                f"{nearest(side, [*known, *variants])}"
+            )
+    labels = _site_names(held.sites)
+    chosen_cases = [[case for case in held.cases if case.record.identity.variant == v] for v in (a, b)]
+    return "variants", [_named(cases, ("devices",), labels) for cases in chosen_cases]
+
+
+def _by_inputs(sides: Sequence[Sequence[Case]]) -> list[list[Case]]:
+    """Tell cases apart by their inputs on both sides, where one of them has several for the same setting."""
+    several = {replace(case.subject, inputs="") for side in sides for case in side if case.subject.inputs}
+
+    def named(case: Case) -> Case:
+        alone = replace(case.subject, inputs="")
+        return replace(case, subject=replace(alone, inputs=seeds(case.record.inputs))) if alone in several else case
+
+    return [[named(case) for case in side] for side in sides]
+
+
+def _site_names(*sides: Iterable[Site]) -> dict[Site, str]:
+    """Return what each site is called: its devices, and chip and host where they mean several on one side."""
+    several = {name for side in sides for name, count in Counter(site.name for site in side).items() if count > 1}
+    sites = {site for side in sides for site in side}
+    hosts = {site.host for site in sites}
+    return {
+        site: f"{site.name} ({site.chip}; {site.host.name(hosts)})" if site.name in several else site.name
+        for site in sites
+    }
+
+
+def _named(cases: Sequence[Case], parts: Sequence[str], sites: Mapping[Site, str] | None = None) -> dict[str, Record]:
+    """Return the fastest record of each name: what is solved, and the parts of the identity that both sides share."""
+    groups: dict[str, list[Case]] = {}
+    for case in cases:
+        groups.setdefault(_name(case, parts, sites or {}), []).append(case)
+    return {name: (fastest(group) or group[0]).record for name, group in groups.items()}
+
+
+def _name(case: Case, parts: Sequence[str], sites: Mapping[Site, str]) -> str:
+    identity = case.record.identity
+    words = [f"{identity.workload}/{identity.problem}"]
+    if "variant" in parts:
+        words.append(identity.variant)
+    words.append(_flat(identity.parameters))
+    if "tunables" in parts and identity.tunables:
+        words.append(f"[{_flat(identity.tunables)}]")
+    if "profile" in parts and identity.profile:
+        words.append(f"profile {identity.profile}")
+    words += [identity.precision, case.subject.inputs]
+    if "devices" in parts:
+        words.append(f"on {sites[case.site]}")
+    return " ".join(filter(None, words))
+
+
+def _flat(values: dict[str, Any]) -> str:
+    return " ".join(f"{name}={v if isinstance(v, str) else json.dumps(v)}" for name, v in sorted(values.items()))

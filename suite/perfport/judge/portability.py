@@ -1,0 +1,248 @@
+"""The portability metric: how well an application does over a named set of platforms.
+
+For application a, problem p and platforms H the metric is the harmonic mean of its efficiencies, 0 where one of the
+platforms is not supported (S. J. Pennycook, J. D. Sewall, V. W. Lee, "Implications of a metric for performance
+portability", Future Generation Computer Systems 92, 2019):
+
+    PP(a, p, H) = |H| / sum over i in H of 1 / e_i(a, p)     or 0
+
+*Architectural* efficiency is the share of the problem bound, *application* efficiency the share of the speed of the
+best implementation known on that platform. Measured results alone enter.
+
+A platform where the variant is ``unsupported``, ``wrong``, ``crashed``, ``timeout`` or has no valid result for another
+reason of its own counts as 0. Where it is ``unavailable`` (a library or data set is missing), or was not run, nothing
+is known: the platform is left out, and named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..model.record import Interval, Record, Status
+from ..store.collection import Case, Collection, Site, Subject, fastest
+from ..store.ratios import compare, is_measured, is_ranked
+
+#: Says nothing of the variant: left out and named.
+UNKNOWN = (Status.UNAVAILABLE,)
+ZERO = Interval(value=0.0, low=0.0, high=0.0)
+ONE = Interval(value=1.0, low=1.0, high=1.0)
+#: The application that takes the best variant of the workload on each platform.
+BEST = "(best on each)"
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """A variant on one platform: its efficiencies, 0 where it has no valid result, and where they come from."""
+
+    site: Site
+    status: Status
+    architectural: Interval | None
+    application: Interval
+    record: Record
+
+
+@dataclass(frozen=True)
+class Portability:
+    """An application on one problem over a set of platforms.
+
+    Attributes
+    ----------
+    settings : dict
+        What was solved, by site.
+    efficiencies : tuple of Efficiency
+        Of the platforms that count, in the order of the set.
+    left_out : dict
+        Why, by site.
+    """
+
+    settings: Mapping[Site, Subject]
+    application: str
+    efficiencies: tuple[Efficiency, ...]
+    left_out: Mapping[Site, str] = field(default_factory=dict)
+
+    @property
+    def subject(self) -> Subject:
+        """What is solved; its parameters may differ by site."""
+        return next(iter(self.settings.values()))
+
+    @property
+    def chips(self) -> int:
+        """How many distinct chips the platforms are."""
+        return len({chip for e in self.efficiencies for chip in e.site.chips})
+
+    @property
+    def architectural(self) -> Interval | None:
+        """The metric by share of the problem bound; ``None`` where no platform counts, or one has no ceilings."""
+        return metric([e.architectural for e in self.efficiencies])
+
+    @property
+    def by_application(self) -> Interval | None:
+        """The metric by share of the best known; ``None`` where no platform counts."""
+        return metric([e.application for e in self.efficiencies])
+
+
+def harmonic_mean(efficiencies: Sequence[float]) -> float:
+    """Return the portability metric of efficiencies: their harmonic mean, 0 if one is 0.
+
+    Raises
+    ------
+    ValueError
+        Without any, or for one that is not within [0, 1].
+    """
+    if not efficiencies:
+        raise ValueError("the metric of no platform is not defined")
+    if any(not 0 <= e <= 1 for e in efficiencies):
+        raise ValueError(f"an efficiency is not within 0 and 1: {list(efficiencies)}")
+    if min(efficiencies) == 0:
+        return 0.0
+    # In units of the smallest, so that no reciprocal overflows; rounding must not leave the range of the values.
+    least = min(efficiencies)
+    mean = least * (len(efficiencies) / sum(least / e for e in efficiencies))
+    return min(max(mean, least), max(efficiencies))
+
+
+def metric(found: Sequence[Interval | None]) -> Interval | None:
+    """Return the metric of efficiencies with its interval: it grows with each of them, so ends come from ends.
+
+    ``None`` where one is not known, unless another is 0.
+    """
+    known = [each for each in found if each is not None]
+    if any(each.value == 0 for each in known):
+        return ZERO
+    if not known or len(known) < len(found):
+        return None
+    return Interval(
+        value=harmonic_mean([each.value for each in known]),
+        low=harmonic_mean([each.low for each in known]),
+        high=harmonic_mean([each.high for each in known]),
+    )
+
+
+def _capped(found: Interval) -> Interval:
+    """An efficiency is at most 1: a share above the bound within its uncertainty counts as 1."""
+    return Interval(value=min(found.value, 1.0), low=min(found.low, 1.0), high=min(found.high, 1.0))
+
+
+def efficiency(case: Case, rivals: Iterable[Case]) -> Efficiency:
+    """Return a case's efficiencies, given every case of its subject on its site."""
+    record = case.record
+    if not is_measured(record):
+        return Efficiency(case.site, record.status, ZERO, ZERO, record)
+    architectural = _capped(record.problem_bound.share) if record.problem_bound else None
+    # The best known on either clock: a host's variants have no device events.
+    others = [rival for rival in rivals if is_ranked(rival.record)]
+    best = [fastest(rival for rival in others if _clock(rival.record) == clock) for clock in ("span", "wall")]
+    shares = [ONE]
+    for rival in best:
+        if rival and rival.record.key != record.key and (compared := compare(rival.record, record)):
+            shares.append(_capped(compared.ratio))
+    return Efficiency(case.site, record.status, architectural, min(shares, key=lambda share: share.value), record)
+
+
+def _clock(record: Record) -> str:
+    return record.timing.rank if record.timing else ""
+
+
+def portability(collection: Collection, platforms: Sequence[Site]) -> list[Portability]:
+    """Return the metric of every variant of every problem over a set of platforms.
+
+    A problem is taken at the largest setting that ran on every platform that ran it at all; where there is none, at
+    each platform's own largest (``settings`` tells): a data-centre GPU and a laptop share no sensible size, and both
+    efficiencies refer to what is possible on the platform at that size.
+
+    For each variant and platform its fastest setting of tunables counts, of those without another device's tuning
+    parameters. Peers are no applications, but they count among what is best known. Last of each problem comes `BEST`.
+    """
+    problems: dict[tuple[str, str, str], list[Subject]] = {}
+    for subject in collection.subjects:
+        problems.setdefault((subject.workload, subject.problem, subject.precision), []).append(subject)
+    found = []
+    for key in sorted(problems):
+        chosen = settings(collection, problems[key], platforms)
+        here = {
+            site: [case for case in collection.subjects[chosen[site]] if case.site == site] if site in chosen else []
+            for site in platforms
+        }
+        held = [_over(chosen, name, here) for name in applications(case for cases in here.values() for case in cases)]
+        found += held
+    return found
+
+
+def applications(cases: Iterable[Case]) -> list[str]:
+    """Return the variants that are no peers, in the order of their ladder, and `BEST`; nothing without any."""
+    names = {case.record.identity.variant: _order(case.record) for case in cases if _own(case)}
+    return [*sorted(names, key=lambda name: names[name]), BEST] if names else []
+
+
+def _own(case: Case) -> bool:
+    return case.record.identity.role != "peer" and not case.record.identity.profile
+
+
+def _order(record: Record) -> tuple[int, int, str]:
+    identity = record.identity
+    return (("rung", "control", "beyond", "peer").index(identity.role), identity.rung, identity.variant)
+
+
+def settings(collection: Collection, subjects: Sequence[Subject], platforms: Sequence[Site]) -> dict[Site, Subject]:
+    """Return at which setting each platform solves a problem; platforms that did not run it are left out.
+
+    A platform where nothing succeeded takes the setting of the others, so that its failures count.
+    """
+    ran: dict[Subject, dict[bool, set[Site]]] = {}
+    for subject in sorted(subjects, key=lambda subject: (-amount(collection.subjects[subject]), subject)):
+        ran[subject] = {True: set(), False: set()}
+        for case in collection.subjects[subject]:
+            if case.site in platforms:
+                ran[subject][is_ranked(case.record)].add(case.site)
+    everywhere = {site for sites in ran.values() for site in sites[True]}
+    common = next((subject for subject, sites in ran.items() if sites[True] and sites[True] == everywhere), None)
+    order = [common, *(subject for subject in ran if subject != common)] if common else list(ran)
+    found = {}
+    for site in sorted(everywhere | {site for sites in ran.values() for site in sites[False]}):
+        found[site] = next(subject for subject in order if site in ran[subject][site in everywhere])
+    return found
+
+
+def amount(cases: Iterable[Case]) -> float:
+    """The useful work of a problem, to order settings by: operations and bytes of any case that states them."""
+    works = (case.record.work for case in cases if case.record.work)
+    return max((work.flops + work.integer_ops + work.bytes for work in works), default=0.0)
+
+
+def efficiencies(name: str, here: Mapping[Site, Sequence[Case]]) -> dict[Site, Efficiency | str]:
+    """Return an application's efficiency on each platform, or why nothing is known there.
+
+    Parameters
+    ----------
+    name : str
+        A variant, or `BEST`.
+    here : mapping
+        All cases of one subject on each platform, peers included.
+    """
+    found: dict[Site, Efficiency | str] = {}
+    for site, cases in here.items():
+        own = [case for case in cases if _own(case) and name in (case.record.identity.variant, BEST)]
+        case = _standing(own)
+        if case is None:
+            found[site] = "not run"
+        elif case.record.status in UNKNOWN:
+            found[site] = case.record.failure.reason if case.record.failure else case.record.status.value
+        else:
+            found[site] = efficiency(case, cases)
+    return found
+
+
+def _standing(cases: Sequence[Case]) -> Case | None:
+    """The case that stands for a variant on a platform: its fastest ranked one, else any result, else a failure."""
+    if best := fastest(cases):
+        return best
+    order = sorted(cases, key=lambda c: (not is_measured(c.record), c.record.status in UNKNOWN, c.record.key))
+    return order[0] if order else None
+
+
+def _over(chosen: Mapping[Site, Subject], name: str, here: Mapping[Site, Sequence[Case]]) -> Portability:
+    known = efficiencies(name, here)
+    counted = tuple(each for each in known.values() if isinstance(each, Efficiency))
+    left_out = {site: each for site, each in known.items() if isinstance(each, str)}
+    return Portability(dict(chosen), name, counted, left_out)

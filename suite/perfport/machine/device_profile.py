@@ -1,0 +1,221 @@
+"""Device profiles: datasheet ceilings, memory hierarchy and tuning parameters, every number with its source.
+
+A profile describes a device that need not be present (``archival``) or one that the suite can measure (``live``).
+The shipped ones are the YAML files of ``perfport.device_profiles``; docs/add-a-device.md says how to add one.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from ..model import yamlfile
+from ..model.errors import UsageError, nearest
+
+#: Ceilings that every profile states (null where unknown), and all of them with their units.
+REQUIRED_CEILINGS = ("dram_bandwidth", "fp32_base", "fp32_boost", "local_bandwidth", "l2_bandwidth")
+CEILINGS = {
+    **dict.fromkeys(("fp32_base", "fp32_boost"), "FLOP/s"),
+    **dict.fromkeys(("dram_bandwidth", "local_bandwidth", "l2_bandwidth", "l1_bandwidth"), "B/s"),
+    **dict.fromkeys(("constant_bandwidth", "register_bandwidth", "host_bandwidth"), "B/s"),
+}
+#: Keys of ``hierarchy`` with their units; docs/add-a-device.md says what each one means.
+HIERARCHY = {
+    **dict.fromkeys(("compute_units", "fp32_lanes", "hardware_thread", "max_work_group"), "count"),
+    **dict.fromkeys(("resident_threads_per_cu", "resident_groups_per_cu", "pcie_lanes"), "count"),
+    **dict.fromkeys(("registers", "max_registers_per_thread", "max_registers_per_work_group"), "count"),
+    **dict.fromkeys(("memory", "memory_transaction", "l1", "l2", "local_memory", "constant_cache"), "B"),
+    **dict.fromkeys(("base_clock", "boost_clock", "memory_clock"), "Hz"),
+    **dict.fromkeys(("pcie_generation", "opencl_version"), "version"),
+    "memory_bus_width": "bit",
+}
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+Text = Annotated[str, Field(min_length=1)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Quantity(_Model):
+    """One number in SI base units with its source. ``value`` is ``None`` where unknown; then ``note`` says why."""
+
+    value: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] | None
+    unit: str
+    source: str
+    note: Text | None = None
+
+    @model_validator(mode="after")
+    def _null_has_note(self) -> Quantity:
+        if self.value is None and self.note is None:
+            raise ValueError("a value of null needs a note that says why it is unknown")
+        return self
+
+
+class Tuning(_Model):
+    """One tuning parameter, passed to kernels as ``-D NAME=value``. A text value must be a C identifier."""
+
+    value: int | float | str
+    source: str
+    note: Text | None = None
+
+    @field_validator("value", mode="before")
+    @classmethod
+    def _fits_a_macro(cls, value: Any) -> Any:
+        number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        if not number and not (isinstance(value, str) and value.isidentifier() and value.isascii()):
+            raise ValueError(f"expected a number or a C identifier, got {value!r}")
+        return value
+
+
+class DeviceProfile(_Model):
+    """What is known about one device from its documentation and the literature.
+
+    Attributes
+    ----------
+    sources : dict of str to str
+        Key -> full citation; every ``source`` below is one of these keys.
+    match : list of str
+        Regular expressions, searched in a live device's name without regard to case.
+    ceilings, hierarchy : dict of str to Quantity
+        Keys and units are those of ``CEILINGS`` and ``HIERARCHY``.
+    tuning : dict
+        Workload -> parameter -> value that the literature gives for this device.
+    """
+
+    name: Name
+    title: Text
+    status: Literal["archival", "live"]
+    vendor: Text
+    architecture: Text
+    compute_capability: str | None = None
+    sources: dict[str, Text]
+    match: list[str] = Field(default_factory=list)
+    ceilings: dict[str, Quantity]
+    hierarchy: dict[str, Quantity]
+    notes: list[str] = Field(default_factory=list)
+    tuning: dict[str, dict[Name, Tuning]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> DeviceProfile:
+        for table, allowed in (("ceilings", CEILINGS), ("hierarchy", HIERARCHY)):
+            for key, quantity in getattr(self, table).items():
+                if key not in allowed:
+                    raise ValueError(f"{table}.{key}: unknown key{nearest(key, allowed)}; known: {', '.join(allowed)}")
+                if quantity.unit != allowed[key]:
+                    raise ValueError(f"{table}.{key}.unit: expected {allowed[key]!r}, got {quantity.unit!r}")
+                self._check_source(f"{table}.{key}", quantity.source)
+        for key in REQUIRED_CEILINGS:
+            if key not in self.ceilings:
+                raise ValueError(f"ceilings.{key}: required key is missing (null with a note where unknown)")
+        for workload, parameters in self.tuning.items():
+            for key, tuning in parameters.items():
+                self._check_source(f"tuning.{workload}.{key}", tuning.source)
+        for index, pattern in enumerate(self.match):
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"match.{index}: expected a regular expression, got {pattern!r}: {error}") from None
+        return self
+
+    def _check_source(self, path: str, source: str) -> None:
+        if source not in self.sources:
+            hint = f"{nearest(source, self.sources)}; known: {', '.join(self.sources)}"
+            raise ValueError(f"{path}.source: {source!r} is not a key of sources{hint}")
+
+    @property
+    def bandwidth(self) -> float | None:
+        """Peak DRAM bandwidth in B/s, ``None`` if unknown."""
+        return self.ceilings["dram_bandwidth"].value
+
+    @property
+    def fp32(self) -> float | None:
+        """Peak FP32 rate in FLOP/s (an FMA counts 2): at the boost clock if known, else base; ``None`` if neither."""
+        boost = self.ceilings["fp32_boost"].value
+        return boost if boost is not None else self.ceilings["fp32_base"].value
+
+
+def _explain(error: ValidationError, where: str) -> str:
+    """One line for the first problem that pydantic found: file, key path, what was expected."""
+    first: Any = error.errors()[0]
+    path = ".".join(str(part) for part in first["loc"] if part != "[key]")
+    if first["type"] == "value_error":
+        return f"{where}: {path + ': ' if path else ''}{first['ctx']['error']}"
+    if first["type"] == "extra_forbidden":
+        models: dict[int, type[BaseModel]] = {1: DeviceProfile, 3: Quantity, 4: Tuning}
+        known = models[len(first["loc"])].model_fields
+        return f"{where}: {path}: unknown key{nearest(str(first['loc'][-1]), known)}; known: {', '.join(known)}"
+    if first["type"] == "missing":
+        return f"{where}: {path}: required key is missing"
+    hint = " (YAML reads 1e9 as text: write 1.0e+9)" if first["type"] == "float_type" else ""
+    return f"{where}: {path}: {first['msg']}, got {first['input']!r}{hint}"
+
+
+def _read(file: Path | Traversable, where: str) -> DeviceProfile:
+    data = yamlfile.read(file, where)
+    if not isinstance(data, dict):
+        raise UsageError(f"{where}: expected a mapping with the keys {', '.join(DeviceProfile.model_fields)}")
+    try:
+        return DeviceProfile.model_validate(data)
+    except ValidationError as error:
+        raise UsageError(_explain(error, where)) from None
+
+
+@cache
+def _shipped() -> dict[str, Traversable]:
+    folder = files("perfport.device_profiles")
+    found = sorted((f for f in folder.iterdir() if f.name.endswith(".yaml")), key=lambda f: f.name)
+    return {f.name.removesuffix(".yaml"): f for f in found}
+
+
+def load_profile(name_or_path: str | Path, at: str = "") -> DeviceProfile:
+    """Load a shipped profile by name (``hd7970``) or any profile by the path of its YAML file.
+
+    Parameters
+    ----------
+    at : str
+        Which key or argument named it: stands in front of messages.
+
+    Raises
+    ------
+    UsageError
+        Unknown name, unreadable file or bad content; the text names the file, the key and what was expected.
+    """
+    name = str(name_or_path)
+    if isinstance(name_or_path, Path) or name.endswith((".yaml", ".yml")) or "/" in name:
+        return _read(Path(name_or_path), f"{at}{name}")
+    if name not in _shipped():
+        known = ", ".join(_shipped())
+        raise UsageError(f"{at}unknown device profile {name!r}{nearest(name, _shipped())}; known: {known}")
+    return _read(_shipped()[name], f"{at}{name}.yaml")
+
+
+@cache
+def _all() -> dict[str, DeviceProfile]:
+    return {name: load_profile(name) for name in _shipped()}
+
+
+def all_profiles() -> dict[str, DeviceProfile]:
+    """Return the shipped profiles by name, sorted."""
+    return dict(_all())
+
+
+def match_profile(device_name: str, kind: str) -> DeviceProfile | None:
+    """Return the first profile whose ``match`` finds the name; any other CPU gets ``generic_cpu``, the rest nothing."""
+    for profile in _all().values():
+        if any(re.search(pattern, device_name, re.IGNORECASE) for pattern in profile.match):
+            return profile
+    return _all()["generic_cpu"] if kind == "cpu" else None
+
+
+def parameters_for(profile: DeviceProfile, workload: str) -> dict[str, int | float | str]:
+    """Return the profile's tuning parameters for a workload, empty where it has none."""
+    return {name: tuning.value for name, tuning in profile.tuning.get(workload, {}).items()}

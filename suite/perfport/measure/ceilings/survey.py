@@ -1,0 +1,166 @@
+"""`perfport ceilings`: sweeps of several devices, each in a child process, stored with the environment and the peer."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import multiprocessing
+import re
+import signal
+import traceback
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ... import backend
+from ...machine import environment, platforms
+from ...machine.chip_lock import chip_lock
+from ...model.device import DeviceInfo
+from ...model.errors import InfrastructureError, UnavailableError, UsageError
+from . import clpeak
+from .cached import store
+from .entry import Ceilings
+from .sweeping import sweep
+
+FORMAT_VERSION = 1
+STEP_TIMEOUT_S = 600.0  # for one ceiling
+
+
+class Survey(BaseModel):
+    """The ceilings of one device, with the peer's and where they were measured."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    format_version: int = FORMAT_VERSION
+    device: DeviceInfo
+    ceilings: Ceilings
+    peer: clpeak.Peer | None = None
+    host: dict[str, Any]
+    versions: dict[str, str]
+    commit: dict[str, Any] | None
+    command: list[str]
+
+
+def survey(
+    info: DeviceInfo,
+    full: bool = False,
+    peer: bool = False,
+    command: list[str] | None = None,
+    step: Callable[[str], None] = lambda _: None,
+) -> Survey:
+    """Measure a device's ceilings in a child process and keep them in the user's cache.
+
+    Parameters
+    ----------
+    info : DeviceInfo
+    full : bool
+        All shapes instead of the ones that have won somewhere.
+    peer : bool
+        Run clpeak before and after.
+    command : list of str, optional
+        What was typed, to be stored.
+    step : callable
+        Told what comes next.
+
+    Raises
+    ------
+    InfrastructureError
+        If the child fails, dies, or is silent for too long.
+    """
+    with chip_lock(info.chip, step):
+        runs = []
+        found = clpeak.Peer(version=clpeak.version()) if peer else None
+        try:
+            if peer:
+                step(f"{info.id}: {clpeak.PROGRAM} before")
+                runs.append(clpeak.run(info))
+        except UnavailableError as error:
+            found = clpeak.Peer(status="unavailable", reason=str(error))
+        ceilings = _in_child(info, full, step)
+        if found and found.status == "ok":
+            step(f"{info.id}: {clpeak.PROGRAM} after")
+            with contextlib.suppress(UnavailableError):  # it has just worked: one run is enough
+                runs.append(clpeak.run(info))
+            found.entries = clpeak.collect(runs)
+    store(info, ceilings)
+    return Survey(
+        device=info, ceilings=ceilings, peer=found, host=environment.host(), versions=environment.versions(),
+        commit=environment.commit(), command=command or [],
+    )  # fmt: skip
+
+
+def _in_child(info: DeviceInfo, full: bool, step: Callable[[str], None]) -> Ceilings:
+    context = multiprocessing.get_context("spawn")
+    pipe, other = context.Pipe()
+    process = context.Process(target=child, args=(other, info, full), daemon=True)
+    process.start()
+    other.close()
+    try:
+        while pipe.poll(STEP_TIMEOUT_S):
+            kind, content = pipe.recv()
+            if kind == "step":
+                step(f"{info.id}: {content}")
+            elif kind == "failed":
+                raise InfrastructureError(f"{info.id}: the ceilings cannot be measured: {content}")
+            else:
+                return Ceilings.model_validate(content)
+        raise InfrastructureError(f"{info.id}: a ceiling took longer than {STEP_TIMEOUT_S:g} s")
+    except EOFError:
+        process.join(5)
+        raise InfrastructureError(f"{info.id}: the measuring process ended with code {process.exitcode}") from None
+    finally:
+        process.kill()
+        process.join(5)
+
+
+def child(pipe: Connection, info: DeviceInfo, full: bool) -> None:
+    """Open a device, sweep it, and send what comes out."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
+    try:
+        if info.runtime:
+            platforms.use([info.runtime])
+        device = backend.get(info.backend).open(info)
+        pipe.send(("done", sweep(device, full, lambda name: pipe.send(("step", name))).model_dump()))
+    except Exception:
+        pipe.send(("failed", traceback.format_exc().strip().splitlines()[-1]))
+
+
+def file_name(info: DeviceInfo) -> str:
+    """Return the name of a device's file: two machines' devices may have one id."""
+    return re.sub(r"[^a-z0-9]+", "-", f"{info.chip} {info.id}".lower()).strip("-") + ".json"
+
+
+def write(found: Survey, folder: Path) -> Path:
+    """Store a survey. Raises `InfrastructureError` where the folder cannot be written."""
+    path = folder / file_name(found.device)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(found.model_dump(mode="json"), indent=1) + "\n")
+    except OSError as error:
+        raise InfrastructureError(f"{path}: cannot write the ceilings ({error.strerror})") from None
+    return path
+
+
+def read(folders: list[Path]) -> Iterator[Survey]:
+    """Yield the surveys of some folders, in the order of their file names.
+
+    Raises
+    ------
+    UsageError
+        If a folder holds none, or a file is not one.
+    """
+    for folder in folders:
+        paths = sorted(folder.glob("*.json"))
+        if not paths:
+            raise UsageError(f"{folder}: no ceilings (files *.json of perfport ceilings -o) there")
+        for path in paths:
+            try:
+                yield Survey.model_validate_json(path.read_text())
+            except (OSError, ValidationError) as error:
+                raise UsageError(f"{path}: not a file of perfport ceilings: {str(error).splitlines()[0]}") from None

@@ -1,0 +1,1 @@
+"""The history of nights, and a run judged against it."""

@@ -1,0 +1,1 @@
+"""Whole pages, each the answer of a command."""

@@ -1,0 +1,161 @@
+"""The views of `perfport check`: a summary for a pull request or a job's page, rows, and JUnit for test reports."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+from ...nightly.check import ALARMS, Finding, Judgement, Outcome
+from ...nightly.significance import LEAST_CASES
+from ..parts.markdown import NONE, code, details, join, line, middle, table, text
+from ..parts.quantities import interval, seconds
+from ..parts.view import View
+
+_MEANING = {
+    Outcome.WRONG: "the result is wrong or impossible",
+    Outcome.VANISHED: "measured before, missing now",
+    Outcome.FAILED: "measured before, fails now",
+    Outcome.SLOWER: "slower by more than its threshold; chance is excluded",
+    Outcome.FASTER: "faster by more than its threshold; chance is excluded",
+    Outcome.SAME: "the whole interval is within the threshold",
+    Outcome.CANNOT_TELL: "too noisy or too few measurements for a verdict",
+    Outcome.NEW: "nothing to compare with yet",
+    Outcome.CHANGED: "driver, source, settings or software changed: a new series begins, no alarm",
+    Outcome.NO_RESULT: "unsupported, unavailable, failed before too, or no longer in the experiment",
+}
+#: Cases of one outcome that a summary lists at most.
+MOST = 200
+
+
+def view(judgement: Judgement) -> View:
+    """Return the summary: one sentence first, alarms, changes, everything else folded."""
+    counts = Counter(finding.outcome for finding in judgement.findings)
+    listed = [[text(o.value), str(counts[o]), text(_MEANING[o])] for o in Outcome if counts[o]]
+    environment = judgement.run.environment
+    commit = (environment.get("commit") or {}).get("hash")
+    where = [f"Run {code(judgement.run.name)}", f"commit {code(commit[:12])}" if commit else ""]
+    where += [f"started {text(environment['started'])}"] if environment.get("started") else []
+    blocks = [
+        f"# {headline(judgement)}",
+        f"{', '.join(filter(None, where))}; compared with {text(judgement.against)}.",
+        _machine(judgement),
+        _left_out(judgement.left_out),
+        table(["outcome", "cases", "meaning"], listed, "lrl"),
+    ]
+    for title, outcomes, folded in (
+        ("Alarms", ALARMS, False),
+        ("Changes: new series, no alarm", (Outcome.CHANGED,), False),
+        ("Faster", (Outcome.FASTER,), False),
+        ("No verdict", (Outcome.CANNOT_TELL,), True),
+        ("New, without result, or removed", (Outcome.NEW, Outcome.NO_RESULT), True),
+        ("Same", (Outcome.SAME,), True),
+    ):
+        if found := judgement.of(*outcomes):
+            body = _cases(found)
+            blocks.append(details(f"{title}: {len(found)}", body) if folded else f"## {title}\n\n{body}")
+    note = (
+        "Ratio: how many times faster the case is now, with its 95 % interval; below 1 it is slower. Times are "
+        "measured; false discoveries are controlled over all cases (docs/nightly.md)."
+    )
+    return View(headline(judgement), join([*blocks, note]), [_row(found) for found in judgement.findings])
+
+
+def headline(judgement: Judgement) -> str:
+    """Return the verdict on the run in one sentence."""
+    parts = []
+    for outcome in ALARMS:
+        if found := judgement.of(outcome):
+            verb = {Outcome.WRONG: "wrong", Outcome.VANISHED: "vanished", Outcome.FAILED: "newly failing"}
+            parts.append(f"{len(found)} {verb.get(outcome, 'slower')}")
+    total = len(judgement.findings)
+    if parts:
+        return f"Red: {', '.join(parts)}, of {total} cases"
+    judged = len(judgement.of(Outcome.SAME, Outcome.FASTER))
+    return f"Green: no regression found; {judged} of {total} cases are the same or faster"
+
+
+def _machine(judgement: Judgement) -> str:
+    told = []
+    for site in dict.fromkeys(found.place.site for found in judgement.findings):
+        ratios = [found.ratio.value for found in judgement.findings if found.ratio and found.place.site == site]
+        if len(ratios) < LEAST_CASES:
+            continue
+        middle_ratio = median(ratios)
+        told.append(
+            f"On {code(site)} the median of {len(ratios)} cases takes {100 * (1 / middle_ratio - 1):+.1f} % time."
+        )
+        if abs(math.log(middle_ratio)) > math.log(1.02):
+            told.append("**So large a change of all cases together is more likely the machine than the code.**")
+    return " ".join(told)
+
+
+def _left_out(files: Sequence[str]) -> str:
+    return (
+        "\n".join(["Files of the history that were left out:", "", *(f"- {text(one)}" for one in files)])
+        if files
+        else ""
+    )
+
+
+def _cases(findings: Sequence[Finding]) -> str:
+    rows = [
+        [
+            text(found.outcome.value), code(middle(found.place.title, 90)), code(found.place.site),
+            seconds(found.before), seconds(found.now), interval(found.ratio, 3) if found.ratio else NONE,
+            text(found.why, 240),
+        ]
+        for found in findings[:MOST]
+    ]  # fmt: skip
+    shown = table(["outcome", "case", "device", "before", "now", "ratio", "why"], rows, "lllrrrl")
+    left = len(findings) - MOST
+    return shown + (f"\n\n{left} more are not listed." if left > 0 else "")
+
+
+def _row(found: Finding) -> dict[str, Any]:
+    ratio = found.ratio
+    return {
+        "outcome": found.outcome.value, "case": found.place.title, "device": found.place.site,
+        "seconds before": found.before, "seconds": found.now, "ratio": ratio.value if ratio else None,
+        "low": ratio.low if ratio else None, "high": ratio.high if ratio else None, "threshold": found.threshold,
+        "p slower": found.p_slower if ratio else None, "measured again": found.again, "why": found.why,
+        "record": found.record.key if found.record else None,
+    }  # fmt: skip
+
+
+def junit(judgement: Judgement) -> str:
+    """Return the findings as JUnit: alarms are failures, cases without a verdict are skipped."""
+    counts = Counter(found.outcome for found in judgement.findings)
+    failures = sum(counts[outcome] for outcome in ALARMS)
+    fine = (Outcome.SAME, Outcome.FASTER)
+    totals = {
+        "tests": str(len(judgement.findings)), "failures": str(failures), "errors": "0",
+        "skipped": str(len(judgement.findings) - failures - sum(counts[outcome] for outcome in fine)),
+    }  # fmt: skip
+    root = ET.Element("testsuites", totals)
+    suite = ET.SubElement(root, "testsuite", {"name": f"perfport check {judgement.run.name}", **totals})
+    for found in judgement.findings:
+        place = found.place
+        case = ET.SubElement(
+            suite, "testcase", classname=f"{place.workload}.{place.problem}", name=f"{place.title} on {place.site}",
+            time=f"{found.now or 0:.9f}",
+        )  # fmt: skip
+        said = line(f"{found.outcome.value}: {found.why}")
+        if found.outcome in ALARMS:
+            ET.SubElement(case, "failure", type=found.outcome.value, message=said).text = _numbers(found)
+        elif found.outcome not in fine:
+            ET.SubElement(case, "skipped", message=said)
+    ET.indent(root, " ")
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _numbers(found: Finding) -> str:
+    if found.ratio is None:
+        return line(found.why)
+    ratio = interval(found.ratio, 3)
+    return (
+        f"before {seconds(found.before)}, now {seconds(found.now)}, times faster {ratio}, threshold {found.threshold:g}"
+    )

@@ -1,0 +1,222 @@
+"""The portability metric as tables, as a cascade plot, and in the columns that other tools read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from ...judge.portability import BEST, Efficiency, Portability, applications, efficiencies, harmonic_mean, portability
+from ...model.record import Interval
+from ...store.collection import Case, Collection, Site, Subject
+from ...untimed.convergence import ALL, Convergence
+from ..parts.markdown import NONE, code, join, middle, table, text
+from ..parts.plots import Plot, style, svg
+from ..parts.points import look
+from ..parts.quantities import percent
+from ..parts.view import View
+
+#: Columns of the export, as the p3-analysis-library reads them.
+EXPORT = ("problem", "platform", "application", "fom", "arch eff", "app eff", "date")
+#: Applications that a cascade can show.
+MOST = 7
+
+READING = (
+    "PP is the harmonic mean of an application's efficiencies over the platforms, 0 where it is `unsupported`, "
+    "`wrong`, `crashed`, `timeout` or has no valid result for another reason of its own. *Architectural* "
+    "efficiency is the share of the problem bound, *application* efficiency the speed as a share of the best "
+    "known on the platform, peers included. A platform where a library or data set is missing, or that did not "
+    f"run the problem, is left out and named. {BEST} takes the best variant of the problem on each platform. All "
+    "numbers are measured; brackets are 95 % intervals. Platforms that share a chip are not independent."
+)
+
+
+def view(collection: Collection, platforms: Sequence[Site], name: str) -> View:
+    """Return the metric of every variant and problem over a named set of platforms."""
+    found = portability(collection, platforms)
+    chips = {chip for site in platforms for chip in site.chips}
+    listed = ", ".join(code(collection.label(site)) for site in platforms)
+    head = (
+        f"Platform set {code(name)}: {listed}; {len(platforms)} platforms, "
+        f"{len(chips)} distinct chip{'' if len(chips) == 1 else 's'} ({', '.join(map(text, sorted(chips)))})."
+    )
+    blocks, plots = ["# Portability", head, READING], []
+    for _, same in groupby(found, key=_problem):
+        problem = list(same)
+        tables, plot = section(problem, collection)
+        blocks.append(f"## {code('/'.join(_problem(problem[0])[:2]))}, {text(problem[0].subject.precision)}")
+        blocks += tables
+        if plot:
+            plots.append(plot)
+            blocks.append(f"![{text(plot.alt)}]({plot.name})")
+            blocks.append(f"*{text(plot.caption, 600)}*")
+    return View("Portability", join(blocks), rows(found, collection, name), plots)
+
+
+def _problem(found: Portability) -> tuple[str, str, str]:
+    return found.subject.workload, found.subject.problem, found.subject.precision
+
+
+def section(found: Sequence[Portability], collection: Collection) -> tuple[list[str], Plot | None]:
+    """Return the table of one problem, what it rests on, and its cascade."""
+    listed = []
+    sites = list(found[0].settings)
+    for one in found:
+        by_site = {each.site: each for each in one.efficiencies}
+        values = [each.architectural.value for each in one.efficiencies if each.architectural]
+        listed.append([
+            code(one.application, 40), metric(one.architectural), metric(one.by_application),
+            percent(sum(values) / len(values)) if values else NONE, percent(min(values)) if values else NONE,
+            str(len(one.efficiencies)), str(one.chips), *(_efficiency(by_site.get(site), one, site) for site in sites),
+        ])  # fmt: skip
+    headers = [
+        "application", "PP, architectural", "PP, application", "mean", "minimum", "platforms", "chips",
+        *(code(collection.label(site)) for site in sites),
+    ]  # fmt: skip
+    settings = {site: collection.preset(subject) for site, subject in found[0].settings.items()}
+    if len(set(settings.values())) == 1:
+        where = f"Setting: {text(next(iter(settings.values())), 100)}."
+    else:
+        parts = ", ".join(f"{code(collection.label(site))} {text(name, 60)}" for site, name in settings.items())
+        where = f"No setting ran everywhere; each platform is taken at its largest: {parts}."
+    note = f"{where} Mean, minimum and the columns of the platforms: architectural efficiency."
+    left = dict.fromkeys(
+        f"{code(collection.label(site))}: {text(reason, 100)}"
+        for one in found
+        for site, reason in one.left_out.items()
+        if one.application != BEST and (site not in one.settings or reason != "not run")
+    )
+    out = f"Left out: {'; '.join(left)}." if left else ""
+    return [table(headers, listed, "l" + "r" * (6 + len(sites))), note, out], cascade(found)
+
+
+def metric(found: Interval | None) -> str:
+    """Return a metric with its interval."""
+    if found is None:
+        return NONE
+    if found.value == 0:
+        return "0"
+    return f"{percent(found.value)} ({percent(found.low, unit=False)}–{percent(found.high, unit=False)})"
+
+
+def _efficiency(found: Efficiency | None, one: Portability, site: Site) -> str:
+    if found is None:
+        return "left out" if site in one.left_out else NONE
+    if found.architectural is None:
+        return "no bound"
+    return percent(found.architectural.value) if found.status.measured else f"0 ({found.status.value})"
+
+
+def rows(found: Sequence[Portability], collection: Collection, name: str) -> list[dict[str, Any]]:
+    """Return a row for each application of each problem."""
+    listed = []
+    for one in found:
+        values = [each.architectural.value for each in one.efficiencies if each.architectural]
+        row: dict[str, Any] = {
+            "workload": one.subject.workload, "problem": one.subject.problem, "precision": one.subject.precision,
+            "application": one.application, "platform set": name, "platforms": len(one.efficiencies),
+            "chips": one.chips,
+        }  # fmt: skip
+        for kind, value in (("architectural", one.architectural), ("application", one.by_application)):
+            row |= {f"PP {kind}": value.value if value else None}
+            row |= {f"PP {kind} {end}": getattr(value, end) if value else None for end in ("low", "high")}
+        row |= {"mean": sum(values) / len(values) if values else None, "minimum": min(values, default=None)}
+        row["left out"] = "; ".join(f"{collection.label(site)}: {why}" for site, why in one.left_out.items())
+        listed.append(row)
+    return listed
+
+
+def export(collection: Collection, platforms: Sequence[Site]) -> list[dict[str, Any]]:
+    """Return every setting of every problem in the columns `EXPORT`: a row for each platform and application.
+
+    Efficiencies of a case without a valid result are 0, and its ``fom`` is empty; platforms where nothing is known have
+    no row. ``fom`` is the problem's metric.
+    """
+    listed = []
+    for subject, cases in sorted(collection.subjects.items(), key=lambda item: item[0]):
+        here: dict[Site, list[Case]] = {site: [case for case in cases if case.site == site] for site in platforms}
+        for name in applications(case for held in here.values() for case in held):
+            for site, found in efficiencies(name, here).items():
+                if isinstance(found, Efficiency) and name != BEST:
+                    metric_value = found.record.metric if found.status.measured else None
+                    listed.append(dict(zip(EXPORT, (
+                        _name(subject), f"{collection.label(site)}", name, metric_value.value if metric_value else None,
+                        found.architectural.value if found.architectural else None, found.application.value,
+                        found.record.time,
+                    ), strict=True)))  # fmt: skip
+    return listed
+
+
+def _name(subject: Subject) -> str:
+    settings = ",".join(f"{name}={value}" for name, value in sorted(subject.values.items()))
+    return f"{subject.workload}/{subject.problem}[{settings}] {subject.precision}"
+
+
+def cascade(found: Sequence[Portability]) -> Plot | None:
+    """Return the cascade of a problem: efficiency on the best platform, on the two best, and so on, with the metric.
+
+    After J. Sewall, S. J. Pennycook, D. Jacobsen, T. Deakin, S. McIntosh-Smith, "Interpreting and visualizing
+    performance portability metrics", P3HPC 2020. The applications with the highest metric are drawn.
+    """
+    known = {
+        one.application: sorted(
+            (each.architectural.value for each in one.efficiencies if each.architectural), reverse=True
+        )
+        for one in found
+    }
+    reach = max((len(values) for values in known.values()), default=0)
+    if reach < 2:
+        return None
+    order = sorted(known, key=lambda name: (-harmonic_mean(known[name]) if known[name] else 1, name))
+    names = [BEST, *[name for name in order if name != BEST]][:MOST]
+    first = found[0].subject
+    with style():
+        figure = Figure(figsize=(8.0, 3.6), layout="constrained")
+        left, right = figure.subplots(1, 2, sharey=True)
+        for number, name in enumerate(names):
+            values = known[name]
+            if not values:
+                continue
+            colour, shape = look(number)
+            steps = range(1, len(values) + 1)
+            metrics = [100 * harmonic_mean(values[:n]) for n in steps]
+            looks: Any = {"marker": shape, "color": colour, "linestyle": "--" if name == BEST else "-"}
+            looks["zorder"] = 3 if name == BEST else 2  # it often lies on another line
+            left.plot(steps, [100 * v for v in values], label=middle(name, 30), **looks)
+            right.plot(steps, metrics, **looks)
+        for axes, title in ((left, "efficiency on the n-th best platform"), (right, "PP over the n best platforms")):
+            axes.set_title(title, fontsize=10)
+            axes.set_xticks(range(1, reach + 1))
+            axes.set_xlabel("platforms, n")
+            axes.set_ylim(0, 103)
+            axes.grid(axis="y", color="#DDDDDD", linewidth=0.6)
+        left.set_ylabel("architectural efficiency, %")
+        figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+        content = svg(figure)
+    parts = (first.workload, first.problem, *([first.precision] if first.precision != "fp32" else []))
+    name = re.sub(r"[^a-z0-9_.]+", "-", "-".join(parts).lower())
+    caption = "Cascade by architectural efficiency (measured): each application's platforms from its best to its worst."
+    if len(names) < len(known):
+        caption += f" The {len(names)} of {len(known)} applications with the highest metric."
+    return Plot(f"{name}-cascade.svg", content, f"Cascade of {first.workload}/{first.problem}", caption)
+
+
+def convergence_table(found: Sequence[Convergence], variants: bool) -> str:
+    """Return the share of kernel source lines common to all backends, by variant or by problem."""
+    listed = [
+        [
+            code(one.workload) if one.problem == ALL else code(f"{one.workload}/{one.problem}"),
+            "all" if one.variant == ALL else code(one.variant), *(str(lines) for lines in one.lines.values()),
+            str(one.common), str(one.total), percent(one.share),
+        ]
+        for one in found
+        if variants or one.problem == ALL
+    ]  # fmt: skip
+    if not listed:
+        return ""
+    backends = list(found[0].lines)
+    headers = ["problem", "variant", *(f"lines, {name}" for name in backends), "common", "any", "convergence"]
+    return table(headers, listed, "ll" + "r" * (3 + len(backends)))

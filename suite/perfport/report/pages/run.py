@@ -1,0 +1,200 @@
+"""Reports: markdown with SVG plots, made from results folders alone and identical when made again from them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from urllib.parse import quote
+
+from ...model.errors import UsageError
+from ...store.results import Run
+from ..parts.counted import Counts, Recount, counted_section, stored
+from ..parts.failures import failures_section, rerun
+from ..parts.ladder import Ladder, ladders, run_labels
+from ..parts.machines import ceilings_section, devices_section, host_section, run_title
+from ..parts.markdown import NONE, code, fence, join, text
+from ..parts.plots import Plot, pictures, plot_folder, share_plot, write_page
+from ..parts.rooflines import roofline_plot
+from ..parts.scaling import scaling_section
+from ..parts.summary import alarms, at_a_glance, best_tables, in_terminal, overview, title
+from ..parts.sweeps import sweeps_section
+from ..parts.tables import device_comparison, ladder_tables, problem_facts, published_table
+
+__all__ = ["Counts", "glance", "render", "stored"]
+
+
+def render(runs: list[Run], destination: Path, counted: Sequence[Counts] = ()) -> list[Path]:
+    """Write the report of some runs.
+
+    Parameters
+    ----------
+    runs : list of Run
+        Stored runs; their records and environments are all that the report is made of.
+    destination : Path
+        The markdown file. Plots go to a folder beside it that has its name without the suffix.
+    counted : sequence of Counts
+        Counted work. Where it holds what hardware counters saw of a run's case, that replaces the modelled traffic.
+
+    Returns
+    -------
+    list of Path
+        The files written, the markdown file first.
+
+    Raises
+    ------
+    UsageError
+        Without any run.
+    InfrastructureError
+        If a file cannot be written.
+    """
+    if not runs:
+        raise UsageError("no run to report on")
+    destination = Path(destination)
+    folder = plot_folder(destination)
+    found = ladders(runs, Recount(counted) if counted else None)
+    names = _file_names(found)
+    plots: list[Plot] = []
+    results = _results_section(runs, found, names, folder.name, plots)
+    content = join([
+        title(runs), at_a_glance(found) if found else "", overview(runs), alarms(found),
+        best_tables(found) if found else "",
+        "## Environment and devices", *_environment(runs),
+        "## Ceilings", *_ceilings(runs),
+        "## Results", _READING if found else "No case was run.", results,
+        *_across(found), *_scaling(found), *_comparison(found),
+        "## Counted work" if counted else "", counted_section(counted),
+        "## Failures", failures_section(found),
+        "## How to reproduce", *_reproduce(runs),
+    ])  # fmt: skip
+    return write_page(destination, content, plots)
+
+
+def glance(runs: list[Run]) -> str:
+    """Return the first table of the report, one line for each workload and device, for a terminal."""
+    return in_terminal(ladders(runs))
+
+
+_READING = (
+    "Times are medians; “± %” is half of their 95 % confidence interval, and every bracket is a 95 % interval. The "
+    "*problem bound* is the least time for the useful operations and compulsory bytes of the problem, whatever the "
+    "variant does; what *binds a variant* counts the traffic that this variant causes. `wrong` and `impossible` "
+    "results are in no ranking and no ratio. Numbers are *measured* or *counted* here, *published* by others, or "
+    "*modelled*, as their headings say."
+)
+
+
+def _environment(runs: list[Run]) -> Iterator[str]:
+    for run, label in zip(runs, run_labels(runs), strict=True):
+        yield f"### {run_title(run, label)}" if label else ""
+        yield host_section(run)
+        yield devices_section(run)
+
+
+def _ceilings(runs: list[Run]) -> Iterator[str]:
+    for run, label in zip(runs, run_labels(runs), strict=True):
+        yield f"### {run_title(run, label)}" if label else ""
+        yield ceilings_section(run, {device for record in run.records for device in record.identity.devices})
+
+
+def _slug(value: str) -> str:
+    return re.sub(r"[^a-z0-9_.]+", "-", value.lower()).strip("-.") or "x"
+
+
+def _file_names(found: list[Ladder]) -> list[str]:
+    """One file name per ladder, unique also where file systems ignore case."""
+    names: dict[str, int] = {}
+    listed = []
+    for ladder in found:
+        parts = [ladder.workload, ladder.problem, ladder.preset or "", ladder.site, ladder.precision]
+        name = _slug("-".join(part for part in parts if part))[:120]
+        names[name] = names.get(name, 0) + 1
+        listed.append(name if names[name] == 1 else f"{name}.{names[name]}")
+    return listed
+
+
+def most_plotted(records: int) -> int:
+    """Return how many ladders get plots: a report of thousands of records has tables for the rest, and says so."""
+    return max(8, 24 - records // 500)
+
+
+def _results_section(runs: list[Run], found: list[Ladder], names: list[str], folder: str, plots: list[Plot]) -> str:
+    """Return the results of all ladders and add their plots to ``plots``."""
+    blocks = []
+    drawn, most = 0, most_plotted(sum(len(ladder.rows) for ladder in found))
+    workload = ""
+    for _, same in groupby(zip(found, names, strict=True), key=lambda pair: pair[0].subject[:3]):
+        group = list(same)
+        first = group[0][0]
+        if first.workload != workload:
+            workload = first.workload
+            about = (first.run.environment.get("workloads") or {}).get(workload) or {}
+            blocks.append(f"### {text(about.get('title') or workload)} ({code(workload)})")
+        headline = text(first.info.get("title") or first.problem)
+        setting = text(first.preset or first.setting, 80)
+        blocks += [f"#### {headline} ({code(first.problem)}, {setting})", problem_facts(first)]
+        for ladder, name in group:
+            blocks.append(f"##### {code(ladder.site)}, {text(ladder.precision)}")
+            blocks.append(ladder_tables(ladder))
+            if drawn == most:
+                continue
+            made = [plot for plot in (roofline_plot(ladder, name), share_plot(ladder, name)) if plot]
+            made += pictures(ladder, name)
+            drawn += bool(made)
+            plots += made
+            for plot in made:
+                blocks.append(f"![{text(plot.alt)}]({quote(folder)}/{quote(plot.name)})")
+                blocks.append(f"*{text(plot.caption, 600)}*")
+        blocks.append(published_table([ladder for ladder, _ in group]))
+    if drawn == most and len(found) > most:
+        note = f"Plots are drawn for the first {most} of {len(found)} ladders; the others have tables only."
+        blocks.insert(0, note)
+    return join(blocks)
+
+
+def _across(found: list[Ladder]) -> Iterator[str]:
+    sections = list(sweeps_section(found))
+    if sections:
+        yield "## Across settings"
+        yield from sections
+
+
+def _scaling(found: list[Ladder]) -> Iterator[str]:
+    if sections := list(scaling_section(found)):
+        yield "## Several devices"
+        yield from sections
+
+
+def _comparison(found: list[Ladder]) -> Iterator[str]:
+    yield "## Comparison of devices"
+    tables = []
+    for subject, same in groupby(found, key=lambda ladder: ladder.subject):
+        alike = list(same)
+        if len(alike) > 1:
+            workload, problem, setting, precision = subject
+            heading = f"### {code(f'{workload}/{problem}')}, {text(setting, 100)}, {text(precision)}"
+            tables += [heading, device_comparison(alike)]
+    yield join(tables) or "No problem was run on more than one device."
+
+
+def _reproduce(runs: list[Run]) -> Iterator[str]:
+    for run, label in zip(runs, run_labels(runs), strict=True):
+        environment = run.environment
+        experiment = environment.get("experiment") or {}
+        command = environment.get("command")
+        yield f"### {run_title(run, label)}" if label else ""
+        yield fence(shlex.join(map(str, command)), "sh") if command else "The results do not hold the command."
+        facts = [
+            f"- experiment {code(experiment.get('name', ''))}, file {code(experiment.get('file', ''))}, "
+            f"SHA-256 {code(experiment.get('sha256', ''))}" if experiment else f"- experiment: {NONE}",
+            f"- seed {code(environment.get('seed', ''))}",
+            f"- results in {code(run.folder)}",
+        ]  # fmt: skip
+        if run.records:
+            facts.append(f"- one case again, by its key (this one is {code(run.records[0].identity.variant)}):")
+            yield "\n".join(facts)
+            yield fence(rerun(run.records[0], run), "sh")
+        else:
+            yield "\n".join(facts)

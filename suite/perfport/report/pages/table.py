@@ -1,0 +1,192 @@
+"""Comparison tables: variant by device, measured beside what was published for devices of the literature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+from ...judge.frames import SCHEMA, Results
+from ...judge.portability import amount, settings
+from ...machine.device_profile import all_profiles
+from ...store.collection import Collection, Site, Subject
+from ...store.ratios import is_measured
+from ..parts.ladder import Ladder
+from ..parts.markdown import NONE, code, join, table, text
+from ..parts.plots import Plot
+from ..parts.points import Series, dots
+from ..parts.quantities import percent, significant
+from ..parts.summary import best_tables
+from ..parts.tables import device_comparison, problem_facts, published_table
+from ..parts.view import View, plain_rows
+
+#: Settings of one problem that a page shows in full; of more, the largest.
+MOST_SETTINGS = 4
+
+
+def collected(results: Results) -> list[Ladder]:
+    """Return the ladders of a collection: one for each subject and site, in the order of tables."""
+    found = []
+    for cases in results.ladders:
+        by, site = {id(case.record): case for case in cases}, cases[0].site
+        ladder = Ladder(cases[0].run, "", [case.record for case in cases], None, by)
+        ladder.site, ladder.place = results.collection.label(site), results.collection.label(site.alone)
+        found.append(ladder)
+    return found
+
+
+def view(collection: Collection) -> View:
+    """Return every setting of every problem: best variants, then variant by device."""
+    results = Results(collection)
+    ladders = collected(results)
+    first = headline(collection, ladders)
+    blocks = ["# Comparison of variants and devices", best_tables(ladders)]
+    for _, same in groupby(ladders, key=_problem):
+        problem = list(same)
+        blocks.append(_title(problem[0]))
+        for _, alike in groupby(problem, key=lambda ladder: ladder.subject[:3]):
+            blocks += setting_tables(list(alike))
+        blocks.append(literature([ladder for ladder in first if _problem(ladder) == _problem(problem[0])]))
+    return View("Comparison of variants and devices", join(blocks), rows(results))
+
+
+def _problem(ladder: Ladder) -> tuple[str, str]:
+    return ladder.workload, ladder.problem
+
+
+def _title(ladder: Ladder) -> str:
+    name = code(f"{ladder.workload}/{ladder.problem}")
+    return f"## {text(ladder.info.get('title') or ladder.problem)} ({name})"
+
+
+def setting_tables(ladders: Sequence[Ladder]) -> list[str]:
+    """Return the tables of a problem at one setting: variant by device for each precision class."""
+    first = ladders[0]
+    blocks = [f"### {text(first.preset or first.setting, 80)}", problem_facts(first)]
+    classes = [list(same) for _, same in groupby(ladders, key=lambda ladder: ladder.precision)]
+    for same in classes:
+        if len(classes) > 1:
+            blocks.append(f"Precision class {text(same[0].precision)}:")
+        blocks.append(device_comparison(same))
+    return blocks
+
+
+def literature(ladders: Sequence[Ladder]) -> str:
+    """Return what the devices of the literature could do at the settings that stand for a problem, and all figures."""
+    tables = [archival_table(ladders), published_table(list(ladders))]
+    return join(["### Archival devices and published figures", *tables]) if any(tables) else ""
+
+
+def archival_table(ladders: Sequence[Ladder]) -> str:
+    """Return what each device of the literature could do at this setting, and the best that was published for it."""
+    metric = next((row.record.metric for ladder in ladders for row in ladder.measured if row.record.metric), None)
+    ladder = next((ladder for ladder in ladders if ladder.measured), None)
+    if metric is None or ladder is None:
+        return ""
+    best_here = ladder.best.record.metric.value if ladder.best and ladder.best.record.metric else None
+    listed = []
+    for profile in all_profiles().values():
+        bound = ladder.bound_metric(profile) if profile.status == "archival" else None
+        if bound is None:
+            continue
+        stated = [f for f in ladder.published if f.title == profile.title and f.unit == metric.unit and f.share]
+        best = max(stated, key=lambda figure: figure.share or 0.0, default=None)
+        listed.append([
+            text(profile.title), significant(bound), code(best.variant) if best else NONE,
+            significant(best.value) if best else NONE, percent(best.stated_share) if best else NONE,
+            percent(best.share) if best else NONE, significant(best_here / bound) if best_here else NONE,
+        ])  # fmt: skip
+    headers = [
+        "archival device", f"bound, {text(metric.unit)} (modelled)", "best variant (published)",
+        f"{text(metric.unit)} (published)", "share, published", "share, modelled",
+        f"best on {code(ladder.site)} over that bound",
+    ]  # fmt: skip
+    note = "**Archival devices**: the problem bound that their datasheets give at this setting, and the best published."
+    return join([note, table(headers, listed, "lrlrrrr")]) if listed else ""
+
+
+def headline(collection: Collection, ladders: Iterable[Ladder]) -> list[Ladder]:
+    """Return the ladders of each problem at the setting that stands for it on each site (`portability.settings`).
+
+    Several devices of a site have a setting of their own, so that they change nothing for single ones.
+    """
+    several = [[site] for site in collection.sites if site not in collection.places]
+    problems: dict[tuple[str, str, str], list[Subject]] = {}
+    for subject in collection.subjects:
+        problems.setdefault((subject.workload, subject.problem, subject.precision), []).append(subject)
+    chosen: set[tuple[Subject, Site]] = set()
+    for subjects in problems.values():
+        for sites in (collection.places, *several):
+            chosen |= {(subject, site) for site, subject in settings(collection, subjects, sites).items()}
+    wanted = {(*_key(subject), collection.label(site)) for subject, site in chosen}
+    return [ladder for ladder in ladders if (*_key(subject_of(ladder)), ladder.site) in wanted]
+
+
+def subject_of(ladder: Ladder) -> Subject:
+    """Return what a ladder solves."""
+    return Subject.of(ladder.rows[0].record)
+
+
+def _key(subject: Subject) -> tuple[str, str, str, str]:
+    return subject.workload, subject.problem, subject.parameters, subject.precision
+
+
+def chosen_settings(collection: Collection, ladders: Sequence[Ladder], first: Sequence[Ladder]) -> list[list[Ladder]]:
+    """Return the ladders of one problem by setting: those of ``first``, then the largest, at most `MOST_SETTINGS`."""
+    by: dict[str, list[Ladder]] = {}
+    for ladder in ladders:
+        by.setdefault(subject_of(ladder).parameters, []).append(ladder)
+    ahead = {subject_of(ladder).parameters for ladder in first}
+
+    def size(parameters: str) -> float:
+        return amount(case for one in by[parameters] for case in collection.subjects[subject_of(one)])
+
+    order = sorted(by, key=lambda parameters: (parameters not in ahead, -size(parameters), parameters))
+    return [by[parameters] for parameters in order[: max(MOST_SETTINGS, len(ahead))]]
+
+
+def share_dots(collection: Collection, ladders: Sequence[Ladder], name: str, title: str) -> Plot | None:
+    """Return the share of the problem bound by variant and device; ``None`` without any."""
+    shares: dict[str, dict[str, Series]] = {}
+    for ladder in ladders:
+        for row in ladder.rows:
+            if is_measured(row.record) and row.record.problem_bound and row.record.identity.profile is None:
+                held = shares.setdefault(row.record.identity.variant, {})
+                share = row.record.problem_bound.share
+                if ladder.site not in held or share.value > held[ladder.site].value:
+                    held[ladder.site] = Series(share.value, share.low, share.high)
+    if not shares:
+        return None
+    caption = "Share of the problem bound under measured ceilings, 95 % intervals (measured)."
+    return dots(name, title, caption, "share of the problem bound, %", shares, labels(collection))
+
+
+def best_dots(collection: Collection, ladders: Sequence[Ladder], name: str) -> Plot | None:
+    """Return the share that the best variant of each problem reaches, by device."""
+    shares: dict[str, dict[str, Series]] = {}
+    for ladder in ladders:
+        bound = ladder.best.record.problem_bound if ladder.best else None
+        if bound and ladder.precision == "fp32":
+            label = f"{ladder.workload}/{ladder.problem}"
+            shares.setdefault(label, {})[ladder.site] = Series(bound.share.value, bound.share.low, bound.share.high)
+    if not shares:
+        return None
+    caption = (
+        "The best variant of each problem on each device, at the setting that stands for it there (fp32; measured, "
+        "95 % intervals)."
+    )
+    title = "Share of the problem bound by problem and device"
+    return dots(name, title, caption, "share of the problem bound, %", shares, labels(collection))
+
+
+def labels(collection: Collection) -> list[str]:
+    """Return the places' names in one order, so that a device looks the same in every plot."""
+    return [collection.label(site) for site in collection.places]
+
+
+def rows(results: Results) -> list[dict[str, Any]]:
+    """Return a row for each case, and one for each published figure, marked by ``provenance``.
+
+    The columns are those of the data frames, without one for each parameter and tunable.
+    """
+    return [*plain_rows(results.cases[list(SCHEMA["cases"])]), *plain_rows(results.published)]

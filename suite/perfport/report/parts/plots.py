@@ -1,0 +1,182 @@
+"""How plots are drawn, and the plot of the share of the problem bound that each variant of a ladder reaches.
+
+Figures are drawn without pyplot, with a fixed hash salt and without a date: the same records give the same bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+
+from ...model.errors import InfrastructureError
+from ...model.record import Interval, Record, Status
+from ...store.ratios import is_measured, time_of
+from .ladder import PICTURE, Ladder, Row
+from .markdown import line, middle
+from .quantities import percent
+
+#: Okabe and Ito's palette: told apart by readers with any of the common colour-vision deficiencies.
+COLOURS = {"rung": "#0072B2", "control": "#E69F00", "beyond": "#009E73", "peer": "#CC79A7"}
+NAMES = {"rung": "rung", "control": "control", "beyond": "beyond the source", "peer": "peer"}
+#: Variants that one plot can show; of more, the fastest are drawn and the tables hold the rest.
+MOST = 24
+GREY = "#595959"
+_STYLE: Any = {
+    "svg.hashsalt": "perfport", "svg.fonttype": "none", "font.size": 10, "font.family": "DejaVu Sans",
+    "axes.spines.top": False, "axes.spines.right": False, "path.simplify": False, "axes.unicode_minus": False,
+    "text.parse_math": False,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One plot (SVG) or picture (JPEG): file name without folder, content, alternative text and caption."""
+
+    name: str
+    content: bytes
+    alt: str
+    caption: str
+
+
+def plot_folder(destination: Path) -> Path:
+    """Return the folder of a page's plots: beside it, with its name without the suffix."""
+    return destination.with_name(destination.stem if destination.suffix else f"{destination.name}-plots")
+
+
+def write_page(destination: Path, content: str, plots: Sequence[Plot]) -> list[Path]:
+    """Write a page and its plots; returns the files, the page first. Raises `InfrastructureError`."""
+    folder = plot_folder(destination)
+    files = [(destination, (content + "\n").encode()), *((folder / plot.name, plot.content) for plot in plots)]
+    for path, data in files:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        except OSError as error:
+            raise InfrastructureError(f"{path}: cannot write the report ({error.strerror})") from None
+    return [path for path, _ in files]
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Draw within this by matplotlib's own defaults and ours, whatever the user's matplotlibrc says."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_STYLE)
+        yield
+
+
+def svg(figure: Figure) -> bytes:
+    """Return a figure as SVG, the same bytes every time."""
+    buffer = io.BytesIO()
+    FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None, "Creator": "perfport"})
+    return buffer.getvalue()
+
+
+def shown(rows: list[Row]) -> list[Row]:
+    """Return the rows that a plot has room for, in ladder order."""
+    fastest = sorted(rows, key=lambda row: (not is_measured(row.record), _speed_key(row.record)))[:MOST]
+    kept = {id(row) for row in fastest}
+    return [row for row in rows if id(row) in kept]
+
+
+def pictures(ladder: Ladder, name: str) -> list[Plot]:
+    """Return the pictures that variants made of their results (docs/records.md, ``extra.picture``)."""
+    found = []
+    for row in ladder.measured:
+        made, variant = row.record.extra.get(PICTURE), row.record.identity.variant
+        if made:
+            content, caption = (
+                base64.b64decode(made["jpeg"]),
+                f"{made['caption']} (measured by {variant}, {where(ladder)})",
+            )
+            found.append(Plot(f"{name}-{variant}.jpg", content, made["caption"], caption))
+    return found
+
+
+def _speed_key(record: Record) -> float:
+    return time_of(record) if is_measured(record) else 0.0
+
+
+def where(ladder: Ladder) -> str:
+    """Return what a plot shows, for its alternative text."""
+    return f"{ladder.workload}/{ladder.problem} ({line(ladder.setting, 60)}) on {ladder.site}, {ladder.precision}"
+
+
+def share_plot(ladder: Ladder, name: str) -> Plot | None:
+    """Return the bar chart of shares of the problem bound; ``None`` where no record has one."""
+    rows = shown(ladder.rows)
+    if not any(row.record.problem_bound for row in rows if is_measured(row.record)):
+        return None
+    with style():
+        figure = Figure(figsize=(8.0, 1.35 + 0.3 * len(rows)), layout="constrained")
+        axes = figure.add_subplot()
+        bounds = [row.record.problem_bound for row in rows if is_measured(row.record)]
+        reach = max([1.0, *(_drawn(bound.share) for bound in bounds if bound)])
+        for y, row in enumerate(rows):
+            _bar(axes, y, row, reach)
+        axes.axvline(100, color="black", linewidth=1.0)
+        axes.set_yticks(range(len(rows)), [middle(row.label, 44) for row in rows])
+        axes.invert_yaxis()
+        axes.set_xlim(0, 100 * reach * 1.24)
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        axes.set_xticks([tick for tick in axes.get_xticks() if tick <= 100 * reach * 1.01])
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlabel("share of the problem bound, % (measured ceilings; whisker: 95 % interval)")
+        _legend_roles(figure, rows)
+        content = svg(figure)
+    left = len(ladder.rows) - len(rows)
+    caption = "Share of the problem bound under measured ceilings, with 95 % intervals (measured). Line: the bound."
+    if any(row.record.status == Status.CONTENDED for row in rows):
+        caption += " Hatched: contended."
+    caption += f" The {len(rows)} fastest of {len(ladder.rows)} cases are drawn." if left else ""
+    return Plot(f"{name}-share.svg", content, f"Share of the problem bound: {where(ladder)}", caption)
+
+
+def _bounded(row: Row) -> bool:
+    return is_measured(row.record) and row.record.problem_bound is not None
+
+
+def _drawn(share: Interval) -> float:
+    """How far a bar may reach: one far above the bound is cut, its label says how far it goes."""
+    return min(max(share.value, min(share.high, 1.1 * share.value)), 1.5)
+
+
+def _bar(axes: Any, y: int, row: Row, reach: float) -> None:
+    record = row.record
+    if not _bounded(row):
+        label = record.status.value if not is_measured(record) else "no bound"
+        loud = record.status == Status.IMPOSSIBLE
+        axes.text(
+            100 * reach * 0.01, y, label.upper() if loud else label, va="center", style="italic",
+            color="#B04300" if loud else GREY, weight="bold" if loud else "normal",
+        )  # fmt: skip
+        return
+    assert record.problem_bound
+    found = record.problem_bound.share
+    value, low, high = (min(max(v, 0.0), reach) for v in (found.value, found.low, found.high))
+    contended = record.status == Status.CONTENDED
+    axes.barh(
+        y, 100 * value, height=0.68, color="white" if contended else COLOURS[record.identity.role],
+        edgecolor=COLOURS[record.identity.role], hatch="///" if contended else None, linewidth=0.8,
+    )  # fmt: skip
+    ends = [[100 * max(value - low, 0.0)], [100 * max(high - value, 0.0)]]
+    axes.errorbar(100 * value, y, xerr=ends, color="black", capsize=3, linewidth=1.2)
+    axes.text(100 * max(value, high) + 1.2 * reach, y, percent(found.value), va="center")
+
+
+def _legend_roles(figure: Figure, rows: Sequence[Row]) -> None:
+    from matplotlib.patches import Patch
+
+    used = [role for role in NAMES if any(row.record.identity.role == role for row in rows)]
+    if len(used) > 1:
+        handles = [Patch(color=COLOURS[role], label=NAMES[role]) for role in used]
+        figure.legend(handles=handles, loc="outside upper right", ncols=len(used), frameon=False, fontsize=9)

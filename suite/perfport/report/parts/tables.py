@@ -1,0 +1,339 @@
+"""The tables of one ladder: time and speed-up, bounds, overheads and verification, peers, published figures."""
+
+from __future__ import annotations
+
+from ...model.names import ROLES, plain, seeds
+from ...model.record import Record, Status
+from ...store.ratios import common_clock, compare, is_measured, time_of
+from .bounds import bounds_tables, problem_bound_note
+from .failures import reason
+from .ladder import PICTURE, Ladder, Published, Row
+from .markdown import NONE, code, join, line, middle, table, text
+from .marks import ABOVE, marks, noted
+from .quantities import column, percent, scaled, seconds, significant, size, time_scale
+from .summary import ratio
+
+
+def ladder_tables(ladder: Ladder) -> str:
+    """Return all tables of a ladder but the published figures, with the footnotes that they need."""
+    blocks = [
+        _base_note(ladder),
+        _speed(ladder),
+        _instances(ladder),
+        _peers(ladder),
+        bounds_tables(ladder),
+        _overheads(ladder),
+        _kernels(ladder),
+    ]
+    blocks.append(_extra(ladder))
+    return noted(blocks)
+
+
+def problem_facts(ladder: Ladder) -> str:
+    """Return the useful work of a problem: what its bound is made of."""
+    work = next((row.record.work for row in ladder.rows if row.record.work), None)
+    metric = next((row.record.metric for row in ladder.rows if row.record.metric), None)
+    stated = ladder.info.get("metric") or {}
+    facts = [f"{text(ladder.setting[0].upper() + ladder.setting[1:])}."]
+    if stated or metric:
+        unit = stated.get("unit") or (metric.unit if metric else "")
+        direction = stated.get("direction") or (metric.direction if metric else "")
+        description = f": {text(str(stated['description']).rstrip('.'))}" if stated.get("description") else ""
+        facts.append(f"Metric in {text(unit)}, {text(direction)} is better{description}.")
+    if work:
+        parts = [scaled(work.flops, "FLOP")] if work.flops else []
+        parts += [scaled(work.integer_ops, "OP") + " on integers"] if work.integer_ops else []
+        parts.append(f"{scaled(work.read_bytes, 'B')} read and {scaled(work.write_bytes, 'B')} written at least")
+        parts += [f"{scaled(work.host_bytes, 'B')} from host memory"] if work.host_bytes else []
+        intensity = f" ({significant(work.intensity)} {'FLOP' if work.flops else 'OP'}/B)" if work.bytes else ""
+        facts.append(f"Useful work of one execution: {', '.join(parts)}{intensity}.")
+    return " ".join(facts)
+
+
+def _base_note(ladder: Ladder) -> str:
+    base, missing = ladder.first_rung, ladder.missing_first
+    notes = [problem_bound_note(ladder)]
+    if missing and base:
+        notes.append(
+            f"**The first rung, {code(missing.label)}, has no result ({missing.record.status.value})**: speed-ups "
+            f"refer to {code(base.label)}."
+        )
+    elif base:
+        notes.append(
+            f"Speed-ups refer to {code(base.label)} (first rung) and to the next lower rung that has a result."
+        )
+    if ladder.clock == "wall" and any(
+        row.record.timing and row.record.timing.rank == "span" for row in ladder.measured
+    ):
+        notes.append("The best variant is chosen by wall time, because not all have device events of their own.")
+    caches = sorted({row.record.timing.cache for row in ladder.measured if row.record.timing})
+    if caches:
+        notes.append(f"Cache: {' and '.join(caches)}.")
+    if ladder.measured:
+        inputs = ladder.measured[0].record.inputs
+        mean = f"times are geometric means of {len(inputs)} instances of the inputs" if len(inputs) > 1 else "inputs"
+        notes.append(f"{mean[0].upper()}{mean[1:]}: {seeds(inputs)}.")
+    return " ".join(filter(None, notes))
+
+
+def _name(row: Row) -> str:
+    return code(middle(row.label, 60))
+
+
+def _state(record: Record) -> str:
+    if record.status == Status.OK:
+        return ""
+    return record.status.value if record.status == Status.CONTENDED else f"**{record.status.value}**"
+
+
+def _speed(ladder: Ladder) -> str:
+    results = {id(row): row.record for row in ladder.measured}
+    times = [time_of(row.record) if id(row) in results else None for row in ladder.rows]
+    factor, unit = time_scale(times)
+    shown = column([t * factor if t is not None else None for t in times])
+    metrics = [row.record.metric.value if id(row) in results and row.record.metric else None for row in ladder.rows]
+    metric = next((row.record.metric for row in ladder.measured if row.record.metric), None)
+    rows = []
+    for row, time, value in zip(ladder.rows, shown, column(metrics), strict=True):
+        record = row.record
+        timing = record.timing if id(row) in results else None
+        mark = marks(row) if timing else ""
+        first = "1 (base)" if row is ladder.first_rung else ratio(ladder.over_first(row))
+        noise = significant(100 * timing.summary[timing.rank].half_width, 2) if timing else NONE
+        rows.append([
+            record.identity.role, f"**{_name(row)}**" if row is ladder.best else _name(row), _state(record),
+            time + mark, noise, str(timing.summary[timing.rank].n) if timing else NONE,
+            timing.rank if timing else NONE, value, first, ratio(ladder.over_previous(row)),
+        ])  # fmt: skip
+    headers = [
+        "role", "variant", "status", f"time, {unit}", "± %", "n", "clock", text(metric.unit) if metric else "metric",
+        "speed-up over first rung", "over previous rung",
+    ]  # fmt: skip
+    if {row[6] for row in rows} <= {"span", NONE}:
+        rows, headers = [[*row[:6], *row[7:]] for row in rows], [*headers[:6], *headers[7:]]
+        return join(["**Time and speed-up** (measured)", table(headers, rows, "lllrrrrrr")])
+    return join(["**Time and speed-up** (measured)", table(headers, rows, "lllrrrlrrr")])
+
+
+def _instances(ladder: Ladder) -> str:
+    """Times on each instance of the inputs, where there are several: what one number for all of them hides."""
+    timed = [(row, row.record.timing.instances) for row in ladder.measured if row.record.timing]
+    shown = [(row, instances) for row, instances in timed if instances]
+    if not shown:
+        return ""
+    names = list(shown[0][1])
+    medians = [[instances[name].summary.median for name in names] for _, instances in shown]
+    factor, unit = time_scale([time for times in medians for time in times])
+    columns = [column([times[i] * factor for times in medians]) for i in range(len(names))]
+    noise = [[significant(100 * instances[name].summary.half_width, 2) for name in names] for _, instances in shown]
+    rows = [
+        [_name(row), *(f"{taken[at]} ± {percents[i]} %" for i, taken in enumerate(columns)),
+         significant(max(times) / min(times), 3)]
+        for at, ((row, _), times, percents) in enumerate(zip(shown, medians, noise, strict=True))
+    ]  # fmt: skip
+    inputs = shown[0][0].record.inputs
+    headers = ["variant", *(f"{name} (seed {inputs[name]}), {unit}" for name in names), "slowest over fastest"]
+    title = "**By instance of the inputs** (measured): medians, with half of their 95 % intervals"
+    return join([title, table(headers, rows, "l" + "r" * (len(names) + 1))])
+
+
+def _overheads(ladder: Ladder) -> str:
+    shown = [row for row in ladder.rows if is_measured(row.record) or row.record.verification]
+    layouts = [row.record.overheads.layout_s for row in shown]
+    factor, unit = time_scale(layouts)
+    layout = column([value * factor if value is not None else None for value in layouts])
+    rows = []
+    for row, relaid in zip(shown, layout, strict=True):
+        record = row.record
+        over, check = record.overheads, record.verification
+        result = is_measured(record)
+        launches = str(record.timing.launches) if result and record.timing else NONE
+        passed = NONE if check is None else ("passed" if check.passed else "**FAILED**")
+        compared = total = 0
+        if check:
+            compared = sum(out.checked for out in check.outputs.values())
+            total = sum(out.total for out in check.outputs.values())
+        upload = seconds(over.upload_s, 3)
+        rows.append([
+            _name(row), launches, seconds(over.compile_s, 3), upload,
+            size(over.device_bytes), relaid, _with_layout(record) if result else NONE,
+            significant(check.worst, 2) if check and check.outputs else NONE,
+            f"{compared} of {total}" if check and check.outputs else NONE, passed,
+        ])  # fmt: skip
+    if not rows:
+        return ""
+    metric = next((row.record.metric for row in ladder.measured if row.record.metric), None)
+    headers = [
+        "variant", "launches", "compile", "upload", "memory", f"layout, {unit}",
+        f"{text(metric.unit) if metric else 'metric'} incl. layout", "relative L2", "checked", "outcome",
+    ]  # fmt: skip
+    note = ""
+    if any(value is not None for value in layouts):
+        note = "“Incl. layout” charges the whole re-layout of the data to one execution."
+    return join(["**Overheads and verification**", table(headers, rows, "lrrrrrrrrl"), note])
+
+
+def _with_layout(record: Record) -> str:
+    layout = record.overheads.layout_s
+    if layout is None or record.metric is None:
+        return NONE
+    slower = (time_of(record) + layout) / time_of(record)
+    value = record.metric.value
+    return significant(value / slower if record.metric.direction == "higher" else value * slower)
+
+
+def _peers(ladder: Ladder) -> str:
+    peers = [row for row in ladder.rows if row.record.identity.role == "peer"]
+    if not peers:
+        return ""
+    best = ladder.best
+    rows = []
+    for row in peers:
+        record = row.record
+        compared = compare(record, best.record) if best else None
+        clock = common_clock([record, best.record]) if best and compared else None
+        own = seconds(time_of(record, clock)) + marks(row) if is_measured(record) else NONE
+        beside = seconds(time_of(best.record, clock)) if best and clock else NONE
+        state = _state(record) or "ok"
+        if not is_measured(record):
+            state += f": {text(reason(record), 60)}"
+        elif best and not compared:
+            state += ": no clock in common"
+        rows.append([_name(row), state, clock or NONE, own, beside, ratio(compared)])
+    named = f"{code(best.label, 40)}, time" if best else "best variant"
+    headers = ["peer", "status", "clock", "peer, time", named, "speed-up of the best variant"]
+    intro = f"**Peers** beside the best variant, {code(best.label)} (measured)" if best else "**Peers** (measured)"
+    return join([intro, table(headers, rows, "lllrrr")])
+
+
+def _kernels(ladder: Ladder) -> str:
+    rows = []
+    for row in ladder.measured:
+        kernels = row.record.timing.kernels if row.record.timing else {}
+        total = sum(kernels.values())
+        if len(kernels) < 2 or not total:
+            continue
+        for name, busy in sorted(kernels.items(), key=lambda item: (-item[1], item[0])):
+            rows.append([_name(row), code(name, 60), seconds(busy, 3), percent(busy / total)])
+    return (
+        join(["**Busy time by kernel** (measured)", table(["variant", "kernel", "busy", "of all"], rows, "llrr")])
+        if rows
+        else ""
+    )
+
+
+def _extra(ladder: Ladder) -> str:
+    rows = [
+        [_name(row), text(name, 60), text(plain(value), 70)]
+        for row in ladder.measured
+        for name, value in sorted(row.record.extra.items())
+        if name != PICTURE
+    ]
+    return (
+        join(
+            ["**Further figures** of the last execution (measured)", table(["variant", "figure", "value"], rows, "llr")]
+        )
+        if rows
+        else ""
+    )
+
+
+def published_table(found: list[Ladder]) -> str:
+    """Return what the publication states for a problem beside what the same variants reach here.
+
+    Parameters
+    ----------
+    found : list of Ladder
+        All ladders of one problem with one set of parameters: one per device and precision class.
+    """
+    figures = {_figure_key(figure): figure for ladder in found for figure in ladder.published}
+    for ladder in found:
+        for figure in ladder.published:
+            if figure.share is not None:
+                figures[_figure_key(figure)] = figure
+    if not figures:
+        return ""
+    order = {row.label: i for i, row in reversed(list(enumerate(row for ladder in found for row in ladder.rows)))}
+    listed = sorted(figures.values(), key=lambda f: (order.get(f.variant, len(order)), f.variant, f.title, f.value))
+    rows = []
+    for figure in listed:
+        here = [
+            f"{percent(row.record.problem_bound.share.value)} ({code(ladder.site)})"
+            for ladder in found
+            for row in ladder.measured
+            if row.record.identity.variant == figure.variant and row.record.problem_bound
+        ]
+        note = "; ".join(line(figure.entry[name], 160) for name in ("source", "note") if figure.entry.get(name))
+        if figure.entry.get("origin") == "preliminary":
+            note += "; measured before the suite existed, not published"
+        rows.append((figure, here, note))
+    numbered: dict[str, int] = {}
+    for *_, note in rows:
+        if note:
+            numbered.setdefault(note, len(numbered) + 1)
+    cells = []
+    for figure, here, note in rows:
+        more = f", … {len(here) - 3} more" if len(here) > 3 else ""
+        cells.append([
+            code(figure.variant, 40), text(figure.title, 40), f"{_figure_value(figure)} {text(figure.unit)}",
+            percent(figure.stated_share), percent(figure.share), ", ".join(here[:3]) + more,
+            f"({numbered[note]})" if note else NONE,
+        ])  # fmt: skip
+    headers = [
+        "variant", "published on", "published", "share, published", "share, modelled",
+        "share here (measured)", "source",
+    ]  # fmt: skip
+    notes = [f"({number}) {text(note, 400)}" for note, number in numbered.items()]
+    intro = (
+        "**Published figures.** The modelled share puts the published value under the problem bound that the named "
+        "device's datasheet gives at the parameters of this run; the published share is what the source itself states."
+    )
+    return join([intro, table(headers, cells, "llrrrrl"), "  \n".join(notes)])
+
+
+def _figure_value(figure: Published) -> str:
+    """As it is stated: no digits are added or taken."""
+    ends = [figure.value] if figure.high is None else [figure.value, figure.high]
+    return "–".join(f"{value:.10g}" for value in ends)
+
+
+def _figure_key(figure: Published) -> tuple[str, ...]:
+    source = str(figure.entry.get("source"))
+    return (*(str(getattr(figure, name)) for name in ("variant", "title", "value", "unit")), source)
+
+
+def device_comparison(found: list[Ladder]) -> str:
+    """Return variant x device for one problem, set of parameters and precision class."""
+    names: dict[tuple[str, int, str], None] = {}
+    for ladder in found:
+        for row in ladder.rows:
+            names.setdefault((row.record.identity.role, row.record.identity.rung, row.record.identity.variant))
+    several = False
+    rows = []
+    for role, rung, variant in sorted(names, key=lambda name: (ROLES.index(name[0]), *name[1:])):
+        cells = [role, code(variant, 60)]
+        for ladder in found:
+            same = [r for r in ladder.rows if (r.record.identity.role, r.record.identity.rung) == (role, rung)]
+            same = [r for r in same if r.record.identity.variant == variant]
+            several = several or len(same) > 1
+            cells.append(_compared_cell(ladder, same))
+        rows.append(cells)
+    headers = ["role", "variant", *(code(ladder.site) for ladder in found)]
+    note = "Share of the device's own problem bound, and time (measured). Bold: the device's best variant."
+    note += " Of several settings of a variant the fastest is shown." if several else ""
+    body = table(headers, rows, "ll" + "r" * len(found))
+    return noted([note, body])
+
+
+def _compared_cell(ladder: Ladder, same: list[Row]) -> str:
+    results = [row for row in same if is_measured(row.record)]
+    if not results:
+        ended = dict.fromkeys(row.record.status for row in same)
+        return ", ".join(f"**{s.value}**" if s == Status.IMPOSSIBLE else s.value for s in ended) or NONE
+    row = min(results, key=lambda row: (row.record.status != Status.OK, time_of(row.record)))
+    record = row.record
+    bound = record.problem_bound
+    stale = ABOVE if bound and bound.stale else ""
+    reached = percent(bound.share.value) + stale if bound else "no bound"
+    cell = f"{reached} · {seconds(time_of(record), 3)}{marks(row)}"
+    return f"**{cell}**" if row is ladder.best else cell

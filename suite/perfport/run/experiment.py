@@ -1,0 +1,269 @@
+"""Experiment definitions: YAML in, validated `Experiment` out, errors that name file, key and what is allowed."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from ..measure.sampling import Targets
+from ..model import yamlfile
+from ..model.errors import UsageError, nearest
+from ..model.record import Identity
+
+NATIVE = "native"
+MAX_INSTANCES = 26  # they are named by a letter
+Names = Annotated[list[str], Field(min_length=1)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class CheckOptions(_Model):
+    """``check``: what `perfport check` holds the cases to.
+
+    Attributes
+    ----------
+    threshold : float
+        Change of a case's time, relative, that is too small to matter. A case is slower if it is so by more than this.
+    """
+
+    threshold: float = Field(0.02, gt=0, lt=10)
+
+
+class Study(_Model):
+    """One entry of ``experiments``: a problem of a workload, and the axes of its matrix.
+
+    Attributes
+    ----------
+    workload, problem : str
+    presets : list of str
+        Parameter sets of the problem by name.
+    parameters : dict
+        Explicit parameters, over those of the preset; a list of values is an axis.
+    variants : list of str, optional
+        Default: all, peers included.
+    profiles : list of str
+        ``native`` (a variant's own defaults) or device profiles whose tuning parameters are compiled in.
+    tunables : dict
+        Values by tunable name; each is an axis for the variants that have it.
+    devices : list of str, optional
+        Selectors; only on those of the experiment's devices that one of them names. Default: on all.
+    instances : int, optional
+        As of the experiment, for this entry alone.
+    """
+
+    workload: str
+    problem: str
+    presets: Names | None = None
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    variants: Names | None = None
+    profiles: Names = Field(default_factory=lambda: [NATIVE])
+    tunables: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
+    devices: Names | None = None
+    measurement: dict[str, Any] = Field(default_factory=dict)
+    timeout: float | None = Field(None, gt=0)
+    instances: int | None = Field(None, ge=1, le=MAX_INSTANCES)
+    check: CheckOptions | None = None
+
+    def holds(self, identity: Identity) -> bool:
+        """Whether a case of this identity is one of the entry's."""
+        chosen = (
+            (self.presets, identity.preset), (self.variants, identity.variant),
+            (self.profiles, identity.profile or NATIVE),
+        )  # fmt: skip
+        axes = [(value if isinstance(value, list) else [value], name) for name, value in self.parameters.items()]
+        return (
+            (self.workload, self.problem) == (identity.workload, identity.problem)
+            and all(names is None or name in names for names, name in chosen)
+            and all(identity.parameters.get(name) in values for values, name in axes)
+            and all(
+                identity.tunables[name] in values for name, values in self.tunables.items() if name in identity.tunables
+            )
+        )
+
+
+class ReportOptions(_Model):
+    """``report``: where the report goes (relative to the current folder); ``path: null`` writes none."""
+
+    path: str | None = None
+
+
+class Partition(_Model):
+    """One entry of ``executor.partitions``: what runs on the nodes of a Slurm partition.
+
+    Attributes
+    ----------
+    devices : list of str
+        Selectors of the nodes' devices.
+    jobs : int
+        Jobs that share the cases out among them, a group each in turn.
+    sbatch : dict
+        Further options of ``sbatch`` by their long names (``gres``, ``account``, ``constraint``).
+    """
+
+    devices: Names
+    jobs: int = Field(1, ge=1)
+    sbatch: dict[str, str | int | bool] = Field(default_factory=dict)
+
+
+class Executor(_Model):
+    """``executor``: where the cases run.
+
+    Attributes
+    ----------
+    kind : str
+        ``local``, this machine, or ``slurm``.
+    partitions : dict of Partition
+        Slurm's partitions by name.
+    time : int
+        Minutes that a job may take at a time.
+    retries : int
+        How often a job is submitted anew after its node failed, it was preempted, killed or out of time.
+    """
+
+    kind: Literal["local", "slurm"] = "local"
+    partitions: dict[str, Partition] = Field(default_factory=dict)
+    time: int = Field(60, gt=0)
+    retries: int = Field(2, ge=0)
+
+    @model_validator(mode="after")
+    def _complete(self) -> Executor:
+        if self.kind == "slurm" and not self.partitions:
+            raise ValueError("'kind: slurm' needs 'partitions'")
+        if self.kind == "local" and self.model_fields_set - {"kind"}:
+            raise ValueError("'partitions', 'time' and 'retries' belong to 'kind: slurm'")
+        return self
+
+
+class Experiment(_Model):
+    """An experiment file.
+
+    Attributes
+    ----------
+    devices : list of str
+        Selectors: ``all``, ``cpu``, ``gpu``, a backend, a platform's short name or a device id.
+    executor : Executor
+        Where the cases run.
+    measurement : Targets
+        Measurement targets; a study may override single keys.
+    workers : int
+        Fresh workers, one after the other, that measure each case; the targets hold for each of them.
+    timeout : float
+        Seconds that one step of a case (compile, verify, one sample) may take.
+    seed : int
+        Of the inputs that are timed. They stay the same from run to run: times of other inputs are other quantities.
+        Verification draws inputs of its own, anew every time.
+    instances : int
+        How many instances of the inputs are timed where the data decide the time (`perfport.workload.Problem`).
+    check : CheckOptions
+        For `perfport check`; an entry may have its own.
+    """
+
+    name: str = Field(pattern=r"^[A-Za-z0-9_.-]+$")
+    title: str = ""
+    devices: Names = Field(default_factory=lambda: ["all"])
+    executor: Executor = Field(default_factory=Executor)
+    measurement: Targets = Field(default_factory=Targets)
+    workers: int = Field(1, ge=1, le=100)
+    timeout: float = Field(120.0, gt=0)
+    seed: int = Field(1, ge=0, lt=2**31)
+    instances: int = Field(3, ge=1, le=MAX_INSTANCES)
+    experiments: Annotated[list[Study], Field(min_length=1)]
+    report: ReportOptions = Field(default_factory=ReportOptions)
+    check: CheckOptions = Field(default_factory=CheckOptions)
+
+    def study(self, identity: Identity) -> Study | None:
+        """Return the first entry that holds a case of this identity."""
+        return next((study for study in self.experiments if study.holds(identity)), None)
+
+    def threshold(self, identity: Identity) -> float:
+        """Return the change of time that is too small to matter in a case of this identity."""
+        study = self.study(identity)
+        return (study.check if study and study.check else self.check).threshold
+
+
+def find(name: str | Path) -> Path:
+    """Return the file of an experiment: a path, or the name of one that ships with the suite.
+
+    Raises
+    ------
+    UsageError
+        If there is neither.
+    """
+    path = Path(name)
+    if path.exists():
+        return path
+    shipped = {file.name[:-5]: file for file in files("perfport.experiments").iterdir() if file.name.endswith(".yaml")}
+    if str(name) in shipped:
+        return Path(str(shipped[str(name)]))
+    raise UsageError(
+        f"{name}: no such file, nor an experiment that ships with perfport{nearest(str(name), shipped)}; "
+        f"those are: {', '.join(sorted(shipped))}"
+    )
+
+
+def load(path: Path) -> Experiment:
+    """Read and validate an experiment file.
+
+    Raises
+    ------
+    UsageError
+        Naming file, key path, what is allowed and the nearest valid name.
+    """
+    content = yamlfile.read(path)
+    if not isinstance(content, dict):
+        raise UsageError(f"{path}: expected a mapping with the keys {', '.join(Experiment.model_fields)}")
+    try:
+        return Experiment.model_validate(content)
+    except ValidationError as error:
+        problems = "\n".join(f"{path}: {_explain(problem, Experiment)}" for problem in error.errors())
+        raise UsageError(problems) from None
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of the file, kept with the results."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def explain(error: ValidationError, model: type[BaseModel]) -> str:
+    """Return a validation error as text: one line per problem with key path and what is allowed."""
+    return "\n".join(_explain(problem, model) for problem in error.errors())
+
+
+def key_path(location: tuple[int | str, ...]) -> str:
+    """Return a location as ``experiments[0].variants``."""
+    text = ""
+    for part in location:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def _explain(problem: Any, model: type[BaseModel]) -> str:
+    where = key_path(problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        allowed = list(_model_at(model, problem["loc"][:-1]).model_fields)
+        key = str(problem["loc"][-1])
+        return f"{where}: unknown key{nearest(key, allowed)}; allowed: {', '.join(allowed)}"
+    given = problem.get("input")
+    shown = "" if problem["type"] == "missing" else f", got {given!r}"
+    return f"{where}: {problem['msg'][0].lower()}{problem['msg'][1:]}{shown}"
+
+
+def _model_at(model: type[BaseModel], location: tuple[int | str, ...]) -> type[BaseModel]:
+    """Follow a key path to the model that it leads into."""
+    for part in location:
+        if isinstance(part, str) and part in model.model_fields:
+            model = next(_models_in(model.model_fields[part].annotation), model)
+    return model
+
+
+def _models_in(annotation: Any) -> Any:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models_in(argument)

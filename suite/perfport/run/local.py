@@ -1,0 +1,343 @@
+"""A run on this machine: plan, results folder, resume, runner."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+import shutil
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .. import workload
+from ..machine import discovery, environment
+from ..machine.device_profile import match_profile
+from ..measure.repeats import workers_of
+from ..model.device import DeviceInfo
+from ..model.errors import InfrastructureError, UsageError, check_writable
+from ..model.record import RETRY, SCHEMA_VERSION, Record, Status
+from ..store.results import ENVIRONMENT, EXPERIMENT, RECORDS, Writer, find_runs, read_environment, read_records
+from ..workload import Workload
+from . import defaults, experiment, plan, sources
+from .experiment import Experiment
+from .plan import Group
+from .progress import RunProgress
+from .runner import Runner, pending, stamp
+
+RESULTS = Path("results")
+REPORT = "report.md"
+
+
+@dataclass
+class Options:
+    """Options of ``perfport run``."""
+
+    dry_run: bool = False
+    resume: bool = False
+    retry: tuple[str, ...] = ()
+    pattern: str | None = None
+    devices: list[str] | None = None
+    out: Path | None = None
+    workloads: list[str] = field(default_factory=list)
+    seed: int | None = None
+    command: list[str] = field(default_factory=list)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the run is all of its experiment, kept where its runs are kept."""
+        return self.pattern is None and not self.devices and self.out is None
+
+
+class Prepared(NamedTuple):
+    """A planned run: everything that `execute` takes."""
+
+    groups: list[Group]
+    definition: Experiment
+    path: Path
+    workloads: dict[str, Workload]
+    folder: Path
+    options: Options
+    found: list[DeviceInfo]
+
+
+class Finished(NamedTuple):
+    """A run that has ended.
+
+    Attributes
+    ----------
+    records : list of Record
+        All of it; after ``--resume`` the earlier ones included.
+    folders : list of Path
+        Its run folders.
+    report : Path or None
+        Where the experiment wants a report. The caller renders it.
+    lost : str
+        Jobs that ended before anybody knew what they were to run.
+    """
+
+    records: list[Record]
+    folders: list[Path]
+    report: Path | None
+    lost: str = ""
+
+
+def run(path: Path, definition: Experiment, options: Options) -> Finished:
+    """Run an experiment on the devices of this machine; with ``dry_run`` print its cases alone.
+
+    Raises
+    ------
+    UsageError
+        For bad input.
+    InfrastructureError
+        If no device is usable or the results folder cannot be written.
+    """
+    prepared = prepare(path, definition, options)
+    if options.dry_run:
+        _print_plan(prepared.groups)
+        return Finished([], [], None)
+    return execute(prepared)
+
+
+def prepare(path: Path, definition: Experiment, options: Options) -> Prepared:
+    """Plan an experiment on the devices here. Raises as `run` does."""
+    folder = _folder(definition, options)
+    if (report := report_file(definition, folder, options.whole)) and not options.dry_run:
+        check_writable(report, f"{path}: report.path")
+    workloads = workload.discover(options.workloads)
+    plan.check(definition, str(path), workloads, pattern=options.pattern)
+    found = discovery.discover()
+    devices = _choose(definition, path, found, options.devices)
+    seed = _seed(folder, definition, options)
+    groups = plan.make(definition, str(path), workloads, devices, seed, options.pattern)
+    if not groups:
+        raise UsageError(f"{path}: no case is left" + (f" that matches {options.pattern!r}" if options.pattern else ""))
+    return Prepared(groups, definition, path, workloads, folder, options, found)
+
+
+def _choose(
+    definition: Experiment, path: Path, found: list[DeviceInfo], selectors: list[str] | None
+) -> list[DeviceInfo]:
+    where = "--device" if selectors else f"{path}: devices"
+    chosen = plan.select_devices(selectors or definition.devices, found, where)
+    if chosen:
+        return chosen
+    broken = "".join(f"\n  {device.id}: {device.reason}" for device in found if not device.healthy)
+    hint = "'pip install perfport[cpu]' brings an OpenCL runtime for x86-64 CPUs; Debian has pocl-opencl-icd"
+    wanted = ", ".join(selectors or definition.devices)
+    raise InfrastructureError(
+        f"no usable device for {wanted!r}; {hint}" + (f"; broken ones:{broken}" if broken else "")
+    )
+
+
+def _folder(definition: Experiment, options: Options) -> Path:
+    if options.out:
+        check_out(options, RECORDS)
+        return options.out
+    if options.resume:
+        own = re.compile(re.escape(definition.name) + r"-\d{8}-\d{6}")
+        runs = [run for run in find_runs(RESULTS) if own.fullmatch(run.name)]
+        if not runs:
+            raise UsageError(f"--resume: no run of {definition.name!r} under {RESULTS}")
+        return runs[-1]
+    return RESULTS / f"{definition.name}-{stamp()}"
+
+
+def check_out(options: Options, file: str) -> None:
+    """Refuse an ``--out`` that holds a run to a new one, and one that holds none to a resumed one.
+
+    ``file`` is what a folder with a run holds. Raises `UsageError`, or `InfrastructureError` if it cannot be written.
+    """
+    assert options.out
+    held = (options.out / file).exists()
+    if held and not options.resume and not options.dry_run:
+        raise UsageError(f"--out {options.out}: holds a run already; add --resume to go on with it")
+    if options.resume and not held:
+        raise UsageError(f"--resume --out {options.out}: no run is here (expected a folder with {file})")
+    if not options.dry_run:
+        check_writable(options.out, "--out", folder=True)
+
+
+def report_file(definition: Experiment, folder: Path, whole: bool) -> Path | None:
+    """Return where a run's report goes; ``None`` for none.
+
+    The experiment's report is that of its whole runs: the report of any other goes into the run's own folder.
+    """
+    if definition.report.path is None:
+        return None
+    return Path(definition.report.path) if whole else folder / REPORT
+
+
+def again(command: list[str]) -> str:
+    """Return the command that measures the contended cases of what a command ran again."""
+    if command[1:2] != ["run"]:
+        return shlex.join(command)
+    return shlex.join([*(word for word in command if word != "--resume"), "--resume", "--retry", "contended"])
+
+
+def _seed(folder: Path, definition: Experiment, options: Options) -> int:
+    if options.resume and (folder / ENVIRONMENT).exists():
+        return int(read_environment(folder)["seed"])
+    return seed_of(definition, options)
+
+
+def seed_of(definition: Experiment, options: Options) -> int:
+    """Return the seed of the inputs that a new run times."""
+    return definition.seed if options.seed is None else options.seed
+
+
+def _print_plan(groups: list[Group]) -> None:
+    """Print a line for each case below its group, no wider than the terminal (80 columns where there is none)."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
+    titles = Counter(group.title for group in groups)
+    for group in groups:
+        sizes = ", ".join(f"{name}={value}" for name, value in group.parameters.items())
+        title = group.title if titles[group.title] == 1 else f"{group.title}: {sizes}"
+        print(textwrap.fill(title, width, subsequent_indent="    ", break_on_hyphens=False))
+        for case in group.cases:
+            identity = case.identity
+            tunables = [f"{name}={value}" for name, value in identity.tunables.items()]
+            words = [identity.variant, *([] if identity.role == "rung" else [f"({identity.role})"]), *tunables]
+            words += [f"profile={identity.profile}"] if identity.profile else []
+            line = f"  {case.key}  {' '.join(words)}"
+            print(textwrap.fill(line, width, subsequent_indent=" " * 22, break_on_hyphens=False))
+    print(f"\n{sum(len(group.cases) for group in groups)} cases in {len(groups)} groups, seed {groups[0].seed}")
+
+
+def execute(prepared: Prepared) -> Finished:
+    """Run planned groups into a folder, and say how the cases ended."""
+    folder, options = prepared.folder, prepared.options
+    with opened(prepared) as (writer, content):
+        done = list(read_records(folder / RECORDS))
+        retry = frozenset[Status]().union(*(RETRY[name] for name in options.retry))
+        left = pending(prepared.groups, done, retry)
+        total = sum(group.workers - workers_of(case.earlier) for group in left for case in group.cases)
+        with RunProgress(total) as progress:
+            if done:
+                progress.say(f"{folder}: {len(done)} records kept, {total} measurements to go")
+            new = Runner(writer, content, options.workloads, progress).run(left)
+    records = list({record.key: record for record in [*done, *new]}.values())
+    conclude(records, [folder], print, again(options.command))
+    return Finished(records, [folder], report_file(prepared.definition, folder, options.whole))
+
+
+@contextlib.contextmanager
+def opened(prepared: Prepared) -> Iterator[tuple[Writer, dict[str, Any]]]:
+    """Hold a run's folder open: its writer, and the content of its environment file."""
+    folder = prepared.folder
+    with Writer(folder) as writer:
+        if (folder / ENVIRONMENT).exists():
+            content = read_environment(folder)
+            # Beside what it has and had planned, what is planned now: a run may go on with more of its experiment.
+            held = {record.key for record in read_records(folder / RECORDS)}
+            content["planned"] = max(content.get("planned", 0), len(held | _keys(prepared.groups)))
+        else:
+            content = _environment(*prepared)
+            writer.text(EXPERIMENT, prepared.path.read_text())
+        writer.environment(content)
+        yield writer, content
+
+
+def _keys(groups: list[Group]) -> set[str]:
+    return {case.key for group in groups for case in group.cases}
+
+
+def _environment(
+    groups: list[Group],
+    definition: Experiment,
+    path: Path,
+    workloads: dict[str, Workload],
+    folder: Path,
+    options: Options,
+    found: list[DeviceInfo],
+) -> dict[str, Any]:
+    used = {group.device.id: group.device for group in groups}
+    profiles = {}
+    for device in used.values():
+        if profile := match_profile(device.name, device.kind):
+            profiles[device.id] = {
+                "name": profile.name, "title": profile.title, "bandwidth": profile.bandwidth, "fp32": profile.fp32,
+            }  # fmt: skip
+    names = sorted({group.workload for group in groups})
+    identities = [case.identity for group in groups for case in group.cases]
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "run": folder.name,
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seed": groups[0].seed,
+        "command": options.command,
+        "experiment": {
+            "name": definition.name, "title": definition.title, "file": path.name, "sha256": experiment.digest(path),
+        },
+        "host": environment.host(),
+        "versions": environment.versions(),
+        "commit": environment.commit(),
+        "defaults": defaults.describe(groups, workloads),
+        "code": sources.describe(workloads, identities),
+        "planned": len(_keys(groups)),
+        "devices": {name: device.model_dump() for name, device in used.items()},
+        "broken_devices": {device.id: device.reason for device in found if not device.healthy},
+        "ceilings": {},
+        "probes": [],
+        "profiles": profiles,
+        "workloads": {name: _describe(workloads[name]) for name in names},
+        "report": definition.report.model_dump(),
+    }  # fmt: skip
+
+
+def _describe(found: Workload) -> dict[str, Any]:
+    problems = {
+        name: {
+            "title": problem.title,
+            "metric": {
+                "tag": problem.metric.tag, "unit": problem.metric.unit, "direction": problem.metric.direction,
+                "description": problem.metric.description,
+            },
+            "figures": dict(problem.figures),
+        }
+        for name, problem in found.problems.items()
+    }  # fmt: skip
+    return {
+        "title": found.title,
+        "problems": problems,
+        "published": [figure.model_dump(exclude_none=True) for figure in found.published],
+    }
+
+
+def conclude(records: list[Record], folders: list[Path], say: Callable[[str], None], command: str) -> None:
+    """Say how the cases ended and what to do about contended ones.
+
+    Parameters
+    ----------
+    records : list of Record
+        All of the run.
+    folders : list of Path
+        Its run folders.
+    command : str
+        What measures contended cases again.
+    """
+    counts = Counter(record.status.value for record in records)
+    where = ", ".join(map(str, folders))
+    say(f"{where}: " + ", ".join(f"{count} {status}" for status, count in sorted(counts.items())))
+    contended = [record for record in records if record.status is Status.CONTENDED]
+    if contended:
+        say(f"{len(contended)} of {len(records)} cases were contended: {_reasons(contended)}.")
+        say(f"Their times are too long. When the machine is quiet, measure them again: {command}")
+
+
+def _reasons(records: list[Record]) -> str:
+    """Return why records are contended; reasons that differ in a number alone are given once."""
+    alike: dict[str, list[str]] = {}
+    for record in records:
+        reason = record.failure.reason if record.failure else "no reason is stored"
+        alike.setdefault(re.sub(r"\d+", "", reason), []).append(reason)
+    told = []
+    for same in alike.values():
+        worst = max(same, key=lambda reason: [int(number) for number in re.findall(r"\d+", reason)])
+        told.append(f"{worst} (the worst of {len(same)} cases)" if len(same) > 1 else worst)
+    return "; ".join(told)

@@ -1,0 +1,148 @@
+"""Run folders that several jobs filled with shares of one plan, merged: no case twice, none left out in silence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..model.record import Record, Status
+from ..store.collection import Host
+from ..store.results import ENVIRONMENT, EXPERIMENT, RECORDS, Run, Writer
+from .plan import Case
+from .worker import failed_record
+
+
+@dataclass
+class Part:
+    """A job's run folder and what it was to hold.
+
+    Attributes
+    ----------
+    pool : str
+        Where it ran: parts of one pool are merged if their devices are the same.
+    planned : list of Case, optional
+        ``None`` where nobody knows.
+    fate : str
+        How the job ended, for the records of cases that nobody stored.
+    """
+
+    pool: str
+    folder: Path
+    planned: list[Case] | None
+    fate: str
+    run: Run | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.run = Run(self.folder) if (self.folder / ENVIRONMENT).exists() else None
+
+    @property
+    def stored(self) -> list[Record]:
+        """Its records."""
+        return self.run.records if self.run else []
+
+
+@dataclass
+class Merged:
+    """Records by part, each case once; those of lost cases by part; and the keys that several parts stored."""
+
+    records: list[list[Record]]
+    lost: list[list[Record]]
+    duplicates: list[str]
+
+
+def merge(parts: Sequence[Part], seed: int) -> Merged:
+    """Pick a record for each case of all parts.
+
+    Of several records of one case a measured one goes before a failure, then the latest counts. A planned case that no
+    part stored gets a record of status ``crashed`` that says what became of its job.
+    """
+    best: dict[str, tuple[int, Record]] = {}
+    copies: Counter[str] = Counter()
+    for number, part in enumerate(parts):
+        for record in part.stored:
+            copies[record.key] += 1
+            if record.key not in best or _rank(record) > _rank(best[record.key][1]):
+                best[record.key] = (number, record)
+    missing = set()
+    lost: list[list[Record]] = []
+    for part in parts:
+        gone = [case for case in part.planned or () if case.key not in best and case.key not in missing]
+        missing |= {case.key for case in gone}
+        lost.append([
+            failed_record(case.identity, case.key, part.folder.name, seed, Status.CRASHED, f"lost: {part.fate}")
+            for case in gone
+        ])  # fmt: skip
+    return Merged(
+        records=[[one for where, one in best.values() if where == number] for number in range(len(parts))],
+        lost=lost,
+        duplicates=[key for key, count in copies.items() if count > 1],
+    )
+
+
+def _rank(record: Record) -> tuple[bool, str]:
+    return record.status.measured, record.time
+
+
+def write(top: Path, parts: Sequence[Part], merged: Merged) -> list[Path]:
+    """Write a run folder below ``top`` for each pool, or several where hosts or the chips or drivers behind ids differ.
+
+    Returns
+    -------
+    list of Path
+        The folders. They are written anew whenever the parts are merged.
+    """
+    kinds: list[tuple[str, dict[str, Any], list[Record]]] = []
+    # Parts without a folder last: their lost cases go beside those of the same pool.
+    order = sorted(range(len(parts)), key=lambda number: parts[number].run is None)
+    for number in order:
+        part, records = parts[number], [*merged.records[number], *merged.lost[number]]
+        environment = part.run.environment if part.run else None
+        alike = [kind for kind in kinds if kind[0] == part.pool and _agree(kind[1], environment)]
+        if alike:
+            _join(alike[0][1], environment)
+            alike[0][2].extend(records)
+        elif environment is not None:
+            kinds.append((part.pool, dict(environment), records))
+    written = []
+    for number, (pool, environment, records) in enumerate(kinds):
+        earlier = sum(other == pool for other, _, _ in kinds[:number])
+        folder = top / f"{top.name}-{pool}{f'-{earlier + 1}' if earlier else ''}"
+        writer = Writer(folder)
+        try:
+            writer.environment({**environment, "run": folder.name, "planned": len(records)})
+            writer.text(EXPERIMENT, (top / EXPERIMENT).read_text())
+            writer.text(RECORDS, "".join(f"{record.model_dump_json(exclude_none=True)}\n" for record in records))
+        finally:
+            writer.close()
+        written.append(folder)
+    return written
+
+
+def _agree(one: Mapping[str, Any], other: Mapping[str, Any] | None) -> bool:
+    if other and Host.of(one) != Host.of(other):
+        return False
+    devices = other["devices"] if other else {}
+    return all(
+        device[name] == one["devices"][id_][name]
+        for id_, device in devices.items()
+        for name in ("chip", "driver")
+        if id_ in one["devices"]
+    )
+
+
+def _join(environment: dict[str, Any], other: Mapping[str, Any] | None) -> None:
+    if other is None:
+        return
+    environment["started"] = min(environment["started"], other["started"])
+    environment["probes"] = [*environment["probes"], *other["probes"]]
+    if environment.get("code") and other.get("code"):
+        variants = {**other["code"]["variants"], **environment["code"]["variants"]}
+        environment["code"] = {**environment["code"], "variants": variants}
+    held, added = environment.get("defaults") or {}, other.get("defaults") or {}
+    if held or added:
+        environment["defaults"] = {id_: {**added.get(id_, {}), **held.get(id_, {})} for id_ in {**added, **held}}
+    for name in ("devices", "broken_devices", "ceilings", "profiles", "workloads"):
+        environment[name] = {**other[name], **environment[name]}

@@ -1,0 +1,100 @@
+"""Progress of a run: a live line on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from ..measure.repeats import workers_of
+from ..model.names import telling
+from ..model.record import Record
+from .plan import Case, Group
+
+
+class RunProgress:
+    """Shows case, elapsed and remaining time, and the best so far of the group that runs.
+
+    Parameters
+    ----------
+    total : int
+        Number of measurements: cases times their workers.
+    """
+
+    def __init__(self, total: int) -> None:
+        self._console = Console(stderr=True, highlight=False)
+        self._started = time.monotonic()
+        self._total = total
+        self._done = 0
+        self._best: Record | None = None
+        self._left: dict[str, int] = {}
+        self._names: dict[str, str] = {}
+        self._live: Progress | None = None
+        if self._console.is_terminal:
+            columns = (
+                TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(), TimeElapsedColumn(),
+                TimeRemainingColumn(), TextColumn("{task.fields[best]}"),
+            )  # fmt: skip
+            self._live = Progress(*columns, console=self._console, transient=True)
+            self._task = self._live.add_task("starting", total=total, best="")
+
+    def __enter__(self) -> RunProgress:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live:
+            self._live.stop()
+
+    def say(self, text: str) -> None:
+        """Print a line."""
+        self._console.print(escape(text), soft_wrap=True)
+
+    def group(self, group: Group) -> None:
+        """A group begins."""
+        self._best = None
+        self._left = {case.key: group.workers - workers_of(case.earlier) for case in group.cases}
+        settings = telling([case.identity for case in group.cases])
+        self._names = {
+            case.key: f"{case.identity.variant} [{own}]" if own else case.identity.variant
+            for case, own in zip(group.cases, settings, strict=True)
+        }
+        self.say(f"{group.title}: {len(group.cases)} cases")
+
+    def step(self, case: Case | None, step: str) -> None:
+        """A case (or the group, without one) takes a step."""
+        if self._live:
+            name = self._names[case.key] if case else "group"
+            self._live.update(self._task, description=escape(f"{name}: {step}"))
+
+    def record(self, record: Record) -> None:
+        """A case is done: by one more worker, or for good where it has no result."""
+        self._done += 1 if record.status.measured else self._left.get(record.key, 1)
+        text = f"  {self._name(record):<26} {record.status.value}"
+        if record.timing and record.metric:
+            summary = record.timing.summary[record.timing.rank]
+            text += f"  {summary.median * 1e3:.4g} ms  {record.metric.value:.4g} {record.metric.unit}"
+            if record.problem_bound:
+                text += f"  {record.problem_bound.share.value:.0%} of bound"
+            if self._best is None or _better(record, self._best):
+                self._best = record
+        if record.failure:
+            text += f"  ({record.failure.reason.splitlines()[0][:160]})"
+        elapsed = time.monotonic() - self._started
+        self.say(f"{text}  [{self._done}/{self._total}, {elapsed:.0f} s]")
+        if self._live:
+            best = f"best: {self._name(self._best)}" if self._best else ""
+            self._live.update(self._task, completed=self._done, best=escape(best))
+
+    def _name(self, record: Record) -> str:
+        return self._names.get(record.key, record.identity.variant)
+
+
+def _better(one: Record, other: Record) -> bool:
+    assert one.metric and other.metric
+    if one.metric.direction == "higher":
+        return one.metric.value > other.metric.value
+    return one.metric.value < other.metric.value

@@ -1,0 +1,208 @@
+"""The code behind a result: which files a variant is made of, and whether they have changed since it was measured.
+
+A variant's files are the modules of its workload that its class, its problem's class and their bases come from, with
+what these import of the workload, and the kernels that any of them names. A change elsewhere in the workload leaves its
+results as they are. Beside them stands what measures: `perfport.run.plan.harness_files`.
+
+A run stores a digest of each (``code`` in its environment). Where a run has none, the history of the repository tells
+which files differ from its commit.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from ..model.errors import PerfportError
+from ..model.record import Identity
+from ..store.results import Run
+from ..workload import Variant, Workload, discover
+from .plan import harness_digest, harness_files
+
+KERNELS = (".cl", ".h", ".cu", ".cpp")
+MEASURING, WORKLOAD = "measuring code", "workload"
+
+
+class Age(StrEnum):
+    """Whether a result is of the code as it is."""
+
+    CURRENT = "current"
+    STALE = "stale"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A result's age; ``why`` names what has changed, or why nothing is known."""
+
+    age: Age
+    why: str = ""
+
+
+class _Folder:
+    """The modules and kernels of a workload's folder, and what each of them uses."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.modules = {path.resolve(): ast.parse(path.read_text()) for path in sorted(folder.rglob("*.py"))}
+        self.kernels = [path.resolve() for path in sorted(folder.rglob("*")) if path.suffix in KERNELS]
+
+    def closure(self, roots: Iterable[Path]) -> frozenset[Path]:
+        """Return the files that some modules of the folder rest on, themselves included."""
+        found: set[Path] = set()
+        waiting = [path for path in roots if path in self.modules]
+        while waiting:
+            path = waiting.pop()
+            if path not in found:
+                found.add(path)
+                waiting += self._imports(path)
+        waiting = [kernel for path in found for kernel in self._kernels(path)]
+        while waiting:
+            path = waiting.pop()
+            if path not in found:
+                found.add(path)
+                waiting += self._named(re.findall(r'#include\s+"([^"]+)"', path.read_text()))
+        return frozenset(found)
+
+    def _imports(self, path: Path) -> Iterator[Path]:
+        """Yield what a module uses of its workload: by relative imports, or a neighbour that it starts by its name."""
+        for node in ast.walk(self.modules[path]):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                base = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+                for target in (base, *(base / alias.name for alias in node.names)):
+                    for candidate in (target.with_suffix(".py"), target / "__init__.py"):
+                        if candidate in self.modules:
+                            yield candidate
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                started = re.fullmatch(r"[\w.]*\.(\w+)", node.value)
+                if started and (neighbour := path.with_name(f"{started[1]}.py")) in self.modules:
+                    yield neighbour
+
+    def _kernels(self, path: Path) -> list[Path]:
+        """Return the kernels that a module names; where it puts a name together, all with that ending."""
+        texts = [node.value for node in ast.walk(self.modules[path]) if isinstance(node, ast.Constant)]
+        names = [text for text in texts if isinstance(text, str) and text.endswith(KERNELS)]
+        return [*self._named(names), *(kernel for kernel in self.kernels if kernel.suffix in names)]
+
+    def _named(self, names: Iterable[str]) -> list[Path]:
+        ends = {Path(name).name for name in names}
+        return [kernel for kernel in self.kernels if kernel.name in ends]
+
+
+@cache
+def _read(folder: Path) -> _Folder:
+    return _Folder(folder)
+
+
+def variant_files(workload: Workload, variant: type[Variant]) -> frozenset[Path]:
+    """Return the files of a workload that a variant is made of, kernels included."""
+    return _variant_files(workload.folder, variant)
+
+
+@cache
+def _variant_files(folder: Path, variant: type[Variant]) -> frozenset[Path]:
+    modules = {cls.__module__ for cls in (*variant.__mro__, *variant.problem.__mro__)}
+    files_ = {Path(file).resolve() for name in modules if (file := getattr(sys.modules[name], "__file__", None))}
+    return _read(folder).closure(sorted(files_))
+
+
+@cache
+def digest(paths: frozenset[Path]) -> str:
+    """SHA-256 over the names and contents of files."""
+    sha = hashlib.sha256()
+    for path in sorted(paths):
+        sha.update(path.name.encode() + b"\0" + path.read_bytes())
+    return sha.hexdigest()
+
+
+def describe(workloads: Mapping[str, Workload], identities: Iterable[Identity]) -> dict[str, Any]:
+    """Return digests of the code that a run of some cases uses, for its environment file."""
+    variants = sorted({(i.workload, i.problem, i.variant) for i in identities})
+    digests = {
+        "/".join(names): digest(variant_files(workloads[names[0]], workloads[names[0]].variant(*names[1:])))
+        for names in variants
+    }
+    return {"measuring": harness_digest(), "variants": digests}
+
+
+def age(run: Run, identity: Identity, workloads: Mapping[str, Workload] | None = None) -> Verdict:
+    """Return whether a case of a run was measured with the code as it is.
+
+    Parameters
+    ----------
+    run : Run
+    identity : Identity
+        Of the case.
+    workloads : mapping, optional
+        Those that there are, in place of the shipped ones, of which the case's is imported when it is first asked for.
+    """
+    if run.environment.get("imported"):
+        return Verdict(Age.UNKNOWN, "measured elsewhere")
+    name = f"{identity.workload}/{identity.problem}/{identity.variant}"
+    workload = shipped(identity.workload) if workloads is None else workloads.get(identity.workload)
+    if workload is None:
+        return Verdict(Age.UNKNOWN, f"workload {identity.workload!r} is not here")
+    variant = workload.variants.get(identity.problem, {}).get(identity.variant)
+    if variant is None:
+        return Verdict(Age.STALE, "there is no such variant any more")
+    own = variant_files(workload, variant)
+    if stored := run.environment.get("code"):
+        if name not in stored["variants"]:
+            return Verdict(Age.UNKNOWN, "the run does not say what this variant was made of")
+        measuring = [MEASURING] if stored["measuring"] != harness_digest() else []
+        return _verdict([*measuring, *([WORKLOAD] if stored["variants"][name] != digest(own) else [])])
+    commit = run.environment.get("commit") or {}
+    since = _changed_since(str(commit.get("hash") or ""))
+    if since is None:
+        return Verdict(Age.UNKNOWN, "the run's commit is in no repository here")
+    measuring = [MEASURING] if since & {path.resolve() for path in harness_files()} else []
+    folder = workload.folder.resolve()
+    found = _verdict([*measuring, *(path.relative_to(folder).as_posix() for path in sorted(since & own))])
+    if found.age is Age.CURRENT and commit.get("dirty"):
+        return Verdict(Age.UNKNOWN, "measured with uncommitted changes")
+    return found
+
+
+@cache
+def shipped(name: str) -> Workload | None:
+    """Return a workload that ships or is installed; ``None`` where it is not here or does not import."""
+    try:
+        return discover(only=name).get(name)
+    except PerfportError:
+        return None
+
+
+def _verdict(changed: list[str]) -> Verdict:
+    return Verdict(Age.STALE, ", ".join(changed)) if changed else Verdict(Age.CURRENT)
+
+
+@cache
+def _changed_since(commit: str) -> frozenset[Path] | None:
+    """Return the files that differ from a commit; ``None`` where the package is in no repository that has it."""
+    if not re.fullmatch(r"[0-9a-f]{7,64}", commit):
+        return None
+    here = Path(str(files("perfport"))).resolve()
+    try:
+        top, names = (
+            subprocess.run(
+                ["git", "-C", str(here), *arguments], capture_output=True, text=True, check=True, timeout=60
+            ).stdout
+            for arguments in (
+                ("rev-parse", "--show-toplevel"),
+                ("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", commit, "--"),
+            )
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    root = Path(top.strip()).resolve()
+    return frozenset(root / name for name in names.split("\0") if name)

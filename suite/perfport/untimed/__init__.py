@@ -1,0 +1,1 @@
+"""Variants run once each, not measured: verified, counted, compiled, shown."""

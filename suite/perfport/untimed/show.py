@@ -1,0 +1,172 @@
+"""``perfport show``: one case for the author of a kernel."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import workload
+from ..backend import Artifact
+from ..backend.offline import OfflineDevice, cuda_info
+from ..machine import discovery
+from ..measure.sampling import Targets
+from ..model.errors import InfrastructureError, UsageError, nearest
+from ..model.record import Identity, Record
+from ..run import experiment, local, plan
+from ..run.experiment import Experiment, Study
+from ..run.runner import stamp
+from ..store.results import EXPERIMENT, Run, find_runs
+from ..workload import Session, Setup, Variant, Workload
+
+
+@dataclass
+class Subject:
+    """What ``show`` was asked about: a stored record (with its run), or a variant by name."""
+
+    identity: Identity
+    found: dict[str, Workload]
+    workload_paths: list[str]
+    record: Record | None = None
+    run: Run | None = None
+    seed: int = 1
+
+    @property
+    def variant(self) -> type[Variant]:
+        """The variant's class."""
+        return self.found[self.identity.workload].variant(self.identity.problem, self.identity.variant)
+
+
+def find(case: str, results: Path, preset: str, workload_paths: list[str]) -> Subject:
+    """Find a case by its record's key, or by ``workload/problem/variant``.
+
+    Raises
+    ------
+    UsageError
+        If neither is found.
+    """
+    found = workload.discover(workload_paths)
+    if case.count("/") == 2:
+        name, problem, variant = case.split("/")
+        if name not in found:
+            raise UsageError(f"no workload {name!r}{nearest(name, found)}; there are: {', '.join(found)}")
+        cls = found[name].problem(problem)
+        chosen = found[name].variant(problem, variant)
+        if preset not in cls.presets:
+            raise UsageError(f"--preset: {preset!r} is not one of {', '.join(cls.presets)}")
+        identity = Identity(
+            workload=name, problem=problem, preset=preset, parameters=cls.presets[preset], variant=variant,
+            role=chosen.role, rung=chosen.rung, devices=[], backend="", precision=chosen.precision,
+        )  # fmt: skip
+        return Subject(identity, found, workload_paths)
+    for folder in find_runs(results):
+        run = Run(folder)
+        for record in run.records:
+            if record.key == case:
+                return Subject(record.identity, found, workload_paths, record, run, record.seed)
+    raise UsageError(f"{case}: no record of this key under {results}; give a key or workload/problem/variant")
+
+
+def describe(subject: Subject) -> str:
+    """Return the record, or what is known of the variant, as indented JSON."""
+    if subject.record:
+        return subject.record.model_dump_json(indent=1, exclude_none=True)
+    cls = subject.variant
+    tunables = {name: {"default": t.default, "values": t.values} for name, t in cls.tunables.items()}
+    return json.dumps(
+        {"variant": cls.name, "title": cls.title, "role": cls.role, "source": cls.source, "needs": cls.needs,
+         "tunables": tunables, "file": f"{cls.__module__}"}, indent=1,
+    )  # fmt: skip
+
+
+def _artifacts(subject: Subject, target: str) -> list[Artifact]:
+    """Compile the case's kernels for a CUDA target without a device."""
+    if not re.fullmatch(r"sm_\d{2,3}", target):
+        raise UsageError(f"--target {target}: expected the number of a compute capability, as in sm_90")
+    info = cuda_info(target)
+    device = OfflineDevice(info)
+    found = subject.found[subject.identity.workload]
+    cls = found.problem(subject.identity.problem)
+    problem = cls(cls.Parameters.model_validate(subject.identity.parameters), subject.seed)
+    tunables = {name: tunable.default_for(info) for name, tunable in subject.variant.tunables.items()}
+    setup = Setup(Session(device, problem, found.folder), {**tunables, **subject.identity.tunables}, {})
+    subject.variant.require(info)
+    subject.variant(setup)
+    return list({artifact.source_hash: artifact for artifact in setup.artifacts}.values())
+
+
+def source(subject: Subject, target: str) -> str:
+    """Return the source of every kernel file of the case, with its options and macros."""
+    parts = [f"// {a.name} {' '.join(a.options)}\n{a.listing['source']}" for a in _artifacts(subject, target)]
+    return "\n".join(parts)
+
+
+def ptx(subject: Subject, target: str) -> str:
+    """Return the PTX of every kernel file of the case."""
+    return "\n".join(artifact.listing["ptx"] for artifact in _artifacts(subject, target))
+
+
+def sass(subject: Subject, target: str) -> str:
+    """Return the machine code of every kernel file of the case.
+
+    Raises
+    ------
+    InfrastructureError
+        Without ``nvdisasm`` on the path.
+    """
+    artifacts = _artifacts(subject, target)
+    tool = shutil.which("nvdisasm")
+    if tool is None:
+        raise InfrastructureError(
+            "--sass needs nvdisasm on the PATH (the CUDA toolkit, or the wheel nvidia-cuda-nvdisasm)"
+        )
+    parts = []
+    with tempfile.TemporaryDirectory() as folder:
+        for artifact in artifacts:
+            cubin = Path(folder) / "kernel.cubin"
+            cubin.write_bytes(artifact.code)
+            done = subprocess.run([tool, "-c", str(cubin)], capture_output=True, text=True, check=False)
+            parts.append(done.stdout or done.stderr)
+    return "\n".join(parts)
+
+
+def log(subject: Subject) -> str:
+    """Return the log of a stored failure."""
+    if subject.record is None or subject.record.failure is None:
+        return "no failure is recorded for this case"
+    return f"{subject.record.failure.reason}\n{subject.record.failure.log}"
+
+
+def rerun(subject: Subject, devices: list[str] | None, command: list[str]) -> list[Record]:
+    """Run just this case again, into a results folder of its own, with the record's inputs."""
+    identity = subject.identity
+    parameters = {name: [value] for name, value in identity.parameters.items()}
+    study = Study(
+        workload=identity.workload, problem=identity.problem, parameters=parameters,
+        presets=[identity.preset] if identity.preset else None, variants=[identity.variant],
+        profiles=[identity.profile or "native"], tunables={name: [value] for name, value in identity.tunables.items()},
+    )  # fmt: skip
+    targets = experiment.load(subject.run.folder / EXPERIMENT).measurement if subject.run else Targets()
+    if subject.record and subject.record.timing:
+        targets = targets.model_copy(update={"cache": subject.record.timing.cache})
+    definition = Experiment(
+        name="rerun", devices=devices or identity.devices or ["all"], experiments=[study], measurement=targets,
+        seed=subject.seed, instances=max(1, len(identity.inputs)),
+    )  # fmt: skip
+    found = discovery.discover()
+    chosen = plan.select_devices(definition.devices, found, "--device")
+    if not chosen:
+        raise InfrastructureError(f"no usable device for {', '.join(definition.devices)!r}")
+    groups = plan.make(definition, identity.variant, subject.found, chosen, definition.seed)
+    if subject.record and subject.record.verification:  # where it was wrong, it shall be found wrong again
+        again = {"verify_seed": subject.record.verification.seed}
+        groups = [group.model_copy(update=again) for group in groups]
+    folder = local.RESULTS / f"rerun-{stamp()}"
+    options = local.Options(workloads=subject.workload_paths, command=command)
+    file = Path(tempfile.mkdtemp()) / "rerun.yaml"
+    file.write_text(definition.model_dump_json(indent=1))
+    return local.execute(local.Prepared(groups, definition, file, subject.found, folder, options, found)).records

@@ -1,0 +1,67 @@
+"""What a workload is made of; all that one imports of the harness is here."""
+
+from ..backend import Artifact, Buffer, Kernel, OpenDevice
+from ..model.arithmetic import ceil_div, round_up
+from ..model.device import DeviceInfo
+from ..model.errors import (
+    CompileError,
+    DeviceMemoryError,
+    InfrastructureError,
+    PerfportError,
+    UnavailableError,
+    UnsupportedError,
+    UsageError,
+)
+from ..model.record import OutputError
+from ..model.work import Traffic, Work
+from .discovery import Workload, discover
+from .execution import Built, build
+from .libraries import usable_cores, version_of
+from .outputs import compare, compare_exact
+from .peers import CudaPeer, HostPeer, Peer, TorchCudaPeer
+from .problem import Metric, Problem
+from .setup import POISON, Session, Setup
+from .step import Enqueue, Step
+from .variant import ROLES, Tunable, Variant
+
+__all__ = [
+    "POISON",
+    "ROLES",
+    "Artifact",
+    "Buffer",
+    "Built",
+    "CompileError",
+    "CudaPeer",
+    "DeviceInfo",
+    "DeviceMemoryError",
+    "Enqueue",
+    "HostPeer",
+    "InfrastructureError",
+    "Kernel",
+    "Metric",
+    "OpenDevice",
+    "OutputError",
+    "Peer",
+    "PerfportError",
+    "Problem",
+    "Session",
+    "Setup",
+    "Step",
+    "TorchCudaPeer",
+    "Traffic",
+    "Tunable",
+    "UnavailableError",
+    "UnsupportedError",
+    "UsageError",
+    "Variant",
+    "Work",
+    "Workload",
+    "build",
+    "ceil_div",
+    "compare",
+    "compare_exact",
+    "discover",
+    "round_up",
+    "usable_cores",
+    "version_of",
+]

@@ -1,0 +1,80 @@
+"""Comparison of outputs with their float64 reference."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..model.record import OutputError
+
+
+def compare(
+    value: np.ndarray,
+    expected: np.ndarray,
+    total: int,
+    *,
+    max_abs: float | None = None,
+    relative_l2: float | None = None,
+) -> OutputError:
+    """Compare floating-point outputs.
+
+    Parameters
+    ----------
+    value : array
+        What the variant computed.
+    expected : array of float64, same shape
+    total : int
+        Elements of the whole output, where ``value`` is a sample of it.
+    max_abs, relative_l2 : float, optional
+        Tolerances; the relative L2 error is the norm of the difference over the norm of the reference.
+
+    Returns
+    -------
+    OutputError
+        Not passed if a tolerance is exceeded or any element is not finite (an unwritten, poisoned one is NaN).
+    """
+    if value.shape != expected.shape:
+        tolerance = {"max_abs": max_abs or 0.0}
+        detail = f"shape {value.shape}, expected {expected.shape}"
+        return OutputError(
+            max_abs=np.inf, relative_l2=np.inf, checked=0, total=total, tolerance=tolerance, passed=False, detail=detail
+        )
+    difference = value.astype(np.float64) - expected
+    finite = np.isfinite(difference)
+    norm = float(np.linalg.norm(expected.ravel())) or 1.0
+    bad = int(finite.size - finite.sum())
+    worst = float(np.abs(difference[finite]).max(initial=0.0)) if not bad else np.inf
+    relative = float(np.linalg.norm(difference.ravel())) / norm if not bad else np.inf
+    tolerance = {
+        name: limit for name, limit in (("max_abs", max_abs), ("relative_l2", relative_l2)) if limit is not None
+    }
+    passed = not bad and all(
+        {"max_abs": worst, "relative_l2": relative}[name] <= limit for name, limit in tolerance.items()
+    )
+    unwritten = f"{bad} elements are not finite (unwritten outputs are NaN)" if bad else None
+    return OutputError(
+        max_abs=_json(worst), relative_l2=_json(relative), checked=value.size, total=total,
+        tolerance=tolerance, passed=passed, detail=unwritten,
+    )  # fmt: skip
+
+
+def compare_exact(value: np.ndarray, expected: np.ndarray) -> OutputError:
+    """Compare outputs that must be equal: indices, labels, extreme values."""
+    same = value.shape == expected.shape and bool(np.array_equal(value, expected.astype(value.dtype)))
+    detail = None
+    if not same:
+        detail = f"got {value.ravel()[:4].tolist()}, expected {expected.ravel()[:4].tolist()}"
+    with np.errstate(all="ignore"):
+        difference = (
+            np.abs(value.astype(np.float64) - expected) if value.shape == expected.shape else np.array([np.inf])
+        )
+        worst = float(np.nan_to_num(difference, nan=np.inf).max(initial=0.0))
+    relative = 0.0 if same else 1.0
+    return OutputError(
+        max_abs=_json(worst), relative_l2=relative, checked=value.size, total=value.size,
+        tolerance={"exact": 0.0}, passed=same, detail=detail,
+    )  # fmt: skip
+
+
+def _json(number: float) -> float:
+    """JSON has no infinity: the largest float stands for it."""
+    return min(number, float(np.finfo(np.float64).max))

@@ -1,0 +1,118 @@
+"""A problem of a workload: inputs, reference, tolerance, useful work, figure of merit."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import BaseModel, ValidationError
+
+from ..model.record import OutputError
+from ..model.work import Work
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A figure of merit: dotted tag, unit, which direction is better, and what it means."""
+
+    tag: str
+    unit: str
+    direction: Literal["higher", "lower"]
+    description: str
+
+
+def unstated(cls: type) -> Iterator[str]:
+    """Yield what every class has to state and this one does not: its name, and the methods that are asked of it."""
+    name = getattr(cls, "name", None)
+    if not name or not isinstance(name, str):
+        yield f"name: expected a text, got {name!r}"
+    methods: Iterable[str] = vars(cls).get("__abstractmethods__", ())
+    for method in sorted(methods):
+        yield f"{method}: expected a method of this name, got none"
+
+
+class Problem(ABC):
+    """One problem of a workload at one set of parameters: inputs, reference, tolerance, useful work.
+
+    Class attributes
+    ----------------
+    name : str
+        Unique within the workload.
+    Parameters : pydantic model
+        The parameters with their defaults; bad values raise errors that name the key.
+    presets : dict
+        Parameters by preset name: ``tiny``, ``quick``, ``full``, ``large``, ``paper``.
+    check_sizes : tuple of dict
+        Parameters small enough for a simulator and odd enough to meet every edge; at least two that differ in each
+        dimension, so that the scaling of declared work is checked.
+    metric : Metric
+    figures : dict
+        Tables of reports: names of figures (`Variant.notes`) by title.
+    """
+
+    name: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    presets: ClassVar[dict[str, dict[str, Any]]] = {}
+    check_sizes: ClassVar[tuple[dict[str, Any], ...]] = ()
+    metric: ClassVar[Metric]
+    figures: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    Parameters: ClassVar[type[BaseModel]]
+
+    def __init__(self, parameters: Any, seed: int) -> None:
+        self.parameters = parameters
+        self.seed = seed
+
+    @classmethod
+    def data_decide_time(cls, parameters: Any) -> bool:
+        """Whether at these parameters other inputs are other work, so that several instances of them are timed.
+
+        Such are the pattern of pruned weights, the windows that pass a cascade, the iterations until an optimum; not so
+        where the seed draws values alone, or where data are read from a file.
+        """
+        return False
+
+    @classmethod
+    def mistakes(cls) -> Iterator[str]:
+        """Yield what is wrong with the class as its author wrote it: member, what is expected, what is there."""
+        yield from unstated(cls)
+        if not isinstance(metric := getattr(cls, "metric", None), Metric):
+            yield f"metric: expected a Metric, got {metric!r}"
+        elif metric.direction not in ("higher", "lower"):
+            yield f"metric: direction: expected 'higher' or 'lower', got {metric.direction!r}"
+        parameters = getattr(cls, "Parameters", None)
+        if not (isinstance(parameters, type) and issubclass(parameters, BaseModel)):
+            yield f"Parameters: expected a pydantic model, got {parameters!r}"
+            return
+        if not cls.presets:
+            yield "presets: expected parameters by the name of a preset, got none"
+        sizes = {
+            **{f"presets[{name!r}]": values for name, values in cls.presets.items()},
+            **{f"check_sizes[{number}]": values for number, values in enumerate(cls.check_sizes)},
+        }
+        distinct = set()
+        for where, values in sizes.items():
+            try:
+                made = parameters.model_validate(values)
+            except ValidationError as error:
+                first = error.errors()[0]
+                yield f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}, got {first['input']!r}"
+                return
+            if where.startswith("check_sizes"):
+                distinct.add(made.model_dump_json())
+        if len(distinct) < 2:
+            yield f"check_sizes: expected at least two different ones, got {list(cls.check_sizes)}"
+
+    @abstractmethod
+    def work(self) -> Work:
+        """Useful operations and compulsory bytes of one execution."""
+
+    @abstractmethod
+    def metric_value(self, seconds: float) -> float:
+        """The metric for one execution that takes ``seconds``."""
+
+    @abstractmethod
+    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+        """Compare outputs with the float64 reference; one entry for each output given."""

@@ -1,0 +1,204 @@
+"""What a variant builds itself with, and what the variants of a problem on a device share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import backend
+from ..backend import Artifact, Buffer, Kernel, Module, OpenDevice
+from ..model.errors import PerfportError
+from ..model.record import Verification
+from .problem import Problem
+from .source import read_source
+
+POISON = 0xFF  # NaN as float32 and float64, the largest unsigned integer, -1
+
+
+class Session:
+    """A device and one problem on it: what the cases of a group share.
+
+    Inputs and re-laid-out copies of them are made once, on first use, and timed.
+
+    Attributes
+    ----------
+    device : OpenDevice
+    problem : Problem
+    folder : Path
+        Of the workload.
+    timed : bool
+        Whether the time of an execution means anything; under a sanitizer it does not, and no variant measures ahead.
+    artifacts : dict
+        What was compiled so far. Sessions of one problem with other inputs may have it in common.
+    """
+
+    def __init__(
+        self,
+        device: OpenDevice,
+        problem: Problem,
+        folder: Path,
+        timed: bool = True,
+        artifacts: dict[str, Artifact] | None = None,
+    ) -> None:
+        self.device = device
+        self.problem = problem
+        self.folder = folder
+        self.timed = timed
+        self.artifacts = {} if artifacts is None else artifacts
+        self._shared: dict[str, tuple[Any, float]] = {}
+
+    def shared(self, key: str, make: Callable[[], Any]) -> tuple[Any, float]:
+        """Return what ``make`` returned for this key, and the seconds that making it took."""
+        if key not in self._shared:
+            self.device.finish()
+            started = time.perf_counter()
+            value = make()
+            self.device.finish()
+            self._shared[key] = (value, time.perf_counter() - started)
+        return self._shared[key]
+
+    def close(self) -> None:
+        """Give the shared buffers back."""
+        for value, _ in self._shared.values():
+            if hasattr(value, "free"):
+                value.free()
+        self._shared.clear()
+
+    def build(self, file: str, macros: Mapping[str, Any]) -> Artifact:
+        """Compile a kernel file of the workload for this device, once per set of macros."""
+        path = self.folder / "kernels" / file
+        key = f"{path} {sorted(macros.items())}"
+        if key not in self.artifacts:
+            builder = backend.get(self.device.info.backend)
+            self.artifacts[key] = builder.build(file, read_source(path), macros, self.device.target)
+        return self.artifacts[key]
+
+
+@dataclass
+class Output:
+    """A device buffer that the harness poisons before each check and compares afterwards."""
+
+    buffer: Buffer
+    dtype: Any
+    shape: tuple[int, ...]
+
+
+class Setup:
+    """What a variant builds itself with: kernels, shared inputs, outputs; and the account of what that cost.
+
+    Attributes
+    ----------
+    device : OpenDevice
+    problem : Problem
+    tunables : dict
+        Chosen value of each tunable of the variant.
+    profile : dict
+        The device profile's parameters for this workload, by macro name.
+    compile_s, input_s, layout_s : float
+        Seconds spent compiling, making or uploading inputs, and re-laying them out for this variant.
+    modules : dict
+        Loaded code by the hash of its source. Setups of one case on other inputs may have it in common.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        tunables: dict[str, Any],
+        macros: Mapping[str, Any],
+        modules: dict[str, Module] | None = None,
+    ) -> None:
+        self.session = session
+        self.device = session.device
+        self.problem: Any = session.problem
+        self.tunables = tunables
+        self.profile = {key.upper(): value for key, value in macros.items()}
+        self.artifacts: list[Artifact] = []
+        self.kernels: list[Kernel] = []
+        self.modules = {} if modules is None else modules
+        self.outputs: dict[str, Output] = {}
+        self.buffers: list[Buffer] = []
+        self._used: dict[str, int] = {}
+        self._own_bytes = 0
+        self.compile_s = 0.0
+        self.layout_s: float | None = None
+        self.input_s: float | None = None
+
+    def kernel(self, file: str, name: str, **macros: Any) -> Kernel:
+        """Compile and load a kernel; tunables and the profile's parameters are macros already, in upper case."""
+        named = {**self.profile, **{key.upper(): value for key, value in self.tunables.items()}, **macros}
+        return self.load(name, lambda: self.session.build(file, named))
+
+    def load(self, name: str, make: Callable[[], Artifact]) -> Kernel:
+        """Load a kernel from an artifact that ``make`` builds; for code that a variant generates."""
+        started = time.perf_counter()
+        artifact = make()
+        if artifact.source_hash not in self.modules:  # OpenCL runtimes compile at every load
+            self.modules[artifact.source_hash] = self.device.load(artifact)
+        loaded = self.modules[artifact.source_hash].kernel(name)
+        self.compile_s += time.perf_counter() - started
+        self.artifacts.append(artifact)
+        self.kernels.append(loaded)
+        return loaded
+
+    def _shared(self, key: str, make: Callable[[], Any]) -> tuple[Any, float]:
+        value, seconds = self.session.shared(key, make)
+        self._used[key] = getattr(value, "nbytes", 0)
+        return value, seconds
+
+    @property
+    def device_bytes(self) -> int:
+        """Device memory of this variant: its own buffers and the shared ones that it uses."""
+        return sum(self._used.values()) + self._own_bytes
+
+    def input(self, key: str, make: Callable[[], Any]) -> Any:
+        """Return an input as the problem states it, made once for all variants."""
+        value, seconds = self._shared(f"input {key}", make)
+        self.input_s = (self.input_s or 0.0) + seconds
+        return value
+
+    def layout(self, key: str, make: Callable[[], Any]) -> Any:
+        """Return a re-laid-out input, made once for all variants; its cost is charged to each of them."""
+        value, seconds = self._shared(f"layout {key}", make)
+        self.layout_s = (self.layout_s or 0.0) + seconds
+        return value
+
+    def output(self, name: str, dtype: Any, shape: int | tuple[int, ...]) -> Buffer:
+        """Allocate an output under the name that the problem's reference has for it."""
+        shape = (shape,) if isinstance(shape, int) else shape
+        buffer = self.scratch(int(np.prod(shape)) * np.dtype(dtype).itemsize)
+        self.outputs[name] = Output(buffer, dtype, shape)
+        return buffer
+
+    def scratch(self, nbytes: int) -> Buffer:
+        """Allocate a buffer that lives as long as the variant."""
+        buffer = self.device.empty(nbytes)
+        self.buffers.append(buffer)
+        self._own_bytes += nbytes
+        return buffer
+
+    def poison(self) -> None:
+        """Fill every output, so that what an execution does not write shows."""
+        for output in self.outputs.values():
+            self.device.fill(output.buffer, POISON)
+
+    def verify(self, results: Mapping[str, np.ndarray]) -> Verification:
+        """Compare what the last execution left in the outputs, and its other ``results``, with the reference.
+
+        Raises `PerfportError` where there is no output at all.
+        """
+        outputs = {name: self.device.read(o.buffer, o.dtype, o.shape) for name, o in self.outputs.items()}
+        errors = self.problem.check({**outputs, **results})
+        if not errors:
+            raise PerfportError("the variant produced no output to verify")
+        passed = all(error.passed for error in errors.values())
+        return Verification(passed=passed, seed=self.problem.seed, outputs=errors)
+
+    def release(self) -> None:
+        """Give the variant's own buffers back."""
+        while self.buffers:
+            self.buffers.pop().free()

@@ -1,0 +1,49 @@
+"""What is OpenCL's own: names, targets, opening by id (test_backend.py has the protocol)."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfport import backend
+from perfport.backend import OpenDevice
+from perfport.model.device import DeviceInfo
+from perfport.model.errors import UnsupportedError
+
+
+def test_slugs() -> None:
+    from perfport.backend.opencl import _slug
+
+    named = {
+        "Portable Computing Language": "pocl",
+        "Intel(R) OpenCL": "intel",
+        "NVIDIA CUDA": "nvidia",
+        "Some (New) Thing!": "some-new-thing",
+        "AMD Accelerated Parallel Processing": "amd",
+        "***": "unknown",
+    }
+    assert {name: _slug(name) for name in named} == named
+
+
+def test_building_needs_no_device_and_keeps_line_numbers() -> None:
+    artifact = backend.get("opencl").build("mine.cl", "kernel text", {"B": 2, "A": 1}, None)
+    assert '#line 1 "mine.cl"\nkernel text' in artifact.code.decode()
+    assert artifact.options[-2:] == ("-DA=1", "-DB=2") and "-cl-std=CL1.2" in artifact.options
+
+
+def test_platforms_over_one_processor_share_its_name(opencl_infos: list[DeviceInfo]) -> None:
+    chips = {info.chip for info in opencl_infos if info.kind == "cpu"}
+    assert len(chips) <= 1 and not any(chip.startswith("pthread") for chip in chips)
+
+
+def test_a_device_that_is_not_here(opencl: OpenDevice) -> None:
+    other = opencl.info.model_copy(update={"id": "opencl:none:9", "name": "none", "driver": "0"})
+    with pytest.raises(UnsupportedError, match="opencl:none:9 is not visible"):
+        backend.get("opencl").open(other)
+
+
+def test_error_lines_refer_to_the_kernel_file(opencl: OpenDevice) -> None:
+    from perfport.model.errors import CompileError
+
+    with pytest.raises(CompileError) as caught:
+        opencl.load(backend.get("opencl").build("mine.cl", "\n\n__kernel void k(void) { oops(); }", {}, None))
+    assert "mine.cl:3" in caught.value.log

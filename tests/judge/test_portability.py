@@ -1,0 +1,219 @@
+"""The portability metric: its properties, what counts as 0, what is left out, and what never enters."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import report_data as data
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perfport.judge.portability import BEST, Portability, harmonic_mean, metric, portability
+from perfport.model.record import Interval, Record, Status
+from perfport.report.pages.portability import EXPORT, export, view
+from perfport.report.parts.view import as_csv
+from perfport.store.collection import Collection
+
+CALM = settings(derandomize=True)
+EFFICIENCY = st.floats(1e-6, 1.0)
+EFFICIENCIES = st.lists(EFFICIENCY, min_size=1, max_size=20)
+
+
+@CALM
+@given(EFFICIENCIES)
+def test_metric_lies_between_the_least_and_the_arithmetic_mean(values: list[float]) -> None:
+    found = harmonic_mean(values)
+    assert min(values) <= found <= max(values)
+    assert found <= math.fsum(values) / len(values) * (1 + 1e-12)
+
+
+@CALM
+@given(EFFICIENCIES)
+def test_metric_is_the_definition_of_the_source(values: list[float]) -> None:
+    assert harmonic_mean(values) == pytest.approx(len(values) / math.fsum(1 / e for e in values), rel=1e-12)
+
+
+@CALM
+@given(EFFICIENCIES, st.randoms())
+def test_order_of_platforms_changes_nothing(values: list[float], random: Any) -> None:
+    other = list(values)
+    random.shuffle(other)
+    assert harmonic_mean(values) == pytest.approx(harmonic_mean(other), rel=1e-12)
+
+
+@CALM
+@given(EFFICIENCIES, st.integers(0, 20))
+def test_one_platform_that_fails_makes_it_zero(values: list[float], place: int) -> None:
+    assert harmonic_mean([*values[:place], 0.0, *values[place:]]) == 0.0
+
+
+@CALM
+@given(EFFICIENCY, st.integers(1, 20))
+def test_equal_efficiencies_are_their_own_metric(value: float, n: int) -> None:
+    assert harmonic_mean([value] * n) == pytest.approx(value, rel=1e-12)
+
+
+@CALM
+@given(EFFICIENCIES, st.data())
+def test_a_better_platform_never_lowers_it(values: list[float], draw: st.DataObject) -> None:
+    place = draw.draw(st.integers(0, len(values) - 1))
+    better = [*values[:place], draw.draw(st.floats(values[place], 1.0)), *values[place + 1 :]]
+    assert harmonic_mean(better) >= harmonic_mean(values) * (1 - 1e-12)
+
+
+@CALM
+@given(st.lists(st.tuples(EFFICIENCY, EFFICIENCY, EFFICIENCY).map(sorted), min_size=1, max_size=9))
+def test_interval_holds_the_value(parts: list[list[float]]) -> None:
+    found = metric([Interval(low=low, value=value, high=high) for low, value, high in parts])
+    assert found and found.low <= found.value * (1 + 1e-12) and found.value <= found.high * (1 + 1e-12)
+
+
+@CALM
+@given(st.lists(EFFICIENCY, max_size=5), st.floats().filter(lambda e: not 0 <= e <= 1))
+def test_what_is_no_efficiency_is_refused(values: list[float], bad: float) -> None:
+    with pytest.raises(ValueError, match="not within 0 and 1"):
+        harmonic_mean([*values, bad])
+
+
+def test_no_platform_has_no_metric() -> None:
+    with pytest.raises(ValueError, match="no platform"):
+        harmonic_mean([])
+    one, zero = Interval(value=1, low=1, high=1), Interval(value=0, low=0, high=0)
+    assert metric([]) is None and metric([one, None]) is None
+    assert metric([one, zero, None]) == zero  # a platform without ceilings cannot help one that fails
+
+
+def over(folder: Path, records: list[Record], **environment: Any) -> tuple[dict[str, Portability], Collection]:
+    """Return the metric over all sites by application, for records of one problem."""
+    collection = Collection([data.store(folder / "run", records, data.environment(**environment))])
+    return {one.application: one for one in portability(collection, collection.sites)}, collection
+
+
+def test_both_efficiencies_and_the_best_on_each_platform(tmp_path: Path) -> None:
+    records = [
+        data.record("a", 0.02, device=data.POCL), data.record("b", 0.05, device=data.POCL),
+        data.record("a", 0.06, device=data.INTEL), data.record("b", 0.03, device=data.INTEL),
+        data.record("lib", 0.025, device=data.INTEL, role="peer"),
+    ]  # fmt: skip
+    found, _ = over(tmp_path, records)
+    assert list(found) == ["a", "b", BEST]
+    shares = {
+        (r.identity.variant, r.identity.devices[0]): r.problem_bound.share.value for r in records if r.problem_bound
+    }
+    a = found["a"]
+    assert a.architectural and a.by_application
+    expected = 2 / (1 / shares["a", data.POCL] + 1 / shares["a", data.INTEL])
+    assert a.architectural.value == pytest.approx(expected)
+    assert a.by_application.value == pytest.approx(2 / (1 / 1.0 + 0.06 / 0.025), rel=0.02)  # the peer is best known
+    best = found[BEST]
+    assert best.architectural
+    assert best.architectural.value == pytest.approx(2 / (1 / shares["a", data.POCL] + 1 / shares["b", data.INTEL]))
+
+
+BAD = [status for status in Status if not status.measured and status is not Status.UNAVAILABLE]
+
+
+@pytest.mark.parametrize("status", BAD)
+def test_a_failure_counts_as_zero(tmp_path: Path, status: Status) -> None:
+    bad = data.record("a", 0.02, device=data.INTEL, status=status)
+    other = data.record("b", 0.02, device=data.INTEL)
+    found, _ = over(tmp_path, [data.record("a", 0.02), bad, other])
+    assert found["a"].architectural == found["a"].by_application == Interval(value=0, low=0, high=0)
+    assert not found["a"].left_out
+
+
+def test_a_platform_where_all_failed_counts(tmp_path: Path) -> None:
+    """It has no setting of its own that ran, and takes that of the others."""
+    bad = data.record("a", device=data.INTEL, status=Status.CRASHED)
+    found, _ = over(tmp_path, [data.record("a", 0.02), bad])
+    assert found["a"].architectural == found[BEST].architectural == Interval(value=0, low=0, high=0)
+    assert len(found["a"].efficiencies) == 2
+
+
+def test_unavailable_and_not_run_are_left_out_and_named(tmp_path: Path) -> None:
+    missing = data.record("a", device=data.INTEL, status=Status.UNAVAILABLE)
+    elsewhere = [
+        data.record("b", 0.02, device=data.INTEL),
+        data.record("b", 3e-4, device=data.GPU, ceilings=data.GPU_CEILINGS),
+    ]
+    found, collection = over(tmp_path, [data.record("a", 0.02), missing, *elsewhere])
+    a = found["a"]
+    assert [each.site.name for each in a.efficiencies] == [data.POCL] and a.architectural and a.architectural.value > 0
+    assert {site.name: why for site, why in a.left_out.items()} == {
+        data.INTEL: "unavailable for a reason", data.GPU: "not run",
+    }  # fmt: skip
+    shown = view(collection, collection.sites, "all").markdown
+    assert f"Left out: `{data.GPU}`: not run" in shown or f"`{data.INTEL}`: unavailable for a reason" in shown
+
+
+def test_distinct_chips_are_counted(tmp_path: Path) -> None:
+    records = [data.record("a", 0.02, device=d) for d in (data.POCL, data.INTEL)] + [
+        data.record("a", 3e-4, device=data.GPU, ceilings=data.GPU_CEILINGS)
+    ]
+    found, collection = over(tmp_path, records)
+    assert len(found["a"].efficiencies) == 3 and found["a"].chips == 2
+    assert "3 platforms, 2 distinct chips" in view(collection, collection.sites, "mine").markdown
+
+
+@pytest.mark.parametrize("provenance", ["modelled", "published"])
+def test_modelled_numbers_never_enter(tmp_path: Path, provenance: str) -> None:
+    model = data.record("a", 0.02, device=data.INTEL, provenance=provenance)
+    found, collection = over(tmp_path, [data.record("a", 0.02), model])
+    assert [each.site.name for each in found["a"].efficiencies] == [data.POCL]
+    assert [row["platform"] for row in export(collection, collection.sites)] == [data.POCL]
+
+
+def test_a_share_above_the_bound_counts_as_one(tmp_path: Path) -> None:
+    fast = data.record("a", 0.0100, noise=1e-4)
+    assert fast.status is Status.OK and fast.problem_bound and fast.problem_bound.share.value > 1
+    found, _ = over(tmp_path, [fast])
+    assert found["a"].architectural and found["a"].architectural.value == 1.0
+
+
+def test_the_setting_that_ran_everywhere_is_preferred(tmp_path: Path) -> None:
+    small, large = {"points": 10}, {"points": 99}
+    work = data.WORK.model_copy(update={"flops": 6e9})
+    records = [data.record("a", 0.02, device=d, parameters=small, preset="full") for d in (data.POCL, data.INTEL)]
+    big = data.record("a", 0.2, parameters=large, preset="large", work=work)
+    found, collection = over(tmp_path / "1", [*records, big])
+    assert {collection.preset(s) for s in found["a"].settings.values()} == {"full"}
+    found, collection = over(tmp_path / "2", [records[1], big])
+    assert [collection.preset(s) for s in found["a"].settings.values()] == ["full", "large"]
+    assert "No setting ran everywhere" in view(collection, collection.sites, "all").markdown
+
+
+def test_parameters_of_another_device_are_no_setting_of_the_variant(tmp_path: Path) -> None:
+    tuned = data.record("a", 0.011, profile="hd7970", key="0" * 16)
+    found, _ = over(tmp_path, [data.record("a", 0.02), tuned])
+    assert found["a"].efficiencies[0].record.identity.profile is None
+
+
+def test_several_problems_in_one_call(tmp_path: Path) -> None:
+    run = data.store(tmp_path / "run", data.demonstration())
+    collection = Collection([run])
+    found = portability(collection, collection.sites)
+    assert {one.subject.problem for one in found} >= {"rows", "argmin", "copy", "tiles"}
+    shown = view(collection, collection.sites, "all")
+    assert len(shown.rows) == len(found) and shown.plots
+    rows = {row["application"]: row for row in shown.rows if row["problem"] == "rows" and row["precision"] == "fp32"}
+    assert rows["image"]["PP architectural"] == 0  # unsupported
+
+
+def test_export_has_the_columns_that_other_tools_read(tmp_path: Path) -> None:
+    bad = data.record("b", device=data.INTEL, status=Status.TIMEOUT)
+    records = [data.record("a", 0.02), data.record("a", 0.02, device=data.INTEL), bad]
+    collection = Collection([data.store(tmp_path / "run", records)])
+    lines = list(csv.DictReader(io.StringIO(as_csv(export(collection, collection.sites)))))
+    assert tuple(lines[0]) == EXPORT == ("problem", "platform", "application", "fom", "arch eff", "app eff", "date")
+    by = {(line["application"], line["platform"]): line for line in lines}
+    failed = by["b", data.INTEL]
+    assert failed["fom"] == "" and float(failed["arch eff"]) == float(failed["app eff"]) == 0
+    record = records[0]
+    assert record.metric and record.problem_bound
+    assert float(by["a", data.POCL]["fom"]) == record.metric.value
+    assert float(by["a", data.POCL]["arch eff"]) == record.problem_bound.share.value

@@ -1,0 +1,58 @@
+"""Samples of several fresh workers: numbered, joined, and an interval that holds what differs between them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import report_data as data
+from scipy.stats import t
+
+from perfport.measure.intervals import block_medians, student_interval, summarise
+from perfport.measure.repeats import joined, worker_medians, workers_of
+from perfport.model.record import Timing
+
+
+def timing(level: float, seed: int) -> Timing:
+    """Return what one worker measures."""
+    found = data.record("a", level, clock="span", key=f"{seed}").timing
+    assert found
+    values = data.samples(level, seed, 9, 0.001)
+    return found.model_copy(update={"span": values, "rounds": list(range(9)), "summary": {"span": summarise(values)}})
+
+
+def test_workers_are_joined_in_turn() -> None:
+    one = joined(timing(0.10, 1), timing(0.11, 2), 200)
+    two = joined(one, timing(0.12, 3), 200)
+    assert two.workers == [0] * 9 + [1] * 9 + [2] * 9
+    assert two.rounds == [*range(9), *range(200, 209), *range(400, 409)]
+    assert two.span[:9] == timing(0.10, 1).span and len(two.span) == 27
+    record = data.record("a").model_copy(update={"timing": two})
+    assert workers_of(record) == 3 and workers_of(data.record("a")) == 1 and workers_of(None) == 0
+    assert worker_medians(record) == pytest.approx([0.10, 0.11, 0.12], rel=0.002)
+
+
+def test_the_interval_holds_the_spread_between_workers() -> None:
+    samples = [*timing(0.10, 1).span, *timing(0.11, 2).span, *timing(0.12, 3).span]
+    workers = [0] * 9 + [1] * 9 + [2] * 9
+    logs = np.log(block_medians(samples, workers))
+    reach = t.ppf(0.975, 2) * logs.std(ddof=1) / math.sqrt(3)
+    found = summarise(samples, workers)
+    assert found.ci_low == pytest.approx(math.exp(logs.mean() - reach))
+    assert found.ci_high == pytest.approx(math.exp(logs.mean() + reach))
+    assert found.ci_low < summarise(samples).ci_low and found.median == summarise(samples).median
+
+
+def test_workers_that_agree_leave_the_interval_of_the_samples() -> None:
+    values = data.samples(0.1, 4, 30, 0.01)
+    alike = [*values, *values, *values]
+    blocks = [number for number in range(3) for _ in values]
+    assert summarise(alike, blocks) == summarise(alike)
+
+
+def test_student_interval_against_scipy() -> None:
+    values = [1.0, 2.0, 4.0, 4.5]
+    low, high = t.interval(0.95, 3, np.mean(values), np.std(values, ddof=1) / 2)
+    found = student_interval(values)
+    assert (found.low, found.value, found.high) == pytest.approx((low, 2.875, high))

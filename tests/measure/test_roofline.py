@@ -1,0 +1,263 @@
+"""Bounds by arithmetic that can be done by hand, and what shares of them may be."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfport.machine.device_profile import load_profile
+from perfport.measure.ceilings import Ceiling, Ceilings
+from perfport.measure.roofline import (
+    IMPOSSIBLE_SHARE,
+    datasheet_ceilings,
+    measured_ceilings,
+    memory_seconds,
+    problem_bound,
+    variant_bound,
+)
+from perfport.model.record import Interval
+from perfport.model.work import Traffic, Work
+
+
+def exact(value: float) -> Interval:
+    return Interval(value=value, low=value, high=value)
+
+
+CEILINGS = {"dram_read": exact(40e9), "dram_copy": exact(30e9), "fp32_fma": exact(400e9)}
+ALL = {
+    **CEILINGS, "tf32_mma": exact(4e12), "bf16_mma": exact(8e12), "int32_mad": exact(200e9),
+    "int32_logic": exact(100e9),
+    "dp4a": exact(800e9), "int8_mma": exact(16e12), "exp": exact(5e9), "rsqrt": exact(10e9), "l1_read": exact(900e9),
+    "l2_read": exact(300e9), "l3_read": exact(90e9), "local_read": exact(600e9), "local_conflict": exact(20e9),
+    "constant_read": exact(500e9), "atomic_global_one": exact(1e7), "atomic_global_many": exact(1e9),
+    "atomic_local_one": exact(1e8), "atomic_local_many": exact(4e9), "launch_latency": exact(4e-6),
+}  # fmt: skip
+EVERYTHING = Traffic(
+    flops=400e9, special_ops=20e9, integer_ops=100e9, dram_read=40e9, dram_write=0.0, l2_bytes=600e9, global_read=500e9,
+    global_write=100e9, constant_read=150e9, image_read=140e9, image_write=10e9, local_read=500e9, local_write=100e9,
+    global_atomics=3e9, local_atomics=2e9,
+)  # fmt: skip
+positive = st.floats(1e-6, 1e12)
+
+
+def test_a_copy_takes_what_the_copy_ceiling_says() -> None:
+    n = 3e9
+    assert memory_seconds(n, n, CEILINGS) == pytest.approx(2 * n / 30e9)
+    assert memory_seconds(n, 0, CEILINGS) == pytest.approx(n / 40e9)
+
+
+def test_writes_are_never_taken_to_be_faster_than_reads() -> None:
+    fast_copy = {**CEILINGS, "dram_copy": exact(90e9)}
+    assert memory_seconds(0, 4e9, fast_copy) == pytest.approx(4e9 / 40e9)
+    assert memory_seconds(4e9, 4e9, {"dram_read": exact(40e9)}) == pytest.approx(0.2)
+    assert memory_seconds(1, 1, {"fp32_fma": exact(1)}) is None
+
+
+@pytest.mark.parametrize(
+    ("work", "binding", "seconds"),
+    [
+        (Work(flops=4e9, read_bytes=4e9), "dram", 0.1),
+        (Work(flops=80e9, read_bytes=4e9), "fp32_fma", 0.2),
+        (Work(read_bytes=4e9), "dram", 0.1),
+    ],
+)
+def test_the_larger_term_binds(work: Work, binding: str, seconds: float) -> None:
+    bound = problem_bound(work, CEILINGS, exact(0.4))
+    assert bound and bound.binding == binding
+    assert bound.seconds == pytest.approx(seconds) == pytest.approx(max(bound.terms.values()))
+    assert bound.share.value == pytest.approx(seconds / 0.4) and not bound.stale
+
+
+def test_no_ceilings_no_bound() -> None:
+    assert problem_bound(Work(flops=1, read_bytes=1), {}, exact(1)) is None
+    assert variant_bound(Traffic(flops=1), {"dram_copy": exact(1)}, exact(1)) is None
+
+
+def test_the_variant_bound_counts_what_the_variant_moves_and_the_problem_bound_does_not() -> None:
+    work, twice = Work(read_bytes=4e9), Traffic(dram_read=8e9)
+    time = exact(0.4)
+    problem, variant = problem_bound(work, CEILINGS, time), variant_bound(twice, CEILINGS, time)
+    assert problem and variant and variant.seconds == 2 * problem.seconds
+    assert variant.share.value == 2 * problem.share.value, "needless bytes are not credited by the problem bound"
+
+
+@given(positive, positive, st.floats(1, 2), st.floats(1, 2))
+def test_shares_widen_with_their_sources(nbytes: float, seconds: float, noise: float, spread: float) -> None:
+    time = Interval(value=seconds, low=seconds / noise, high=seconds * noise)
+    ceilings = {"dram_read": Interval(value=1e9, low=1e9 / spread, high=1e9 * spread)}
+    bound = problem_bound(Work(read_bytes=nbytes), ceilings, time)
+    assert bound
+    assert bound.share.low * (1 - 1e-9) <= bound.share.value <= bound.share.high * (1 + 1e-9)
+    assert bound.share.high / bound.share.low == pytest.approx((noise * spread) ** 2)
+
+
+def test_above_the_bound_is_marked_stale() -> None:
+    bound = problem_bound(Work(read_bytes=4e9), CEILINGS, exact(0.08))
+    assert bound and bound.stale and bound.share.value == pytest.approx(1.25)
+
+
+def terms(traffic: Traffic, ceilings: dict[str, Interval] = ALL, **how: object) -> dict[str, float]:
+    """Return the terms of a variant bound at a time of one second."""
+    bound = variant_bound(traffic, ceilings, exact(1.0), **how)  # type: ignore[arg-type]
+    return bound.terms if bound else {}
+
+
+def test_every_quantity_goes_under_the_ceiling_of_its_name() -> None:
+    assert terms(EVERYTHING) == pytest.approx({
+        "dram": 1.0, "l2_read": 2.0, "l1_read": 1.0, "local_read": 1.0, "fp32_fma": 1.0, "int32_mad": 0.5, "rsqrt": 2.0,
+        "atomic_global_many": 3.0, "atomic_local_many": 0.5,
+    })  # fmt: skip
+    bound = variant_bound(EVERYTHING, ALL, exact(6.0))
+    assert bound and bound.binding == "atomic_global_many" and bound.seconds == 3.0
+    assert bound.share.value == 0.5 and not bound.stale
+
+
+def test_quantities_that_are_zero_or_unknown_have_no_term() -> None:
+    assert terms(Traffic(flops=1e9)) == {"fp32_fma": pytest.approx(1 / 400), "dram": 0.0}
+    assert "l2_read" not in terms(Traffic(dram_read=1e9, l2_bytes=None))
+
+
+@pytest.mark.parametrize("lost", ["fp32_fma", "l1_read", "l2_read", "local_read", "atomic_global_many"])
+def test_a_missing_ceiling_leaves_out_its_term_alone(lost: str) -> None:
+    rest = {name: ceiling for name, ceiling in ALL.items() if name != lost}
+    assert terms(EVERYTHING, rest) == {name: t for name, t in terms(EVERYTHING).items() if name != lost}
+
+
+def test_without_any_ceiling_of_its_quantities_a_variant_has_no_bound() -> None:
+    assert variant_bound(Traffic(special_ops=1e9), {"fp32_fma": exact(1)}, exact(1)) is None
+    assert problem_bound(Work(integer_ops=1e9), {"fp32_fma": exact(1)}, exact(1)) is None
+
+
+@pytest.mark.parametrize(("known", "name", "seconds"), [
+    (("int32_mad", "int32_logic"), "int32_mad", 0.5),
+    (("int32_logic",), "int32_logic", 1.0),
+    (("int32_mad",), "int32_mad", 0.5),
+])  # fmt: skip
+def test_integer_operations_go_under_the_faster_of_two(known: tuple[str, ...], name: str, seconds: float) -> None:
+    ceilings = {key: ALL[key] for key in known}
+    assert terms(Traffic(integer_ops=100e9), ceilings) == {name: pytest.approx(seconds)}
+    bound = problem_bound(Work(integer_ops=100e9), ceilings, exact(2.0))
+    assert bound and bound.terms == {name: pytest.approx(seconds)} and bound.binding == name
+    swapped = {"int32_mad": exact(100e9), "int32_logic": exact(200e9)}
+    assert set(terms(Traffic(integer_ops=1e9), swapped)) == {"int32_logic"}
+
+
+def test_special_functions_go_under_the_faster_of_two() -> None:
+    assert terms(Traffic(special_ops=1e9), {"exp": exact(5e9), "rsqrt": exact(10e9)}) == {"rsqrt": pytest.approx(0.1)}
+    assert terms(Traffic(special_ops=1e9), {"exp": exact(20e9), "rsqrt": exact(10e9)}) == {"exp": pytest.approx(0.05)}
+    assert terms(Traffic(special_ops=1e9), {"exp": exact(5e9)}) == {"exp": pytest.approx(0.2)}
+
+
+@pytest.mark.parametrize(("unit", "replaced", "kept"), [
+    ("tf32_mma", "fp32_fma", "int32_mad"), ("bf16_mma", "fp32_fma", "int32_mad"),
+    ("dp4a", "int32_mad", "fp32_fma"), ("int8_mma", "int32_mad", "fp32_fma"), ("int32_logic", "int32_mad", "fp32_fma"),
+])  # fmt: skip
+def test_a_named_unit_takes_the_operations_of_its_kind(unit: str, replaced: str, kept: str) -> None:
+    default, named = terms(EVERYTHING), terms(EVERYTHING, unit=unit)
+    amount = EVERYTHING.flops if replaced == "fp32_fma" else EVERYTHING.integer_ops
+    assert replaced not in named and named[unit] == pytest.approx(amount / ALL[unit].value)
+    assert named[kept] == default[kept]
+    assert {n: t for n, t in named.items() if n != unit} == {n: t for n, t in default.items() if n != replaced}
+    work = Work(flops=EVERYTHING.flops, integer_ops=EVERYTHING.integer_ops)
+    bound = problem_bound(work, ALL, exact(1.0), unit=unit)
+    assert bound and {unit, kept} <= set(bound.terms) and replaced not in bound.terms
+
+
+def test_a_floating_unit_does_integer_operations_where_there_are_no_others() -> None:
+    bound = problem_bound(Work(integer_ops=4e12), ALL, exact(2.0), unit="tf32_mma")
+    assert bound and bound.terms == {"tf32_mma": pytest.approx(1.0), "dram": 0.0} and bound.share.value == 0.5
+
+
+def test_what_begins_in_host_memory_goes_over_the_link() -> None:
+    work, link = Work(integer_ops=2e9, read_bytes=4e9, host_bytes=5e9), {**ALL, "h2d_pinned": exact(10e9)}
+    for cold in (True, False):
+        bound = problem_bound(work, link, exact(1.0), cold=cold)
+        assert bound and bound.binding == "h2d_pinned" and bound.seconds == pytest.approx(0.5)
+    assert work.on("gpu") == work and work.on("cpu") == Work(integer_ops=2e9, read_bytes=4e9)
+    near = problem_bound(work.on("cpu"), link, exact(1.0))
+    assert near and "h2d_pinned" not in near.terms and near.binding == "dram"
+
+
+def test_a_unit_without_ceiling_bounds_nothing() -> None:
+    ceilings = {name: ceiling for name, ceiling in ALL.items() if name != "tf32_mma"}
+    assert not {"tf32_mma", "fp32_fma"} & set(terms(EVERYTHING, ceilings, unit="tf32_mma"))
+
+
+def test_merged_accesses_leave_out_issued_and_local_bytes() -> None:
+    default, merged = terms(EVERYTHING), terms(EVERYTHING, merged=True)
+    assert set(default) - set(merged) == {"l1_read", "local_read"}
+    assert merged == {name: default[name] for name in merged}
+
+
+def test_from_a_warm_cache_dram_is_no_bound() -> None:
+    default, warm = terms(EVERYTHING), terms(EVERYTHING, cold=False)
+    assert set(default) - set(warm) == {"dram"} and warm == {name: default[name] for name in warm}
+    assert problem_bound(Work(read_bytes=1e9), ALL, exact(1.0), cold=False) is None
+    bound = problem_bound(Work(flops=4e9, read_bytes=1e12), ALL, exact(1.0), cold=False)
+    assert bound and set(bound.terms) == {"fp32_fma"} and bound.seconds == pytest.approx(0.01)
+
+
+def test_the_problem_bound_has_arithmetic_and_dram_alone() -> None:
+    bound = problem_bound(Work(flops=4e9, integer_ops=4e9, read_bytes=4e9, write_bytes=4e9), ALL, exact(1.0))
+    assert bound and set(bound.terms) == {"fp32_fma", "int32_mad", "dram"}
+
+
+@pytest.mark.parametrize("binding", ["dram", "fp32_fma", "l2_read", "local_read", "atomic_local_many"])
+def test_the_share_has_the_interval_of_the_ceiling_that_binds(binding: str) -> None:
+    amounts = {
+        "dram": Traffic(dram_read=400e9), "fp32_fma": Traffic(flops=4e12), "l2_read": Traffic(l2_bytes=3e12),
+        "local_read": Traffic(local_read=6e12), "atomic_local_many": Traffic(local_atomics=4e10),
+    }  # fmt: skip
+    key = "dram_read" if binding == "dram" else binding
+    value = ALL[key].value
+    wide = {**ALL, key: Interval(value=value, low=0.8 * value, high=1.25 * value)}
+    bound = variant_bound(amounts[binding], wide, exact(20.0))
+    assert bound and bound.binding == binding and bound.share.value == pytest.approx(0.5)
+    assert (bound.share.low, bound.share.high) == (pytest.approx(0.4), pytest.approx(0.625))
+
+
+def test_counted_and_modelled_traffic_bound_alike() -> None:
+    counted = EVERYTHING.model_copy(update={"provenance": "counted"})
+    assert terms(counted) == terms(EVERYTHING)
+
+
+def test_levels_add_up_what_work_items_issue() -> None:
+    assert EVERYTHING.issued_bytes == 900e9, "global, constant and image accesses; neither local memory nor atomics"
+    assert EVERYTHING.local_bytes == 600e9 and EVERYTHING.dram_bytes == 40e9
+
+
+def test_integer_intensity_counts_where_there_are_no_flops() -> None:
+    assert Work(integer_ops=8.0, read_bytes=2.0, write_bytes=2.0).intensity == 2.0
+    assert Work(flops=4.0, integer_ops=8.0, read_bytes=4.0).intensity == 1.0
+
+
+def ceilings(value: float, low: float, high: float) -> Ceilings:
+    entry = Ceiling(value=value, low=low, high=high, unit="B/s")
+    return Ceilings(device="d", driver="1", date="", entries={"dram_read": entry})
+
+
+def test_a_probe_widens_the_ceiling_and_never_lowers_it() -> None:
+    known = ceilings(100, 98, 102)
+    assert measured_ceilings(known)["dram_read"] == Interval(value=100, low=98, high=102)
+    slow, fast = ceilings(80, 78, 82), ceilings(120, 115, 125)
+    assert measured_ceilings(known, slow)["dram_read"] == Interval(value=100, low=78, high=102 * 1.25)
+    assert measured_ceilings(known, fast)["dram_read"] == Interval(value=120, low=98, high=125 * 1.2)
+
+
+def test_a_time_between_two_moments_of_a_noisy_ceiling_is_not_impossible() -> None:
+    """As on a shared server: stored 26.2 GB/s, probed 24.5, and 28 GB/s read between this probe and the next."""
+    now = measured_ceilings(ceilings(26.23e9, 26.1e9, 26.35e9), ceilings(24.53e9, 24.34e9, 24.72e9))
+    bound = problem_bound(Work(read_bytes=64e6), now, Interval(value=2.288e-3, low=2.178e-3, high=2.385e-3))
+    assert bound and bound.stale and bound.share.low < IMPOSSIBLE_SHARE < bound.share.value
+    quiet = measured_ceilings(ceilings(26.23e9, 26.1e9, 26.35e9), ceilings(26.2e9, 26.1e9, 26.3e9))
+    bound = problem_bound(Work(read_bytes=64e6), quiet, Interval(value=2.2e-3, low=2.19e-3, high=2.21e-3))
+    assert bound and bound.share.low > IMPOSSIBLE_SHARE
+
+
+def test_datasheet_ceilings() -> None:
+    profile = load_profile("hd7970")
+    found = datasheet_ceilings(profile)
+    assert profile.bandwidth and found["dram_read"].value == found["dram_copy"].value == profile.bandwidth
+    assert found["fp32_fma"].value == profile.fp32
+    assert datasheet_ceilings(load_profile("generic_cpu")) == {}

@@ -1,0 +1,59 @@
+"""Work and traffic of several instances of the inputs as one."""
+
+from __future__ import annotations
+
+from statistics import geometric_mean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfport.measure.roofline import problem_bound
+from perfport.model.record import Interval
+from perfport.model.work import Traffic, Work, mean_of
+
+AMOUNT = st.one_of(st.just(0.0), st.floats(1.0, 1e12))
+WORKS = st.lists(
+    st.builds(Work, flops=AMOUNT, integer_ops=AMOUNT, read_bytes=AMOUNT, write_bytes=AMOUNT), min_size=1, max_size=4
+)
+CEILINGS = {
+    name: Interval(value=value, low=value, high=value)
+    for name, value in {
+        "fp32_fma": 1e12,
+        "int32_logic": 1e12,
+        "int32_mad": 1e12,
+        "dram_copy": 1e11,
+        "dram_read": 1e11,
+    }.items()
+}
+
+
+def seconds(work: Work) -> float:
+    """The problem bound of a work."""
+    taken = Interval(value=1.0, low=1.0, high=1.0)
+    bound = problem_bound(work, CEILINGS, taken, None, True)
+    return bound.seconds if bound else 0.0
+
+
+@given(WORKS)
+def test_no_mean_of_times_can_be_below_the_bound_of_the_mean_work(works: list[Work]) -> None:
+    each = [seconds(work) for work in works]
+    mean = geometric_mean(each) if all(each) else 0.0
+    assert seconds(mean_of(works)) <= mean * (1 + 1e-9)
+
+
+def test_where_one_resource_binds_all_the_bound_is_the_mean_of_the_bounds() -> None:
+    works = [Work(flops=1.0, read_bytes=size) for size in (1e9, 2e9, 4e9)]
+    assert (
+        seconds(mean_of(works))
+        == pytest.approx(seconds(works[1]))
+        == pytest.approx(geometric_mean(map(seconds, works)))
+    )
+
+
+def test_what_is_unknown_or_nothing_in_one_is_so_in_the_mean() -> None:
+    mean = mean_of([Traffic(flops=2.0, dram_read=8.0, l2_bytes=3.0), Traffic(flops=8.0, local_read=5.0)])
+    assert (mean.flops, mean.dram_read, mean.local_read, mean.l2_bytes) == (4.0, 0.0, 0.0, None)
+    assert mean.provenance == "modelled"
+    one = Traffic(flops=3.0, l2_bytes=None)
+    assert mean_of([one]) is one

@@ -1,0 +1,296 @@
+"""The suite report and the views behind it: byte-identical, self-contained, every number traceable to a record."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import html.parser
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+import report_data as data
+
+from perfport.judge.claims import Claim, Verdict
+from perfport.judge.frames import Results
+from perfport.model.record import Record
+from perfport.report.pages import table
+from perfport.report.pages.suite import render
+from perfport.report.parts.plots import Plot
+from perfport.report.parts.points import Series, dots, look, shifts
+from perfport.report.parts.view import FORMATS, View
+from perfport.store.collection import Collection
+from perfport.store.ratios import time_of
+from perfport.store.results import Run
+from perfport.untimed import convergence
+from perfport.untimed.convergence import Convergence
+
+CLAIM = Claim.model_validate({
+    "id": "local", "statement": "It is faster.", "source": "s", "problem": "rows", "compare": "speedup",
+    "subject": {"variant": "local_memory"}, "reference": {"variant": "row_major"}, "at_least": 2,
+})  # fmt: skip
+CONVERGED = [
+    Convergence(workload="demo", problem=p, variant="*", lines={"opencl": 9, "cuda": 8}, common=7, total=10)
+    for p in ("rows", "*")
+]
+
+
+def records() -> list[Record]:
+    """Return the demonstration, with another device's parameters for one variant."""
+    other = {"profile": "hd7970", "key": "f" * 16}
+    return [*data.demonstration(), data.record("local_memory", 0.03, rung=5, **other)]
+
+
+def made(folder: Path, run: Path | None = None) -> list[Path]:
+    """Store the demonstration and write its report; returns the files."""
+    found = Run(run) if run else data.store(folder / "results", records())
+    return render(Collection([found]), {"demo": [CLAIM]}, CONVERGED, folder / "out" / "suite.md")
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Path]]:
+    """A report: its folder and its files by name."""
+    folder = tmp_path_factory.mktemp("suite")
+    return folder / "out", {file.name: file for file in made(folder)}
+
+
+def test_summary_pages_claims_and_one_html_file(report: tuple[Path, dict[str, Path]]) -> None:
+    folder, files = report
+    assert {"suite.md", "demo.md", "claims.md", "suite.html", "overview.svg"} <= set(files)
+    assert files["demo.md"].parent == folder / "suite"
+    summary = files["suite.md"].read_text()
+    order = ["What ran", "What is best where", "Which claims hold", "Code convergence", "What failed", "Provenance"]
+    places = [summary.index(f"## {title}") for title in order]
+    assert places == sorted(places)
+    for verdict in Verdict:
+        assert re.search(rf"^- Claims, each on each device: .*\b\d+ {verdict.value}", summary, re.MULTILINE), verdict
+    verdicts = summary[places[2] : places[3]]
+    assert all(f" {verdict.value} |" in verdicts for verdict in Verdict) and "| holds wherever measured " in verdicts
+    assert "ERROR" in summary and "wrong" in summary  # alarms come first
+    assert summary.index("> **ERROR") < places[0]
+
+
+def test_same_results_same_bytes(tmp_path: Path) -> None:
+    first = made(tmp_path / "a")
+    second = made(tmp_path / "b", tmp_path / "a" / "results")
+    assert [f.relative_to(tmp_path / "a") for f in first] == [f.relative_to(tmp_path / "b") for f in second]
+    assert all(a.read_bytes() == b.read_bytes() for a, b in zip(first, second, strict=True))
+
+
+def test_order_within_sets_of_a_process_changes_nothing(tmp_path: Path) -> None:
+    data.store(tmp_path / "results" / "run", records())
+    outputs = []
+    for seed in ("1", "2"):
+        out = tmp_path / seed
+        command = [
+            sys.executable,
+            "-m",
+            "perfport.cli",
+            "report",
+            "--suite",
+            tmp_path / "results",
+            "-o",
+            out / "suite.md",
+        ]
+        subprocess.run(
+            command, check=True, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, timeout=240
+        )
+        outputs.append({file.relative_to(out): file.read_bytes() for file in out.rglob("*") if file.is_file()})
+    assert outputs[0] == outputs[1] and len(outputs[0]) > 5
+
+
+def test_every_link_of_every_page_resolves(report: tuple[Path, dict[str, Path]]) -> None:
+    for file in report[1].values():
+        if file.suffix == ".md":
+            links = re.findall(r"\]\(([^)]*)\)", file.read_text())
+            assert all((file.parent / unquote(link)).exists() for link in links), file
+
+
+def test_every_plot_is_well_formed_and_linked(report: tuple[Path, dict[str, Path]]) -> None:
+    pages = "".join(file.read_text() for file in report[1].values() if file.suffix == ".md")
+    plots = [file for file in report[1].values() if file.suffix == ".svg"]
+    assert {"demo-rows-cascade.svg", "demo-rows-shares.svg", "overview.svg"} <= {plot.name for plot in plots}
+    assert any("tuning" in plot.name for plot in plots)
+    for plot in plots:
+        ElementTree.fromstring(plot.read_bytes())
+        assert plot.name in pages and b"mathdefault" not in plot.read_bytes()
+
+
+def test_shares_far_below_the_bound_are_drawn_at_their_own_scale() -> None:
+    def drawn(share: float) -> Plot:
+        return dots("n", "t", "c.", "axis", {"a": {"site": Series(share, 0.9 * share, 1.1 * share)}}, ["site"])
+
+    near, far = drawn(0.8), drawn(0.01)
+    assert near.caption == "c. Line: the bound." and far.caption == "c. The bound, 100 %, lies far to the right."
+    assert b">100</text>" in near.content and b">100</text>" not in far.content
+
+
+@pytest.mark.parametrize("number", [1, 2, 6, 20])
+def test_marks_stay_in_their_row_and_no_two_devices_look_alike(number: int) -> None:
+    found = shifts(number)
+    assert len(set(found)) == number and all(-0.45 < shift < 0.45 for shift in found)
+    assert len({look(device) for device in range(number)}) == number
+
+
+class _Page(html.parser.HTMLParser):
+    """Collects what a page refers to, and how its elements nest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.references: list[str] = []
+        self.ids: set[str] = set()
+        self.open: list[str] = []
+        self.bare_tables = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = {name: value or "" for name, value in attrs}
+        self.references += [named[name] for name in ("src", "href") if name in named]
+        self.ids |= {named["id"]} if "id" in named else set()
+        self.bare_tables += tag == "table" and self.open[-1:] != ["div"]
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_html_is_whole_and_fetches_nothing(report: tuple[Path, dict[str, Path]]) -> None:
+    content = report[1]["suite.html"].read_text()
+    page = _Page()
+    page.feed(content)
+    assert page.open == [] and page.bare_tables == 0
+    assert "<script" not in content and 'name="viewport"' in content
+    images = [r for r in page.references if r.startswith("data:image/svg+xml;base64,")]
+    anchors = {r for r in page.references if r.startswith("#")}
+    assert len(images) + len([r for r in page.references if r.startswith("#")]) == len(page.references)
+    assert {a[1:] for a in anchors} <= page.ids == {"suite", "demo", "claims"}
+    plots = {file.read_bytes() for file in report[1].values() if file.suffix == ".svg"}
+    assert {base64.b64decode(image.partition(",")[2]) for image in images} == plots
+
+
+def test_text_of_records_cannot_break_the_page(tmp_path: Path) -> None:
+    bad = data.record("<script>alert(1)</script> | `x`", 0.02, preset="a|b<i>")
+    run = data.store(tmp_path / "results", [bad])
+    files = render(Collection([run]), {}, [], tmp_path / "suite.md")
+    content = files[-1].read_text()
+    assert files[-1].suffix == ".html" and "<script" not in content and "<i>" not in content
+    page = _Page()
+    page.feed(content)
+    assert page.open == []
+
+
+def test_every_measured_row_leads_to_its_record(tmp_path: Path) -> None:
+    run = data.store(tmp_path / "results", records())
+    by_key = {record.key: record for record in run.records}
+    rows = table.rows(Results(Collection([run])))
+    measured = [row for row in rows if row["provenance"] == "measured"]
+    assert len(measured) == len(by_key)
+    for row in measured:
+        record = by_key[row["key"]]
+        assert row["status"] == record.status.value and row["variant"] == record.identity.variant
+        if row["seconds"] is not None:
+            assert row["seconds"] == time_of(record) and row["seconds_low"] <= row["seconds"] <= row["seconds_high"]
+            assert record.problem_bound is None or row["problem_share"] == record.problem_bound.share.value
+    published = [row for row in rows if row["provenance"] == "published"]
+    assert {row["variant"] for row in published} == {"row_major", "image"} and all(row["source"] for row in published)
+
+
+def test_archival_devices_stand_beside_measured_ones(tmp_path: Path) -> None:
+    shown = table.view(Collection([data.store(tmp_path / "results", data.ladder(data.POCL))]))
+    line = next(row for row in shown.markdown.splitlines() if row.startswith("| AMD Radeon HD 5870"))
+    bound = 6e8 / (data.WORK.bytes / 153.6e9) / 1e9
+    assert f"{bound:.0f}" in line and "`image`" in line and f"{115.6 / bound:.1%}".replace("%", " %") in line
+    assert "(modelled)" in shown.markdown and "(published)" in shown.markdown and "(measured)" in shown.markdown
+
+
+def test_of_many_settings_a_page_shows_some_and_says_so(tmp_path: Path) -> None:
+    many = [
+        data.record(name, t, parameters={"points": n}, preset=None, key=f"{name}{n}")
+        for n in range(1, 9)
+        for name, t in (("a", 0.02), ("b", 0.03))
+    ]
+    run = data.store(tmp_path / "results", many)
+    render(Collection([run]), {}, [], tmp_path / "suite.md")
+    page = (tmp_path / "suite" / "demo.md").read_text()
+    assert "4 further settings: `perfport table --workload demo --problem rows`" in page
+    assert page.count("Useful work of one execution") == table.MOST_SETTINGS
+
+
+def test_formats_hold_the_same_rows() -> None:
+    view = View("T", "# T\n\n| a |\n|---|\n| 1 |", [{"a": 1.5, "b": None}, {"a": float("inf"), "c": "x,y"}])
+    assert view.render("markdown").startswith("# T")
+    assert list(csv.DictReader(io.StringIO(view.render("csv")))) == [
+        {"a": "1.5", "b": "", "c": ""}, {"a": "inf", "b": "", "c": "x,y"},
+    ]  # fmt: skip
+    assert json.loads(view.render("json")) == [{"a": 1.5, "b": None}, {"a": None, "c": "x,y"}]
+    assert '<div class="wide"><table>' in view.render("html")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("command", ["table", "crosstuning", "portability", "claims"])
+def test_commands_answer_in_every_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str, form: str
+) -> None:
+    data.store(
+        tmp_path / "run",
+        [data.record("local_memory", 0.02), data.record("local_memory", 0.03, profile="hd7970", key="0" * 16)],
+    )
+    assert data.call(monkeypatch, command, tmp_path, "--format", form) == 0
+    out = capsys.readouterr().out
+    if form == "json":
+        assert json.loads(out)
+    elif form == "csv":
+        assert len(list(csv.DictReader(io.StringIO(out)))) >= 1
+    else:
+        assert out.startswith("# " if form == "markdown" else "<!DOCTYPE html>")
+
+
+def test_markdown_of_a_view_refers_to_its_plots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data.store(tmp_path / "run", [data.record("a", 0.02), data.record("a", 0.02, device=data.INTEL)])
+    out = tmp_path / "pp.md"
+    assert data.call(monkeypatch, "portability", tmp_path, "-o", out) == 0
+    links = re.findall(r"!\[[^]]*\]\(([^)]*)\)", out.read_text())
+    assert links and all((tmp_path / link).exists() for link in links)
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        (("table", "--format", "pdf"), "--format: 'pdf' is not one of"),
+        (("table", "--variant", "nothing"), "--variant: no variant in"),
+        (("portability", "--platforms", "mine"), "--platforms: expected NAME=DEVICE"),
+        (("portability", "--platforms", "mine=opencl:pocl:7"), "no results on 'opencl:pocl:7'"),
+    ],
+)
+def test_bad_arguments_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], args: tuple[str, ...],
+    complaint: str,
+) -> None:  # fmt: skip
+    data.store(tmp_path / "run", [data.record("a", 0.02)])
+    assert data.call(monkeypatch, args[0], tmp_path, *args[1:]) == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_the_command_finds_stored_convergence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data.store(tmp_path / "results" / "run", data.ladder(data.POCL))
+    convergence.store(CONVERGED, tmp_path / "results" / convergence.FILE)
+    out = tmp_path / "suite.md"
+    assert data.call(monkeypatch, "report", "--suite", tmp_path / "results", "-o", out) == 0
+    assert "70.0 %" in out.read_text()
+
+
+def test_a_named_platform_set_and_the_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data.store(tmp_path / "run", [data.record("a", 0.02), data.record("a", 0.02, device=data.INTEL)])
+    out, exported = tmp_path / "pp.json", tmp_path / "pp.csv"
+    args = ("--platforms", f"mine={data.POCL}", "--export", exported, "--format", "json", "-o", out)
+    assert data.call(monkeypatch, "portability", tmp_path, *args) == 0
+    found = json.loads(out.read_text())
+    assert {(row["platform set"], row["platforms"]) for row in found} == {("mine", 1)}
+    assert [row["platform"] for row in csv.DictReader(exported.open())] == [data.POCL]

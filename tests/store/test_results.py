@@ -1,0 +1,192 @@
+"""The store: append-only, exclusive, and whole after a kill or on a full disk."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfport.model.errors import InfrastructureError, UsageError
+from perfport.model.record import SCHEMA_VERSION, Failure, Identity, Record, Status
+from perfport.store.results import ENVIRONMENT, RECORDS, Run, Writer, find_runs, read_records
+
+
+def record(key: str, status: Status = Status.CRASHED, reason: str = "r") -> Record:
+    identity = Identity(workload="w", problem="p", variant="v", devices=["d"], backend="opencl")
+    return Record(key=key, run="r", time="t", status=status, identity=identity, failure=Failure(reason=reason))
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    """A run of three records."""
+    with Writer(tmp_path / "run") as writer:
+        writer.environment({"schema_version": SCHEMA_VERSION, "run": "run", "seed": 5})
+        for key in "abc":
+            writer.append(record(key))
+    return tmp_path / "run"
+
+
+def keys(folder: Path) -> list[str]:
+    return [one.key for one in read_records(folder / RECORDS)]
+
+
+def test_what_is_written_is_read(stored: Path) -> None:
+    run = Run(stored)
+    assert [one.key for one in run.records] == ["a", "b", "c"]
+    assert run.records[0] == record("a") and run.environment["seed"] == 5 and run.name == "run"
+
+
+def test_appending_changes_no_byte_before(stored: Path) -> None:
+    before = (stored / RECORDS).read_bytes()
+    with Writer(stored) as writer:
+        writer.append(record("d"))
+    after = (stored / RECORDS).read_bytes()
+    assert after.startswith(before) and keys(stored) == ["a", "b", "c", "d"]
+
+
+def test_the_latest_record_of_a_key_counts(stored: Path) -> None:
+    with Writer(stored) as writer:
+        writer.append(record("a", reason="again"))
+    found = Run(stored).records
+    assert [one.key for one in found] == ["b", "c", "a"] and found[-1].failure == Failure(reason="again")
+
+
+@pytest.mark.parametrize("torn", ['{"schema_version":2,"key":"d"', "{", '{"a": "\u00e9'.encode()[:-1], b"\x00\x00"])
+def test_a_torn_last_line_is_skipped_and_cut(stored: Path, torn: str | bytes) -> None:
+    path = stored / RECORDS
+    whole = path.read_bytes()
+    path.write_bytes(whole + (torn.encode() if isinstance(torn, str) else torn))
+    assert keys(stored) == ["a", "b", "c"]
+    with Writer(stored) as writer:
+        assert path.read_bytes() == whole
+        writer.append(record("d"))
+    assert keys(stored) == ["a", "b", "c", "d"]
+
+
+def test_every_cut_of_the_file_leaves_the_whole_records_before_it(stored: Path) -> None:
+    path = stored / RECORDS
+    whole = path.read_bytes()
+    ends = [i + 1 for i, byte in enumerate(whole) if byte == 10]
+    for cut in range(0, len(whole), 37):
+        path.write_bytes(whole[:cut])
+        with Writer(stored):
+            pass
+        assert len(keys(stored)) == sum(end <= cut for end in ends)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("not json", f"{RECORDS}:2: not JSON"),
+        ('{"schema_version": 1}', f"{RECORDS}:2: schema version 1; this version of perfport reads 2"),
+        ("{}", f"{RECORDS}:2: schema version None"),
+        ("[]", f"{RECORDS}:2: schema version None"),
+        ('{"schema_version": 2, "key": "x"}', f"{RECORDS}:2: run: field required"),
+    ],
+)
+def test_a_bad_line_within_the_file_is_named(stored: Path, line: str, expected: str) -> None:
+    path = stored / RECORDS
+    lines = path.read_text().splitlines()
+    lines[1] = line
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(UsageError) as caught:
+        Run(stored)
+    assert expected in str(caught.value)
+
+
+def test_an_unknown_field_or_status_is_named(stored: Path) -> None:
+    path = stored / RECORDS
+    content = json.loads(path.read_text().splitlines()[0])
+    for change in ({"colour": "red"}, {"status": "splendid"}):
+        path.write_text(json.dumps({**content, **change}) + "\n")
+        with pytest.raises(UsageError, match=next(iter(change))):
+            Run(stored)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [("{", "not JSON"), ('{"schema_version": 0}', "schema version 0"), (None, "cannot be read")],
+)
+def test_a_bad_environment_is_named(stored: Path, content: str | None, expected: str) -> None:
+    (stored / ENVIRONMENT).unlink()
+    if content is not None:
+        (stored / ENVIRONMENT).write_text(content)
+    with pytest.raises(UsageError, match=expected):
+        Run(stored)
+
+
+def test_one_writer_at_a_time(stored: Path) -> None:
+    with Writer(stored) as first:
+        with pytest.raises(InfrastructureError, match="another run is writing here"):
+            Writer(stored)
+        first.append(record("d"))
+    with Writer(stored) as second:
+        second.append(record("e"))
+    assert keys(stored) == ["a", "b", "c", "d", "e"]
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(InfrastructureError, match="cannot write results here"):
+            Writer(folder)
+
+
+def test_records_that_cannot_be_opened(tmp_path: Path) -> None:
+    (tmp_path / RECORDS).mkdir(parents=True)
+    with pytest.raises(InfrastructureError, match="cannot write results here"), Writer(tmp_path):
+        pass
+
+
+FULL = """
+import resource, sys
+sys.path.insert(0, {tests!r})
+from pathlib import Path
+from test_results import Writer, record, InfrastructureError
+folder = Path({folder!r})
+size = (folder / "records.jsonl").stat().st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + {room}, size + {room}))
+try:
+    with Writer(folder) as writer:
+        writer.append(record("d"))
+        writer.append(record("e", reason="x" * 10_000))
+except InfrastructureError as error:
+    print("SAID", error)
+"""
+
+
+@pytest.mark.parametrize("room", [0, 100, 2000])
+def test_a_full_disk_leaves_whole_records(stored: Path, room: int) -> None:
+    before = (stored / RECORDS).read_bytes()
+    script = FULL.format(tests=str(Path(__file__).parents[1] / "support"), folder=str(stored), room=room)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("SAID") and "cannot write a record" in done.stdout, done.stderr
+    after = (stored / RECORDS).read_bytes()
+    assert after.startswith(before) and after.endswith(b"\n")
+    assert keys(stored) == ["a", "b", "c"] + (["d"] if room == 2000 else [])
+
+
+def test_find_runs(stored: Path, tmp_path: Path) -> None:
+    with Writer(tmp_path / "another") as writer:
+        writer.append(record("z"))
+    assert find_runs(stored) == [stored]
+    assert find_runs(tmp_path) == [tmp_path / "another", stored]
+    (tmp_path / "empty").mkdir()
+    for nothing in (tmp_path / "empty", tmp_path / "absent"):
+        with pytest.raises(UsageError, match="no results here"):
+            find_runs(nothing)
+
+
+def test_small_files_are_replaced_whole(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with Writer(stored) as writer:
+        monkeypatch.setattr(Path, "write_text", fail)
+        with pytest.raises(InfrastructureError, match=f"{ENVIRONMENT}: cannot be written"):
+            writer.environment({"schema_version": SCHEMA_VERSION})
+    assert Run(stored).environment["seed"] == 5

@@ -1,0 +1,122 @@
+"""Code convergence: lines that both backends compile, from what each is really given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perfport import workload
+from perfport.model.errors import UsageError
+from perfport.untimed import convergence
+from perfport.untimed.convergence import ALL, Convergence, converge
+
+PACKAGE = '''
+"""Doubling."""
+from perfport.workload import Metric, Problem, Variant
+from pydantic import BaseModel
+
+
+class Size(BaseModel):
+    """Of nothing."""
+
+    n: int = 1
+
+
+class P(Problem):
+    name = "p"
+    metric = Metric("t", "s", "lower", "d")
+    Parameters = Size
+    presets = {"tiny": {}}
+    check_sizes = ({"n": 1}, {"n": 2})
+
+    def work(self): ...
+    def metric_value(self, seconds): ...
+    def check(self, outputs): ...
+
+
+class Portable(Variant):
+    problem = P
+    name, rung = "portable", 1
+    macros = {}
+
+    def __init__(self, setup):
+        self.kernel = setup.kernel("k.cl", "k", **self.macros)
+
+    def launch(self): ...
+
+
+class Wide(Portable):
+    name, rung, macros = "wide", 2, {"WIDTH": 4}
+
+
+class CudaOnly(Portable):
+    name, rung, needs = "cuda_only", 3, ("cuda",)
+
+
+class Library(Portable):
+    name, role = "library", "peer"
+'''
+KERNEL = """\
+/* A comment is no line of code. */
+__kernel void k(__global float* x) {  // 2
+
+#ifdef __CUDACC__
+    float a = 1.0f;  // 5
+#else
+    float a = 2.0f;  // 7
+    a += 1.0f;  // 8
+#endif
+#if WIDTH == 4
+    a *= 4.0f;  // 11
+#endif
+    x[get_global_id(0)] = a;  // 13
+}
+"""
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> dict[tuple[str, str], Convergence]:
+    """Convergences by problem and variant."""
+    folder = tmp_path / "doubling"
+    (folder / "kernels").mkdir(parents=True)
+    (folder / "__init__.py").write_text(PACKAGE)
+    (folder / "kernels" / "k.cl").write_text(KERNEL)
+    listed = converge(workload.discover([folder])["doubling"])
+    return {(one.problem, one.variant): one for one in listed}
+
+
+def test_lines_are_counted_after_preprocessing(found: dict[tuple[str, str], Convergence]) -> None:
+    portable = found["p", "portable"]
+    assert portable.lines == {"opencl": 5, "cuda": 4}  # 2 7 8 13 14 and 2 5 13 14
+    assert (portable.common, portable.total) == (3, 6) and portable.share == 0.5
+    wide = found["p", "wide"]
+    assert (wide.lines, wide.common, wide.total) == ({"opencl": 6, "cuda": 5}, 4, 7)
+
+
+def test_a_backend_that_cannot_run_it_compiles_nothing(found: dict[tuple[str, str], Convergence]) -> None:
+    assert found["p", "cuda_only"].lines == {"opencl": 0, "cuda": 4} and found["p", "cuda_only"].share == 0
+
+
+def test_problem_and_workload_unite_their_variants_and_peers_have_no_part(
+    found: dict[tuple[str, str], Convergence],
+) -> None:
+    assert set(found) == {("p", "portable"), ("p", "wide"), ("p", "cuda_only"), ("p", ALL), (ALL, ALL)}
+    for whole in (found["p", ALL], found[ALL, ALL]):
+        assert (whole.lines, whole.common, whole.total) == ({"opencl": 6, "cuda": 5}, 4, 7)
+
+
+def test_a_shipped_workload_is_written_once_for_all() -> None:
+    (whole,) = [one for one in converge(workload.discover()["svm_rbf"]) if one.problem == ALL]
+    assert whole.share > 0.8 and min(whole.lines.values()) > 100
+
+
+def test_stored_convergence_is_read_back_and_anything_else_refused(
+    tmp_path: Path, found: dict[tuple[str, str], Convergence]
+) -> None:
+    file = tmp_path / convergence.FILE
+    convergence.store(list(found.values()), file)
+    assert convergence.read(file) == list(found.values())
+    file.write_text("[1]")
+    with pytest.raises(UsageError, match=r"convergence\.json: not what"):
+        convergence.read(file)

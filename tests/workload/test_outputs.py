@@ -1,0 +1,71 @@
+"""Comparison with the reference: what is wrong, unwritten or of another shape never passes."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfport.workload.outputs import compare, compare_exact
+
+REFERENCE = np.linspace(1.0, 2.0, 100)
+
+
+@pytest.mark.parametrize(
+    ("error", "limits", "passed"),
+    [
+        (1e-6, {"max_abs": 1e-5}, True),
+        (1e-4, {"max_abs": 1e-5}, False),
+        (1e-4, {"relative_l2": 1e-4}, True),
+        (1e-2, {"relative_l2": 1e-4}, False),
+        (1e-4, {"max_abs": 1e-3, "relative_l2": 1e-6}, False),
+        (1e-4, {"max_abs": 1e-5, "relative_l2": 1e-2}, False),
+    ],
+)
+def test_tolerances_all_hold(error: float, limits: dict[str, float], passed: bool) -> None:
+    value = REFERENCE.copy()
+    value[13] -= error
+    found = compare(value, REFERENCE, 1000, **limits)
+    assert (found.passed, found.checked, found.total, found.tolerance) == (passed, 100, 1000, limits)
+    assert found.max_abs == pytest.approx(error)
+    assert found.relative_l2 == pytest.approx(error / np.linalg.norm(REFERENCE))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_one_element_that_is_not_finite_fails_all(bad: float) -> None:
+    value = REFERENCE.astype(np.float32)
+    value[-1] = bad
+    found = compare(value, REFERENCE, 100, max_abs=1e30)
+    assert not found.passed and found.detail and "1 elements are not finite" in found.detail
+    assert json.loads(found.model_dump_json())["max_abs"] > 1e300, "JSON has no infinity"
+
+
+def test_poison_is_not_finite() -> None:
+    poisoned = np.full(400, 0xFF, np.uint8)
+    assert not compare(poisoned.view(np.float32), REFERENCE, 100, max_abs=1e30).passed
+    assert not compare_exact(poisoned.view(np.uint32)[:1], np.array([7])).passed
+    assert not compare_exact(poisoned.view(np.float32)[:1], np.array([7.0])).passed
+
+
+def test_other_shapes_fail() -> None:
+    found = compare(np.zeros(99), REFERENCE, 100, max_abs=10.0)
+    assert not found.passed and found.detail == "shape (99,), expected (100,)"
+    assert not compare_exact(np.zeros(2), np.zeros(3)).passed
+
+
+def test_a_reference_of_zeros_has_no_relative_scale() -> None:
+    assert compare(np.zeros(5), np.zeros(5), 5, relative_l2=0.0).passed
+    assert not compare(np.full(5, 1e-3), np.zeros(5), 5, relative_l2=1e-4).passed
+
+
+@given(st.lists(st.integers(-(2**31), 2**31 - 1), min_size=1, max_size=20), st.integers(0, 19), st.integers(1, 9))
+def test_exact(values: list[int], at: int, off: int) -> None:
+    expected = np.array(values, np.int64)
+    assert compare_exact(expected.astype(np.int32), expected).passed
+    wrong = expected.copy()
+    wrong[at % len(values)] += off
+    found = compare_exact(wrong, expected)
+    assert not found.passed and found.max_abs == off and found.detail and "expected" in found.detail
