@@ -35,9 +35,9 @@ class Engine(ABC):
         self.batch: int = 1 if self.data.nhwc else self.data.batch
         self.macros = {"NHWC": int(self.data.nhwc), "INVERSE": int(self.data.inverse)}
 
-    @classmethod
-    def require(cls, info: DeviceInfo) -> None:  # noqa: B027 -- most need nothing more
-        """Raise `UnsupportedError` on a device that has what the engine needs, and not enough of it."""
+    @classmethod  # noqa: B027 -- most ask for nothing more
+    def require(cls, info: DeviceInfo) -> None:
+        """Raise `UnsupportedError` on a device that has what the engine needs, but not enough of it."""
 
     @abstractmethod
     def forward(self, u: Buffer, save: Buffer | None) -> Enqueue:
