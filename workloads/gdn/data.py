@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from perfport.model.errors import UsageError
+from perfport.workload import UsageError
 
 from . import reference
 
 SOURCES = ("generated", "filter_bank")
 
 
-def maps(source: str, batch: int, channels: int, height: int, width: int, seed: int) -> np.ndarray:
-    """Return feature maps, float32, shape (batch, channels, height, width).
+def maps(source: str, shape: tuple[int, int, int, int], seed: int) -> np.ndarray:
+    """Return feature maps, float32, of shape (batch, channels, height, width).
 
     Parameters
     ----------
@@ -27,9 +27,9 @@ def maps(source: str, batch: int, channels: int, height: int, width: int, seed: 
         For an unknown source, or maps larger than the photographs.
     """
     if source == "generated":
-        return np.random.default_rng(seed).standard_normal((batch, channels, height, width), np.float32)
+        return np.random.default_rng(seed).standard_normal(shape, np.float32)
     if source == "filter_bank":
-        return filter_bank(batch, channels, height, width, seed)
+        return filter_bank(*shape, seed)
     raise UsageError(f"source: {source!r} is not one of {', '.join(SOURCES)}")
 
 
@@ -97,11 +97,11 @@ def load_layer(path: Path) -> tuple[np.ndarray, np.ndarray]:
         If the file is not there, is no .npz file, or lacks one of the two arrays.
     """
     try:
-        with np.load(path, allow_pickle=False) as found:
-            missing = {"gamma", "beta"} - set(found.files)
+        with np.load(path, allow_pickle=False) as arrays:
+            missing = {"gamma", "beta"} - set(arrays.files)
             if missing:
                 raise UsageError(f"layer: {path} holds no array {' and no '.join(sorted(missing))}")
-            return found["gamma"].astype(np.float32), found["beta"].astype(np.float32)
+            return arrays["gamma"].astype(np.float32), arrays["beta"].astype(np.float32)
     except (OSError, ValueError, AttributeError) as error:
         raise UsageError(f"layer: {path} is not an .npz file with gamma and beta ({error})") from None
 

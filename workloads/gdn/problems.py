@@ -10,11 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from perfport.model.errors import UsageError
-from perfport.model.record import OutputError
-from perfport.model.work import Work
-from perfport.workload import Metric, Problem
-from perfport.workload.outputs import compare
+from perfport.workload import Metric, OutputError, Problem, UsageError, Work, ceil_div, compare
 
 from . import data, reference
 
@@ -74,6 +70,7 @@ class _Layer(Problem):
     def __init__(self, parameters: LayerParameters, seed: int) -> None:
         super().__init__(parameters, seed)
         self.channels, self.batch = parameters.channels, parameters.batch
+        self.shape = (self.batch, self.channels, parameters.height, parameters.width)
         self.pixels = parameters.height * parameters.width
         self.positions = self.batch * self.pixels
         self.inverse, self.nhwc = parameters.inverse, parameters.layout == "nhwc"
@@ -98,14 +95,12 @@ class _Layer(Problem):
     @cached_property
     def w(self) -> np.ndarray:
         """The layer's input, float32, (batch, channels, height, width) or (batch, height, width, channels)."""
-        p = self.parameters
-        return self._laid_out(data.maps(p.source, p.batch, p.channels, p.height, p.width, self.seed))
+        return self._laid_out(data.maps(self.parameters.source, self.shape, self.seed))
 
     @cached_property
     def delta(self) -> np.ndarray:
         """The loss's gradient by the layer's output, float32, laid out as the input."""
-        p = self.parameters
-        return self._laid_out(data.maps("generated", p.batch, p.channels, p.height, p.width, self.seed + 2))
+        return self._laid_out(data.maps("generated", self.shape, self.seed + 2))
 
     @cached_property
     def d(self) -> np.ndarray:
@@ -130,7 +125,7 @@ class _Layer(Problem):
         """The positions whose outputs are compared: all, or a sample with the first and the last."""
         if self.channels**2 * self.positions <= WHOLE_MACS:
             return np.arange(self.positions)
-        count = min(-(-SAMPLED_OUTPUTS // self.channels), self.positions)
+        count = min(ceil_div(SAMPLED_OUTPUTS, self.channels), self.positions)
         sample = np.random.default_rng(self.seed + 3).integers(0, self.positions, count)
         return np.unique(np.concatenate([sample, [0, self.positions - 1]]))
 
@@ -182,7 +177,7 @@ class _Layer(Problem):
         return self._parameter_gradients[1]
 
     def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
-        found = {}
+        errors = {}
         for name, value in outputs.items():
             plain = name.removesuffix(TF32)
             tolerance = self.outputs[plain] if plain == name else TF32_TOLERANCE
@@ -192,8 +187,8 @@ class _Layer(Problem):
                 value = self.columns(value, self.compared)
             else:
                 total = expected.size
-            found[name] = compare(value, expected, total, relative_l2=tolerance)
-        return found
+            errors[name] = compare(value, expected, total, relative_l2=tolerance)
+        return errors
 
     @property
     def map_bytes(self) -> float:
@@ -204,6 +199,11 @@ class _Layer(Problem):
     def macs(self) -> float:
         """Multiply-adds of one of the products."""
         return float(self.channels) ** 2 * self.positions
+
+    @property
+    def term_flops(self) -> int:
+        """Operations of one t."""
+        return 3 if self.inverse else 5
 
     def metric_value(self, seconds: float) -> float:
         return self.work().flops / seconds / 1e9

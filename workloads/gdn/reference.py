@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfport.model.errors import UsageError
+from perfport.workload import UsageError
 
 PEDESTAL = 2.0**-36
 BETA_MIN = 1e-6

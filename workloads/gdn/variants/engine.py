@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from typing import ClassVar
 
-from perfport.backend import Buffer
-from perfport.model.work import Traffic
-from perfport.workload import Setup
-
-
-@dataclass(frozen=True)
-class Pass:
-    """Launches that make one product, and their traffic."""
-
-    launch: Callable[[], None]
-    traffic: Traffic
+from perfport.workload import Buffer, DeviceInfo, Enqueue, Setup, Tunable
 
 
 class Engine(ABC):
-    """Makes the passes of one problem on one device. ``d`` is D = z^(-1/2), (channels x positions) words."""
+    """Makes the steps of one problem on one device. ``d`` is D = z^(-1/2), (channels x positions) words.
+
+    Class attributes
+    ----------------
+    TUNABLES, GAMMA_TUNABLES : dict of str to Tunable
+        Of the products over positions, and of dgamma's.
+    needs, unit, precision
+        Of the variants that it makes, as of `Variant`.
+    """
+
+    TUNABLES: ClassVar[dict[str, Tunable]]
+    GAMMA_TUNABLES: ClassVar[dict[str, Tunable]]
+    needs: ClassVar[tuple[str, ...]] = ()
+    unit: ClassVar[str | None] = None
+    precision: ClassVar[str] = "fp32"
 
     def __init__(self, setup: Setup) -> None:
         self.setup, self.device, self.tunables = setup, setup.device, setup.tunables
@@ -32,19 +35,18 @@ class Engine(ABC):
         self.batch: int = 1 if self.data.nhwc else self.data.batch
         self.macros = {"NHWC": int(self.data.nhwc), "INVERSE": int(self.data.inverse)}
 
-    @property
-    def term_flops(self) -> int:
-        """Operations of one t."""
-        return 3 if self.data.inverse else 5
+    @classmethod  # noqa: B027 -- most ask for nothing more
+    def require(cls, info: DeviceInfo) -> None:
+        """Raise `UnsupportedError` on a device that has what the engine needs, but not enough of it."""
 
     @abstractmethod
-    def forward(self, u: Buffer, save: Buffer | None) -> Pass:
+    def forward(self, u: Buffer, save: Buffer | None) -> Enqueue:
         """u, and D where there is a buffer to save it in."""
 
     @abstractmethod
-    def input_gradient(self, d: Buffer, dw: Buffer) -> Pass:
+    def input_gradient(self, d: Buffer, dw: Buffer) -> Enqueue:
         """dL/dw."""
 
     @abstractmethod
-    def parameter_gradients(self, d: Buffer, dgamma: Buffer, dbeta: Buffer | None) -> Pass:
+    def parameter_gradients(self, d: Buffer, dgamma: Buffer, dbeta: Buffer | None) -> Enqueue:
         """dL/dgamma, and dL/dbeta where there is a buffer for it."""

@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.model.work import Traffic
-from perfport.workload import Setup, Tunable, Variant
+from perfport.workload import Enqueue, Setup, Traffic, Tunable, Variant, ceil_div
 
 from ..problems import GammaGradient
 from . import inputs
@@ -40,10 +39,11 @@ class _Raw(Variant):
         operands = [inputs.array(setup, name) for name in ("delta", "w", "d")]
         sizes = [np.uint32(n) for n in (problem.channels, problem.positions, problem.pixels)]
         self.arguments = (*operands, *sizes, self.raw)
-        self.tiles = -(-problem.positions // self.group)
+        self.tiles = ceil_div(problem.positions, self.group)
         out = setup.output("dgamma", np.float32, (problem.channels, problem.channels))
-        self.sums = Sums(setup, self.raw, out, self.group, bool(setup.tunables["batched"]))
+        sums = Sums(setup, self.raw, out, self.group, bool(setup.tunables["batched"]))
         self.compile()
+        self.steps = Enqueue(self.multiply, self.products_traffic()), sums
 
     def _kernel(self, name: str) -> Any:
         return self.setup.kernel("gamma_gradient.cl", name, **self.macros)
@@ -56,21 +56,9 @@ class _Raw(Variant):
         """Enqueue the products."""
         self.device.launch(self.product, self.data.channels * self.tiles, self.group, *self.arguments)
 
-    def launch(self) -> None:
-        self.multiply()
-        self.sums.launch()
-
     def products_traffic(self) -> Traffic:
         """Of the products alone."""
         raise NotImplementedError
-
-    def traffic(self) -> Traffic:
-        return Traffic.total(self.products_traffic(), self.sums.traffic())
-
-    @property
-    def term_flops(self) -> int:
-        """Operations of one t."""
-        return 3 if self.data.inverse else 5
 
     @classmethod
     def bytes_needed(cls, channels: int, positions: int) -> int:
@@ -97,15 +85,15 @@ class Replicated(_Raw):
         self.replicate, self.product = self._kernel("replicate"), self._kernel("multiply")
 
     def multiply(self) -> None:
-        groups = -(-self.products // self.group)
+        groups = ceil_div(self.products, self.group)
         self.device.launch(self.replicate, groups, self.group, *self.arguments, *self.more)
         self.device.launch(self.product, groups, self.group, self.raw, *self.more, np.uint64(self.products))
 
     def products_traffic(self) -> Traffic:
         count = float(self.products)
         return Traffic(
-            flops=(self.term_flops + 2) * count, dram_read=3 * self.data.map_bytes + 8 * count, dram_write=12 * count,
-            global_read=24 * count, global_write=12 * count,
+            flops=(self.data.term_flops + 2) * count, dram_read=3 * self.data.map_bytes + 8 * count,
+            dram_write=12 * count, global_read=24 * count, global_write=12 * count,
         )  # fmt: skip
 
     def notes(self) -> dict[str, Any]:
@@ -121,14 +109,14 @@ class Naive(_Raw):
     kernel = "naive"
 
     def multiply(self) -> None:
-        groups = -(-self.data.channels * self.data.positions // self.group)
+        groups = ceil_div(self.data.channels * self.data.positions, self.group)
         for row in range(self.data.channels):
             self.device.launch(self.product, groups, self.group, *self.arguments, np.uint32(row))
 
     def products_traffic(self) -> Traffic:
         count = float(self.products)
         return Traffic(
-            flops=(self.term_flops + 2) * count, dram_read=3 * self.data.map_bytes, dram_write=4 * count,
+            flops=(self.data.term_flops + 2) * count, dram_read=3 * self.data.map_bytes, dram_write=4 * count,
             global_read=16 * count, global_write=4 * count,
         )  # fmt: skip
 
@@ -143,7 +131,7 @@ class SharedMemory(_Raw):
     def products_traffic(self) -> Traffic:
         count, rows = float(self.products), self.data.map_bytes
         return Traffic(
-            flops=(self.term_flops + 2) * count, dram_read=3 * rows, dram_write=4 * count,
+            flops=(self.data.term_flops + 2) * count, dram_read=3 * rows, dram_write=4 * count,
             global_read=4 * count + 3 * rows, global_write=4 * count, local_read=12 * count, local_write=3 * rows,
         )  # fmt: skip
 
@@ -158,7 +146,7 @@ class Registers(_Raw):
     def products_traffic(self) -> Traffic:
         count, rows = float(self.products), self.data.map_bytes
         return Traffic(
-            flops=2 * count + self.term_flops * rows / 4, dram_read=3 * rows, dram_write=4 * count,
+            flops=2 * count + self.data.term_flops * rows / 4, dram_read=3 * rows, dram_write=4 * count,
             global_read=4 * count + 3 * rows, global_write=4 * count,
         )  # fmt: skip
 
@@ -173,6 +161,6 @@ class ColumnPerGroup(_Raw):
     def products_traffic(self) -> Traffic:
         count, rows = float(self.products), self.data.map_bytes
         return Traffic(
-            flops=(self.term_flops + 2) * count, dram_read=3 * rows, dram_write=4 * count,
+            flops=(self.data.term_flops + 2) * count, dram_read=3 * rows, dram_write=4 * count,
             global_read=12 * count + rows, global_write=4 * count, local_read=4 * count, local_write=rows,
         )  # fmt: skip

@@ -6,9 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from perfport.backend import Buffer
-from perfport.model.errors import UnsupportedError
-from perfport.workload import Setup
+from perfport.workload import POISON, Buffer, Setup, UnsupportedError
 
 from ..problems import Reduction
 
@@ -56,7 +54,7 @@ def products(setup: Setup, count: int, nbytes: int) -> list[Buffer]:
         held[number] = setup.device.empty(nbytes)
     buffers = [setup.input(f"products {number}", partial(held.__getitem__, number)) for number in range(count)]
     for buffer in buffers:
-        setup.device.fill(buffer, 0xFF)
+        setup.device.fill(buffer, POISON)
     return buffers
 
 

@@ -6,9 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from perfport.backend import Buffer
-from perfport.model.work import Traffic
-from perfport.workload import Setup, Tunable, Variant
+from perfport.workload import Buffer, Setup, Traffic, Tunable, Variant
 
 from ..problems import Reduction
 from . import inputs
@@ -17,7 +15,7 @@ GROUP = Tunable({"cpu": 64, "gpu": 256}, (32, 64, 128, 256, 512), "work-items pe
 
 
 class Sums:
-    """Sums of N x N vectors of length P, each a product with ones.
+    """The step that sums N x N vectors of length P, each a product with ones.
 
     Parameters
     ----------
@@ -66,13 +64,7 @@ class _Reduction(Variant):
     def __init__(self, setup: Setup) -> None:
         problem: Reduction = setup.problem
         raw, out = inputs.raw(setup), setup.output("sums", np.float32, problem.vectors)
-        self.sums = Sums(setup, raw, out, setup.tunables["group"], self.batched)
-
-    def launch(self) -> None:
-        self.sums.launch()
-
-    def traffic(self) -> Traffic:
-        return self.sums.traffic()
+        self.steps = (Sums(setup, raw, out, setup.tunables["group"], self.batched),)
 
 
 class ReduceGemvLoop(_Reduction):

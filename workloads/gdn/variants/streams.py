@@ -6,23 +6,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.backend import Buffer
-from perfport.model.errors import UnsupportedError
-from perfport.model.work import Traffic
-from perfport.workload import Tunable
+from perfport.workload import Buffer, Enqueue, Traffic, Tunable, UnsupportedError, ceil_div, round_up
 
 from . import inputs
-from .engine import Engine, Pass
-
-
-def round_up(n: int, multiple: int) -> int:
-    """The least multiple that is not below n."""
-    return -(-n // multiple) * multiple
+from .engine import Engine
 
 
 class Streams(Engine):
     """A run of blocks of positions per work-item."""
 
+    needs = ("cpu",)
     GAMMA_TUNABLES: ClassVar[dict[str, Tunable]] = {
         "width": Tunable(16, (8, 16), "words per vector"),
         "item_rows": Tunable(6, (4, 6, 8, 12), "broadcast words per step"),
@@ -44,10 +37,10 @@ class Streams(Engine):
     def _items(self, blocks: int) -> int:
         """Work-items, of which each takes a run of blocks."""
         wanted = self.device.info.compute_units * self.tunables["items_per_unit"]
-        return -(-blocks // -(-blocks // wanted))
+        return ceil_div(blocks, ceil_div(blocks, wanted))
 
     def _blocks(self, block: int) -> int:
-        return self.batch * -(-self.pixels // block)
+        return self.batch * ceil_div(self.pixels, block)
 
     def _places(self, block: int, unit: int) -> float:
         """Positions, with each block rounded up to whole units."""
@@ -64,7 +57,7 @@ class Streams(Engine):
 
     def _over_positions(
         self, name: str, which: str, operands: list[Buffer], outputs: list[Buffer], ending: Traffic
-    ) -> Pass:
+    ) -> Enqueue:
         """Pack gamma, then go over the blocks; ``ending`` is what is done to the sums."""
         n, nhwc, t = self.channels, self.data.nhwc, self.tunables
         span = t["vectors"] * t["width"]
@@ -84,18 +77,18 @@ class Streams(Engine):
         sizes = [np.uint32(v) for v in (self.positions, self.pixels, self.batch)]
 
         def launch() -> None:
-            self.device.launch(pack, -(-words // 64), 64, gamma, packed)
+            self.device.launch(pack, ceil_div(words, 64), 64, gamma, packed)
             self.device.launch(kernel, items, 1, packed, *operands, *sizes, *outputs, local_bytes=nbytes)
 
         places = self._places(block, unit)
         calls = places / unit * words / panel  # of the inner loop's body
-        staged = 3 if which == "INPUT" else 1  # arrays
+        staged, flops = (3, self.data.term_flops) if which == "INPUT" else (1, 1)  # arrays, operations per value
         multiplied = Traffic(
-            flops=2 * span * t["item_rows"] * calls + (self.term_flops if which == "INPUT" else 1) * n * self.positions,
+            flops=2 * span * t["item_rows"] * calls + flops * n * self.positions,
             global_read=4 * panel * calls + 4.0 * n * n + staged * self.data.map_bytes, global_write=4.0 * words,
             local_read=4 * unit * calls, local_write=4 * n * places + 4 * places * words / n,
         )  # fmt: skip
-        return Pass(launch, Traffic.total(multiplied, ending))
+        return Enqueue(launch, Traffic.total(multiplied, ending))
 
     def _ending(self, flops: int, special: int, integers: int, arrays: int, outputs: int) -> Traffic:
         """Operations on whole vectors of sums, and words read and written, per output."""
@@ -110,7 +103,7 @@ class Streams(Engine):
             dram_read=arrays * maps + 4.0 * self.channels**2, dram_write=outputs * maps,
         )  # fmt: skip
 
-    def forward(self, u: Buffer, save: Buffer | None) -> Pass:
+    def forward(self, u: Buffer, save: Buffer | None) -> Enqueue:
         w, beta = inputs.array(self.setup, "w"), inputs.array(self.setup, "beta")
         outputs, steps = [u] if save is None else [save, u], self.tunables["newton"]
         flops = 1 + (1 + 4 * steps if steps else 0) + (2 if self.data.inverse else 1)
@@ -119,12 +112,12 @@ class Streams(Engine):
         ending.global_read += ending.local_read / vectors if vectors > 1 else self.data.map_bytes
         return self._over_positions("stream_forward", "FORWARD", [beta, w], outputs, ending)
 
-    def input_gradient(self, d: Buffer, dw: Buffer) -> Pass:
+    def input_gradient(self, d: Buffer, dw: Buffer) -> Enqueue:
         delta, w = (inputs.array(self.setup, name) for name in ("delta", "w"))
         ending = self._ending(5 if self.data.inverse else 4, 0, 0, 3, 1)
         return self._over_positions("stream_input", "INPUT", [delta, w, d], [dw], ending)
 
-    def parameter_gradients(self, d: Buffer, dgamma: Buffer, dbeta: Buffer | None) -> Pass:
+    def parameter_gradients(self, d: Buffer, dgamma: Buffer, dbeta: Buffer | None) -> Enqueue:
         t, n, beta = self.tunables, self.channels, int(dbeta is not None)
         span, block = t["vectors"] * t["width"], t["block"]
         side, pitch = round_up(n, t["item_rows"]), round_up(n, span)
@@ -143,13 +136,13 @@ class Streams(Engine):
 
         def launch() -> None:
             self.device.launch(kernel, items, 1, delta, w, d, *sizes, partial, local_bytes=nbytes)
-            self.device.launch(finish, -(-words // 64), 64, partial, np.uint32(items), *outputs)
+            self.device.launch(finish, ceil_div(words, 64), 64, partial, np.uint32(items), *outputs)
 
         places, elements, maps = float(blocks * block), float(n) * self.positions, self.data.map_bytes
         calls = side / t["item_rows"] * pitch / span * blocks
         row_adds = n * blocks * (block + (1 if self.data.nhwc else t["width"]))
-        return Pass(launch, Traffic(
-            flops=2 * side * pitch * places + (self.term_flops + 1) * elements + beta * row_adds + items * words,
+        return Enqueue(launch, Traffic(
+            flops=2 * side * pitch * places + (self.data.term_flops + 1) * elements + beta * row_adds + items * words,
             global_read=3 * maps + 4 * calls * t["item_rows"] * span + 4.0 * items * words + 4.0 * beta * n * blocks,
             global_write=4.0 * items * part + 4 * calls * t["item_rows"] * span + 4.0 * words + 4.0 * beta * n * blocks,
             local_read=4 * calls * block * (span + t["item_rows"]) + 4 * beta * n * places,

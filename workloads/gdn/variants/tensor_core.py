@@ -7,14 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.backend import Buffer
-from perfport.model.device import DeviceInfo
-from perfport.model.errors import UnsupportedError
-from perfport.model.work import Traffic
-from perfport.workload import Setup, Tunable, Variant
+from perfport.workload import Buffer, DeviceInfo, Enqueue, Setup, Traffic, Tunable, UnsupportedError, ceil_div, round_up
 
 from . import inputs
-from .engine import Engine, Pass
 from .tiled import PACK_GROUP, WARP, Tiled, even_tile
 
 LONG = 512  # channels whose sums the unit's truncation spoils: 8e-6 of u at 1000
@@ -22,15 +17,8 @@ FRAGMENT_ROWS, FRAGMENT_WORDS = 16, 8  # of operand A of one instruction, in 32-
 LEAST_CAPABILITY = (8, 0)
 
 
-def require_matrix_units(info: DeviceInfo) -> None:
-    """Raise `UnsupportedError` on a CUDA device without TF32 and bf16 units."""
-    capability = tuple(int(part) for part in (info.compute_capability or "0.0").split("."))
-    if capability < LEAST_CAPABILITY:
-        raise UnsupportedError(f"needs compute capability 8.0 (TF32 and bf16), {info.id} has {info.compute_capability}")
-
-
 class TensorCores(Tiled):
-    """A tile per work-group, a smaller one per warp; operands rounded or split while they are staged."""
+    """A tile per work-group, a smaller one per warp; operands split while they are staged: three TF32 products."""
 
     TUNABLES: ClassVar[dict[str, Tunable]] = {
         "warp_rows": Tunable(32, (16, 32, 48, 64, 80, 96), "channels of a warp's tile, at most"),
@@ -51,6 +39,8 @@ class TensorCores(Tiled):
         "gamma_resident": Tunable(1, (1, 2, 3, 4), "as resident, of dgamma's product"),
         "run": Tunable(2048, (512, 1024, 2048, 4096, 8192), "positions of a split of dgamma's product"),
     }
+    needs = ("cuda",)
+    unit = "tf32_mma"
     file: ClassVar[str] = "tensor_core.cu"
     terms: ClassVar[int] = 3
     bf16: ClassVar[bool] = False
@@ -59,19 +49,27 @@ class TensorCores(Tiled):
         super().__init__(setup)
         self.parts = 2 if self.terms == 3 else 1
 
+    @classmethod
+    def require(cls, info: DeviceInfo) -> None:
+        capability = tuple(int(part) for part in (info.compute_capability or "0.0").split("."))
+        if capability < LEAST_CAPABILITY:
+            raise UnsupportedError(
+                f"needs compute capability 8.0 (TF32 and bf16), {info.id} has {info.compute_capability}"
+            )
+
     def _shape(self) -> dict[str, int]:
         t = self.tunables
         rows = even_tile(self.channels, t["warp_rows"], FRAGMENT_ROWS)
-        warps = -(-self.channels // rows)
-        steps = -(-self.channels // self._depth({"WORDS": FRAGMENT_WORDS}))
+        warps = ceil_div(self.channels, rows)
+        steps = ceil_div(self.channels, self._depth({"WORDS": FRAGMENT_WORDS}))
         columns = t["across"] * t["warp_columns"]
         room = self.device.info.local_memory_bytes // (4 * self.parts * columns) - 4
-        turns = -(-steps * FRAGMENT_WORDS // max(FRAGMENT_WORDS, min(t["words"], room)))
+        turns = ceil_div(steps * FRAGMENT_WORDS, max(FRAGMENT_WORDS, min(t["words"], room)))
         down = even_tile(warps, t["down"], 1)
         return {
             "ROWS": rows * down, "WARP_ROWS": rows,
             "COLUMNS": columns, "WARP_COLUMNS": t["warp_columns"],
-            "WORDS": -(-steps // turns) * FRAGMENT_WORDS, "FETCHES": t["fetches"], "UNROLL": t["unroll"],
+            "WORDS": ceil_div(steps, turns) * FRAGMENT_WORDS, "FETCHES": t["fetches"], "UNROLL": t["unroll"],
             "RESIDENT": max(1, t["resident"] // (WARP * down * t["across"])), "APART": int(self.channels > LONG),
         }  # fmt: skip
 
@@ -107,12 +105,12 @@ class TensorCores(Tiled):
 
     def _inner(self, shape: dict[str, int]) -> int:
         fragment = self._depth({"WORDS": FRAGMENT_WORDS})
-        return -(-self.channels // fragment) * fragment
+        return round_up(self.channels, fragment)
 
-    def _pack(self, shape: dict[str, int], of_transpose: bool) -> tuple[Buffer, Pass]:
+    def _pack(self, shape: dict[str, int], of_transpose: bool) -> tuple[Buffer, Enqueue]:
         """Gamma as fragments, in the order in which lanes take them."""
         kernel = self._kernel("pack", "PACK", OF_TRANSPOSE=int(of_transpose))
-        rows = -(-self.channels // shape["ROWS"]) * shape["ROWS"]
+        rows = round_up(self.channels, shape["ROWS"])
         steps = self._inner(shape) // self._depth({"WORDS": FRAGMENT_WORDS})
         count = rows // FRAGMENT_ROWS * steps * WARP
         packed = self.setup.scratch(16 * self.parts * count)
@@ -120,14 +118,14 @@ class TensorCores(Tiled):
         gamma = inputs.array(self.setup, "gamma")
 
         def launch() -> None:
-            self.device.launch(kernel, -(-count // PACK_GROUP), PACK_GROUP, gamma, *sizes, packed)
+            self.device.launch(kernel, ceil_div(count, PACK_GROUP), PACK_GROUP, gamma, *sizes, packed)
 
-        return packed, Pass(launch, self._packing(4.0 * self.channels**2, packed.nbytes))
+        return packed, Enqueue(launch, self._packing(4.0 * self.channels**2, packed.nbytes))
 
     def _multiply(self, shape: dict[str, int], tiles: float, inner: float) -> Traffic:
         """Operations of the matrix units; each warp reads rows from the cache and columns from shared memory."""
         words = inner / self._depth({"WORDS": 1}) * tiles * self.parts
-        staged = -(-self._inner(shape) // self._depth(shape)) * shape["WORDS"] * tiles * self.parts
+        staged = ceil_div(self._inner(shape), self._depth(shape)) * shape["WORDS"] * tiles * self.parts
         return Traffic(
             flops=2 * self.terms * tiles * inner * shape["ROWS"] * shape["COLUMNS"],
             local_write=4 * staged * shape["COLUMNS"],
@@ -150,15 +148,17 @@ class TensorCores(Tiled):
 
 
 class TensorCoresBf16(TensorCores):
-    """bf16 operands in two parts: half the shared memory of TF32's, and twice its rate."""
+    """bf16 operands in two parts: half the shared memory of TF32's, and twice its rate; 16 bits of each operand."""
 
+    unit = "bf16_mma"
     TUNABLES = {**TensorCores.TUNABLES, "resident": replace(TensorCores.TUNABLES["resident"], default=768)}
     bf16 = True
 
 
 class TensorCoresPlain(TensorCores):
-    """TF32 operands, rounded."""
+    """TF32 operands, rounded: one product, and an accuracy class of its own."""
 
+    precision = "tf32"
     TUNABLES = TensorCoresBf16.TUNABLES
     GAMMA_TUNABLES = {
         **TensorCores.GAMMA_TUNABLES,
@@ -166,16 +166,3 @@ class TensorCoresPlain(TensorCores):
         "gamma_resident": replace(TensorCores.GAMMA_TUNABLES["gamma_resident"], default=2),
     }
     terms = 1
-
-
-class OnTensorCores(Variant):
-    """What the variants on matrix units share."""
-
-    needs = ("cuda",)
-    unit = "tf32_mma"
-    engine: ClassVar[type[Engine]] = TensorCores
-
-    @classmethod
-    def require(cls, info: DeviceInfo) -> None:
-        super().require(info)
-        require_matrix_units(info)

@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.backend import Buffer
-from perfport.model.errors import UnsupportedError
-from perfport.model.work import Traffic
-from perfport.workload import Tunable
+from perfport.workload import Buffer, Enqueue, Traffic, Tunable, UnsupportedError, ceil_div, round_up
 
 from . import inputs
-from .engine import Engine, Pass
+from .engine import Engine
 
 WARP = 32  # work-items that the kernel lays out as one block, of dgamma LANES of them side by side in a row
 LANES = 8
 GAMMA_ITEMS = ((12, 12), (8, 16), (8, 8), (4, 4))  # rows and columns of dgamma per work-item, the best first
 FINISH_GROUP = 64
 PACK_GROUP = 64
+
+
+@dataclass(frozen=True)
+class OverPositions:
+    """A step whose columns are positions: a kernel, the macro that selects it, further macros and arguments.
+
+    Gamma or its transpose is multiplied by staged values, each made of ``arrays`` words by ``staged_flops`` operations.
+    """
+
+    kernel: str
+    which: str
+    macros: dict[str, int]
+    arguments: tuple[Any, ...]
+    of_transpose: bool
+    arrays: int
+    staged_flops: int
 
 
 class Tiled(Engine):
@@ -60,11 +74,11 @@ class Tiled(Engine):
         tiles = [
             (even_tile(self.channels, t["down"] * rows, unit * rows), rows) for rows in range(t["item_rows"], 3, -4)
         ]  # fmt: skip
-        tile, rows = min(tiles, key=lambda one: -(-self.channels // one[0]) * one[0])
+        tile, rows = min(tiles, key=lambda candidate: round_up(self.channels, candidate[0]))
         columns, depth = t["across"] * t["item_columns"], t["depth"]
         room = self.device.info.local_memory_bytes // 4 - 2 * depth * tile
-        turns = -(-self.channels // max(depth, min(t["staged"], room // columns)))
-        staged = -(-self.channels // (turns * depth)) * depth
+        turns = ceil_div(self.channels, max(depth, min(t["staged"], room // columns)))
+        staged = ceil_div(self.channels, turns * depth) * depth
         return {
             "ROWS": tile, "ITEM_ROWS": rows, "COLUMNS": columns, "ITEM_COLUMNS": t["item_columns"], "DEPTH": depth,
             "STAGED": staged, "FETCHES": t["fetches"], "UNROLL": t["unroll"],
@@ -83,7 +97,7 @@ class Tiled(Engine):
             )
 
         items = [item for item in GAMMA_ITEMS if item[0] <= t["gamma_item"]]
-        item = min(items, key=lambda one: math.prod(-(-self.channels // side) * side for side in tile(one)))
+        item = min(items, key=lambda item: math.prod(round_up(self.channels, side) for side in tile(item)))
         rows, columns = tile(item)
         return {
             "ROWS": rows, "COLUMNS": columns, "ITEM_ROWS": item[0], "ITEM_COLUMNS": item[1], "LANES": LANES,
@@ -135,90 +149,93 @@ class Tiled(Engine):
         vector = 1 if contiguous % 4 else 4
         return self.setup.kernel(self.file, name, **{which: 1}, VECTOR=vector, **self.macros, **macros)
 
-    def _pack(self, shape: dict[str, int], of_transpose: bool) -> tuple[Buffer, Pass]:
+    def _pack(self, shape: dict[str, int], of_transpose: bool) -> tuple[Buffer, Enqueue]:
         """Gamma as it is staged, tile after tile."""
         kernel = self._kernel("pack", "PACK", OF_TRANSPOSE=int(of_transpose))
-        rows, inner = -(-self.channels // shape["ROWS"]) * shape["ROWS"], self._inner(shape)
+        rows, inner = round_up(self.channels, shape["ROWS"]), self._inner(shape)
         packed = self.setup.scratch(4 * rows * inner)
         sizes = [np.uint32(n) for n in (self.channels, shape["ROWS"], inner, rows * inner)]
-        gamma, groups = inputs.array(self.setup, "gamma"), -(-rows * inner // PACK_GROUP)
+        gamma, groups = inputs.array(self.setup, "gamma"), ceil_div(rows * inner, PACK_GROUP)
 
         def launch() -> None:
             self.device.launch(kernel, groups, PACK_GROUP, gamma, *sizes, packed)
 
-        return packed, Pass(launch, self._packing(4.0 * self.channels**2, packed.nbytes))
+        return packed, Enqueue(launch, self._packing(4.0 * self.channels**2, packed.nbytes))
 
     def _packing(self, read: float, written: float) -> Traffic:
         return Traffic(global_read=read, global_write=written, dram_read=read, dram_write=written)
 
     def _inner(self, shape: dict[str, int]) -> int:
         """The channels of the inner dimension, padded to whole steps."""
-        return -(-self.channels // self._depth(shape)) * self._depth(shape)
+        return round_up(self.channels, self._depth(shape))
 
     def _staged_bytes(self, shape: dict[str, int]) -> int:
         """Bytes of local memory of the product over positions."""
         return self._fitting(4 * (shape["STAGED"] * shape["COLUMNS"] + 2 * shape["DEPTH"] * shape["ROWS"]))
 
-    def _over_positions(
-        self, name: str, which: str, of_transpose: bool, arguments: tuple[Any, ...], staged_flops: int, arrays: int,
-        ending: Callable[[dict[str, int]], Traffic], **macros: int,
-    ) -> Pass:  # fmt: skip
-        """A pass whose columns are positions; a staged value is made of ``arrays`` words by ``staged_flops``."""
+    def _over_positions(self, step: OverPositions, ending: Callable[[dict[str, int]], Traffic]) -> Enqueue:
+        """A step whose columns are positions; ``ending`` is what is done to the sums, by the shape of a tile."""
         shape = self._shape()
-        shape["FETCHES"] = -(-shape["FETCHES"] // arrays)
+        shape["FETCHES"] = ceil_div(shape["FETCHES"], step.arrays)
         group, nbytes = self._items(shape), self._staged_bytes(shape)
-        packed, packing = self._pack(shape, of_transpose)
-        kernel = self._kernel(name, which, **macros, **shape)
-        rows, columns = -(-self.channels // shape["ROWS"]), -(-self.positions // shape["COLUMNS"])
+        packed, packing = self._pack(shape, step.of_transpose)
+        kernel = self._kernel(step.kernel, step.which, **step.macros, **shape)
+        rows, columns = ceil_div(self.channels, shape["ROWS"]), ceil_div(self.positions, shape["COLUMNS"])
         inner = self._inner(shape)
         staging = Traffic(
-            flops=staged_flops * float(rows) * columns * inner * shape["COLUMNS"],
-            global_read=rows * arrays * self.data.map_bytes, dram_read=packed.nbytes,
+            flops=step.staged_flops * float(rows) * columns * inner * shape["COLUMNS"],
+            global_read=rows * step.arrays * self.data.map_bytes, dram_read=packed.nbytes,
         )  # fmt: skip
         w, sizes = inputs.array(self.setup, "w"), (self.channels, self.positions, self.pixels)
-        arguments = (packed, w, *(np.uint32(n) for n in sizes), *arguments)
+        arguments = (packed, w, *(np.uint32(n) for n in sizes), *step.arguments)
 
         def launch() -> None:
             packing.launch()
             self.device.launch(kernel, rows * columns, group, *arguments, local_bytes=nbytes)
 
         multiply = self._multiply(shape, rows * columns, inner)
-        return Pass(launch, Traffic.total(packing.traffic, multiply, staging, ending(shape)))
+        return Enqueue(launch, Traffic.total(packing.traffic(), multiply, staging, ending(shape)))
 
-    def forward(self, u: Buffer, save: Buffer | None) -> Pass:
+    def forward(self, u: Buffer, save: Buffer | None) -> Enqueue:
         outputs = [u] if save is None else [save, u]
         elements, maps = self.data.map_bytes / 4, self.data.map_bytes
 
         def ending(shape: dict[str, int]) -> Traffic:
-            starts = -(-self.positions // shape["COLUMNS"]) * self._beta_readers(shape)
+            starts = ceil_div(self.positions, shape["COLUMNS"]) * self._beta_readers(shape)
             return Traffic(
                 flops=(2 if self.data.inverse else 1) * elements, special_ops=elements,
                 global_read=maps + 4.0 * starts * self.channels, global_write=len(outputs) * maps,
                 dram_read=maps, dram_write=len(outputs) * maps,
             )  # fmt: skip
 
-        arguments = (inputs.array(self.setup, "beta"), *outputs)
-        return self._over_positions("forward", "FORWARD", False, arguments, 1, 1, ending, SAVE=int(save is not None))
+        step = OverPositions(
+            "forward", "FORWARD", {"SAVE": int(save is not None)}, (inputs.array(self.setup, "beta"), *outputs),
+            of_transpose=False, arrays=1, staged_flops=1,
+        )  # fmt: skip
+        return self._over_positions(step, ending)
 
-    def input_gradient(self, d: Buffer, dw: Buffer) -> Pass:
+    def input_gradient(self, d: Buffer, dw: Buffer) -> Enqueue:
         elements, maps = self.data.map_bytes / 4, self.data.map_bytes
         ending = Traffic(
             flops=(5 if self.data.inverse else 4) * elements, global_read=3 * maps, global_write=maps,
             dram_read=3 * maps, dram_write=maps,
         )  # fmt: skip
-        arguments = (inputs.array(self.setup, "delta"), d, dw)
-        return self._over_positions("input_gradient", "INPUT", True, arguments, self.term_flops, 3, lambda _: ending)
+        step = OverPositions(
+            "input_gradient", "INPUT", {}, (inputs.array(self.setup, "delta"), d, dw),
+            of_transpose=True, arrays=3, staged_flops=self.data.term_flops,
+        )  # fmt: skip
+        return self._over_positions(step, lambda _: ending)
 
-    def parameter_gradients(self, d: Buffer, dgamma: Buffer, dbeta: Buffer | None) -> Pass:
+    def parameter_gradients(self, d: Buffer, dgamma: Buffer, dbeta: Buffer | None) -> Enqueue:
         shape, beta = self._gamma_shape(), int(dbeta is not None)
         group, nbytes = self._items(shape), self._local_bytes(shape, shape["ROWS"] + shape["COLUMNS"])
         kernel = self._kernel("gamma_gradient", "GAMMA", BETA=beta, **shape)
         finish = self.setup.kernel("fused.cl", "finish", FINISH=1, BETA=beta, VECTOR=1, **self.macros)
-        down, across = -(-self.channels // shape["ROWS"]), -(-self.channels // shape["COLUMNS"])
+        down, across = ceil_div(self.channels, shape["ROWS"]), ceil_div(self.channels, shape["COLUMNS"])
         depth = self._depth(shape)
-        all_steps = self.batch * -(-self.pixels // depth)
+        all_steps = self.batch * ceil_div(self.pixels, depth)
         steps = split_steps(self.device.info.compute_units, self.tunables["run"] // depth, all_steps, down * across)
-        splits, size = -(-all_steps // steps), self.channels * (self.channels + beta)
+        splits, size = ceil_div(all_steps, steps), self.channels * (self.channels + beta)
         partial = self.setup.scratch(4 * splits * size)
         delta, w = (inputs.array(self.setup, name) for name in ("delta", "w"))
         sizes = [np.uint32(n) for n in (self.channels, self.pixels, self.batch, steps)]
@@ -228,26 +245,26 @@ class Tiled(Engine):
         def launch() -> None:
             groups = down * across * splits
             self.device.launch(kernel, groups, group, delta, w, d, *sizes, partial, local_bytes=nbytes)
-            self.device.launch(finish, -(-size // FINISH_GROUP), FINISH_GROUP, partial, *totals, *outputs)
+            self.device.launch(finish, ceil_div(size, FINISH_GROUP), FINISH_GROUP, partial, *totals, *outputs)
 
         inner, maps, parts = float(all_steps * depth), self.data.map_bytes, 4.0 * splits * size
         terms, squares = across * down * inner * shape["ROWS"], across * down * inner * shape["COLUMNS"]
         row_sums = beta * terms / across  # of the tiles in the first column
         more = Traffic(
-            flops=self.term_flops * terms + squares + row_sums + splits * size, local_read=4 * row_sums,
+            flops=self.data.term_flops * terms + squares + row_sums + splits * size, local_read=4 * row_sums,
             global_read=(3 * across + down) * maps + parts, global_write=parts + 4.0 * size,
             dram_read=3 * maps + parts, dram_write=parts + 4.0 * size,
         )  # fmt: skip
-        return Pass(launch, Traffic.total(self._multiply_gamma(shape, down * across, inner), more))
+        return Enqueue(launch, Traffic.total(self._multiply_gamma(shape, down * across, inner), more))
 
 
 def even_tile(n: int, largest: int, unit: int) -> int:
     """Return the tile, a multiple of ``unit``, that pads ``n`` least, of the fewest tiles or one more."""
-    fewest = -(-n // largest)
-    tiles = [-(-n // (count * unit)) * unit for count in (fewest, fewest + 1)]
-    return min(tiles, key=lambda tile: -(-n // tile) * tile)
+    fewest = ceil_div(n, largest)
+    tiles = [ceil_div(n, count * unit) * unit for count in (fewest, fewest + 1)]
+    return min(tiles, key=lambda tile: round_up(n, tile))
 
 
 def split_steps(units: int, longest: int, steps: int, tiles: int) -> int:
     """Steps per split: at most ``longest``, and few enough to give each compute unit some 4 work-groups, if at all."""
-    return int(min(max(1, longest), max(4, -(-steps * tiles // (4 * units)))))
+    return int(min(max(1, longest), max(4, ceil_div(steps * tiles, 4 * units))))

@@ -1,0 +1,55 @@
+"""Variants of gdn that are made from a table: each engine in each problem, resting on the files of its own engine."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfport import workload
+from perfport.run.sources import variant_files
+from perfport.workloads.gdn.variants.engines import ENGINES, PROBLEMS, VARIANTS, Listing
+from perfport.workloads.gdn.variants.streams import Streams
+from perfport.workloads.gdn.variants.tensor_core import TensorCores, TensorCoresBf16, TensorCoresPlain
+from perfport.workloads.gdn.variants.tiled import Tiled
+
+GDN = workload.discover()["gdn"]
+OWN = {
+    Tiled: {"tiled.py", "fused.cl"},
+    Streams: {"streams.py", "streams.cl"},
+    TensorCores: {"tensor_core.py", "tensor_core.cu"},
+    TensorCoresBf16: {"tensor_core.py", "tensor_core.cu"},
+    TensorCoresPlain: {"tensor_core.py", "tensor_core.cu"},
+}
+NAMED = {"fused_{problem}": Tiled, "fused_{problem}_streams": Streams, "tensor_core": TensorCores}
+
+
+def test_every_engine_is_a_variant_of_every_problem() -> None:
+    assert len(VARIANTS) == len(ENGINES) * len(PROBLEMS) == 20
+    listed = {cls for variants in GDN.variants.values() for cls in variants.values() if cls.role == "beyond"}
+    assert listed == set(VARIANTS.values())
+    for base, (problem, _) in PROBLEMS.items():
+        for name, engine in NAMED.items():
+            variant = GDN.variants[f"gdn_{problem}"][name.format(problem=problem)]
+            assert issubclass(variant, base) and getattr(variant, "engine", None) is engine
+
+
+def test_what_ranks_a_variant_is_its_engines() -> None:
+    stated = {name: (cls.needs, cls.unit, cls.precision) for name, cls in GDN.variants["gdn_step"].items()}
+    assert stated["fused_step"] == ((), None, "fp32") and stated["fused_step_streams"] == (("cpu",), None, "fp32")
+    assert stated["tensor_core"] == (("cuda",), "tf32_mma", "fp32")
+    assert stated["tensor_core_bf16"] == (("cuda",), "bf16_mma", "fp32")
+    assert stated["tensor_core_tf32"] == (("cuda",), "tf32_mma", "tf32")
+    assert set(GDN.variants["gdn_forward"]["tensor_core"].tunables) == set(TensorCores.TUNABLES)
+    assert set(GDN.variants["gdn_gamma_gradient"]["tensor_core"].tunables) == set(TensorCores.GAMMA_TUNABLES)
+    assert set(GDN.variants["gdn_step"]["tensor_core"].tunables) == {
+        *TensorCores.TUNABLES, *TensorCores.GAMMA_TUNABLES,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("listing", ENGINES, ids=lambda listing: listing.engine.__name__)
+def test_a_variant_rests_on_the_files_of_its_own_engine(listing: Listing) -> None:
+    for base, (problem, _) in PROBLEMS.items():
+        variant = GDN.variants[base.problem.name][listing.name.format(problem=problem)]
+        names = {path.name for path in variant_files(GDN, variant)}
+        assert OWN[listing.engine] | {"fused.py", "engine.py", "inputs.py", "problems.py"} <= names
+        others = {name for engine, own in OWN.items() if not issubclass(listing.engine, engine) for name in own}
+        assert not names & (others - OWN[listing.engine])

@@ -1,0 +1,162 @@
+"""PyTorch on the host and the GPU, eager and compiled."""
+
+from __future__ import annotations
+
+from abc import ABCMeta
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from itertools import product
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from perfport.workload import HostPeer, Peer, Problem, TorchCudaPeer, usable_cores, version_of
+
+from ...problems import TF32, Backward, Forward, Step
+from .. import inputs
+
+
+class _Torch(Peer):
+    """The training libraries' form: square, 1 x 1 convolution, root, multiplication; gradients by autograd.
+
+    Autograd keeps what it saves to itself: there is no D.
+    """
+
+    source = version_of("torch")
+    compiled: ClassVar[bool] = False
+    torch: Any
+
+    def input(self, name: str) -> Any:
+        """An input as a tensor."""
+        raise NotImplementedError
+
+    def mode(self) -> AbstractContextManager[Any]:
+        """A context in which the library computes in this peer's precision and keeps what gradients need."""
+        raise NotImplementedError
+
+    def maps(self, name: str) -> Any:
+        """An array of the input's size as (batch, channels, height, width), in its own layout."""
+        tensor = self.input(name)
+        return tensor.permute(0, 3, 1, 2) if self.data.nhwc else tensor
+
+    def prepare(self) -> None:
+        import torch
+
+        self.torch = torch
+        inverse = self.data.inverse
+
+        def forward(w: Any, gamma: Any, beta: Any) -> Any:
+            z = torch.nn.functional.conv2d(w * w, gamma[:, :, None, None], beta)
+            return w * torch.sqrt(z) if inverse else w * torch.rsqrt(z)
+
+        self.forward = self._compile(forward) if self.compiled else forward
+        self.leaves = self.maps("w").detach(), self.input("gamma").detach(), self.input("beta").detach()
+        if not isinstance(self.data, Forward):
+            self.delta = self.maps("delta")
+            for leaf in self.leaves:
+                leaf.requires_grad_(True)
+        if isinstance(self.data, Backward):
+            with self.mode():
+                self.u = self.forward(*self.leaves)
+
+    def _compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        import torch._dynamo.config as dynamo
+        import torch._functorch.config as functorch
+
+        # All problems of a worker compile this one function; beyond the limit (8) it runs uncompiled, in silence.
+        dynamo.cache_size_limit = dynamo.accumulated_cache_size_limit = 1 << 16
+        if isinstance(self.data, Backward):
+            functorch.donated_buffer = False  # its graph is walked again and again
+        compiled: Callable[..., Any] = self.torch.compile(function, dynamic=False)
+        return compiled
+
+    def gradients(self, u: Any, again: bool) -> dict[str, Any]:
+        """The gradients of u by all its leaves; ``again`` keeps the graph for the next execution."""
+        gradients = self.torch.autograd.grad(u, self.leaves, self.delta, retain_graph=again)
+        return dict(zip(("dw", "dgamma", "dbeta"), gradients, strict=True))
+
+    def compute(self) -> Mapping[str, Any]:
+        with self.mode():
+            if isinstance(self.data, Forward):
+                with self.torch.no_grad():
+                    outputs = {"u": self.forward(*self.leaves)}
+            elif isinstance(self.data, Backward):
+                outputs = self.gradients(self.u, again=True)
+            else:
+                u = self.forward(*self.leaves)
+                outputs = {"u": u, **self.gradients(u, again=False)}
+        suffix = TF32 if self.precision == "tf32" else ""
+        return {name + suffix: tensor for name, tensor in outputs.items()}
+
+    def results(self) -> dict[str, np.ndarray]:
+        """Maps are laid out as the input."""
+        outputs = super().results()
+        if not self.data.nhwc:
+            return outputs
+        return {n: np.ascontiguousarray(a.transpose(0, 2, 3, 1)) if a.ndim == 4 else a for n, a in outputs.items()}
+
+
+class _TorchCpu(_Torch, HostPeer):
+    modules = ("torch",)
+
+    def input(self, name: str) -> Any:
+        return self.torch.from_numpy(getattr(self.data, name)).clone()
+
+    def mode(self) -> AbstractContextManager[Any]:
+        self.torch.set_num_threads(usable_cores())
+        enabled: AbstractContextManager[Any] = self.torch.enable_grad()
+        return enabled
+
+
+class _TorchCuda(_Torch, TorchCudaPeer):
+    def input(self, name: str) -> Any:
+        return self.tensor(inputs.array(self.setup, name), getattr(self.data, name).shape)
+
+    def prepare(self) -> None:
+        with self.torch.cuda.stream(self.stream):
+            super().prepare()
+
+    def mode(self) -> AbstractContextManager[Any]:
+        tf32 = self.precision == "tf32"
+        self.torch.backends.cudnn.allow_tf32 = tf32
+        self.torch.backends.cuda.matmul.allow_tf32 = tf32
+        enabled: AbstractContextManager[Any] = self.torch.enable_grad()
+        return enabled
+
+
+class Form(NamedTuple):
+    """How the one form of the layer is run, and its place in the tables."""
+
+    peer: type[_Torch]
+    rung: int
+    name: str
+    title: str
+    compiled: bool = False
+    tf32: bool = False
+
+
+FORMS = (
+    Form(_TorchCpu, 2, "torch_cpu", "PyTorch on the host, eager, all cores"),
+    Form(_TorchCuda, 3, "torch_eager", "PyTorch, eager, TF32 off"),
+    Form(_TorchCuda, 4, "torch_compiled", "PyTorch, compiled, TF32 off", compiled=True),
+    Form(_TorchCuda, 5, "torch_eager_tf32", "PyTorch, eager, TF32 on", tf32=True),
+    Form(_TorchCuda, 6, "torch_compiled_tf32", "PyTorch, compiled, TF32 on", compiled=True, tf32=True),
+)
+
+
+def variant(problem: type[Problem], form: Form) -> type[_Torch]:
+    """Return the peer of a problem that is run in one of the forms."""
+    name = "".join(part.capitalize() for part in form.name.split("_")) + problem.__name__
+    attributes: dict[str, Any] = {
+        "__module__": __name__, "__doc__": form.peer.__doc__, "problem": problem, "rung": form.rung, "name": form.name,
+        "title": form.title, "compiled": form.compiled,
+    }  # fmt: skip
+    if form.tf32:
+        attributes |= {"precision": "tf32", "unit": "tf32_mma"}
+    made: Any = ABCMeta(name, (form.peer,), attributes)
+    return made
+
+
+PROBLEMS: tuple[type[Problem], ...] = (Forward, Backward, Step)
+VARIANTS = {cls.__name__: cls for cls in (variant(*pair) for pair in product(PROBLEMS, FORMS))}
+globals().update(VARIANTS)  # where discovery looks for them
