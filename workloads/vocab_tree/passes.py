@@ -11,11 +11,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.backend import Buffer, Kernel, OpenDevice
-from perfport.model.device import DeviceInfo
-from perfport.model.errors import UnsupportedError
-from perfport.model.work import Traffic
-from perfport.workload import Tunable
+from perfport.workload import (
+    Buffer,
+    DeviceInfo,
+    Kernel,
+    OpenDevice,
+    Traffic,
+    Tunable,
+    UnsupportedError,
+    ceil_div,
+    round_up,
+)
 
 from . import fixed_point
 
@@ -37,7 +43,7 @@ def tiles(first: np.ndarray, sizes: np.ndarray, length: int) -> np.ndarray:
     uint32, (tiles, 4)
         Node, first point, points, 0; by node, then by point.
     """
-    per_node = -(-sizes // length)
+    per_node = ceil_div(sizes, length)
     node = np.repeat(np.arange(len(sizes)), per_node)
     number = np.arange(len(node)) - np.repeat(np.cumsum(per_node) - per_node, per_node)
     found = np.zeros((len(node), 4), np.uint32)
@@ -76,7 +82,7 @@ class Pass(ABC):
     def tile_points(self, points: int) -> int:
         """Return the length of tiles that give every compute unit as many work-groups as the tunables ask for."""
         groups = self.device.info.compute_units * int(self.tunables["groups_per_unit"])
-        return max(1, -(-points // (groups * self.unit))) * self.unit
+        return max(1, ceil_div(points, groups * self.unit)) * self.unit
 
     def launch(self, number: int, *buffers: Buffer, queue: Any = None) -> None:
         """Enqueue ``number`` tiles; the buffers as the module says."""
@@ -134,7 +140,7 @@ class FusedPass(Pass):
         self.lanes = self.group // self.words
         extra = (0, 2 * clusters * self.words, clusters * self.unit // 2 + clusters)[self.mode]
         before = 2 * clusters * self.words + clusters * dims + 2 * clusters + self.unit + extra
-        self.local_bytes = self._require_local(4 * (-(-before // 4) * 4 + self.unit * (self.words + 4)))
+        self.local_bytes = self._require_local(4 * (round_up(before, 4) + self.unit * (self.words + 4)))
         self.kernel = loader(
             "fused.cl", "pass", K=clusters, DIMS=dims, GROUP=self.group, POINTS=int(tunables["points_each"]),
             CENTRES=self.held, SUMS=self.mode,
@@ -143,7 +149,7 @@ class FusedPass(Pass):
     def traffic(self, lengths: np.ndarray, counts: np.ndarray) -> Traffic:
         k, dims, words = self.clusters, float(self.dims), float(self.words)
         tiles_, points = len(lengths), float(lengths.sum())
-        steps = float((-(-lengths // self.unit)).sum())
+        steps = float(ceil_div(lengths, self.unit).sum())
         classified = steps * self.unit  # work-items without a point of their own classify one again
         read = words / 4 * (k / self.held + 2 * k / int(self.tunables["points_each"]))  # 16-byte loads
         written = float((counts > 0).sum()) * (dims + 1)
@@ -177,8 +183,8 @@ class FusedPass(Pass):
 
     def _listed(self, lengths: np.ndarray, counts: np.ndarray) -> float:
         """How often a work-item empties the halves of a class: once per held steps, where it has added to it."""
-        held = 257 // -(-self.unit // self.lanes)
-        flushes = -(-lengths // (self.unit * held))
+        held = 257 // ceil_div(self.unit, self.lanes)
+        flushes = ceil_div(lengths, self.unit * held)
         return float((np.minimum(counts, self.lanes) * np.maximum(flushes, 1)[:, None]).sum()) * self.words
 
 
@@ -276,7 +282,7 @@ class StreamPass(Pass):
     ) -> None:
         super().__init__(device, clusters, dims, tunables)
         self.held = min(int(tunables["centres_held"]), clusters)
-        self.padded = -(-clusters // self.held) * self.held
+        self.padded = round_up(clusters, self.held)
         self.vnni = bool(tunables["vnni"]) and "vnni" in device.info.capabilities
         self._require_local(6 * clusters * dims + 4 * (clusters + self.padded) + 2 * dims * self.padded)
         self.kernel = loader(
@@ -287,8 +293,8 @@ class StreamPass(Pass):
     def traffic(self, lengths: np.ndarray, counts: np.ndarray) -> Traffic:
         k, dims, padded = self.clusters, float(self.dims), float(self.padded)
         tiles_, points = len(lengths), float(lengths.sum())
-        blocks = float((-(-lengths // 16)).sum())
-        flushes = float((-(-lengths // 256)).sum())
+        blocks = float(ceil_div(lengths, 16).sum())
+        flushes = float(ceil_div(lengths, 256).sum())
         return Traffic(
             integer_ops=blocks * 16 * padded * (2 * dims + 1) + 16 * blocks * 2 * dims * padded / self.held
             + points * (5 * dims / 4 + 1) + flushes * k * dims * 2,
@@ -322,7 +328,7 @@ class MatrixPass(Pass):
             raise UnsupportedError(f"clusters: sums as products take up to {self.CLUSTERS}, got {clusters}")
         self.warps, stages = int(tunables["warps"]), int(tunables["stages"])
         self.group, self.unit = 32 * self.warps, 32 * self.warps
-        self.padded = -(-clusters // 8) * 8
+        self.padded = round_up(clusters, 8)
         fixed = 2 * self.padded * self.ROW + 4 * clusters * dims + 8 * self.padded + 32 * self.warps
         stage = self.warps * 32 * self.ROW
         while stages > 1 and fixed + stages * stage > device.info.local_memory_bytes:
@@ -335,8 +341,8 @@ class MatrixPass(Pass):
     def traffic(self, lengths: np.ndarray, counts: np.ndarray) -> Traffic:
         k, dims, padded = self.clusters, float(self.dims), float(self.padded)
         tiles_, points = len(lengths), float(lengths.sum())
-        rows = 32 * float((-(-lengths // 32)).sum())
-        warps = float(np.minimum(-(-lengths // 32), self.warps).sum())
+        rows = 32 * float(ceil_div(lengths, 32).sum())
+        warps = float(np.minimum(ceil_div(lengths, 32), self.warps).sum())
         return Traffic(
             integer_ops=rows * (padded * (4 * dims + 2) + 32 * dims), global_write=points,
             global_read=tiles_ * (k * (2 * dims + 4) + 20 * self.group) + rows * dims,
@@ -364,7 +370,7 @@ class MatrixAtomicsPass(Pass):
         warps, sharing = int(tunables["warps"]), int(tunables["sharing"])
         self.group, self.block = 32 * warps, 16 * sharing
         self.unit = warps * self.block
-        self.padded = -(-clusters // 8) * 8
+        self.padded = round_up(clusters, 8)
         self.local_bytes = self._require_local(2 * self.padded * dims + 4 * clusters * (dims + 1) + 4 * self.padded)
         self.kernel = loader(
             "tensor_core_atomics.cu", "pass", K=clusters, DIMS=dims, WARPS=warps, SHARING=sharing
@@ -373,7 +379,7 @@ class MatrixAtomicsPass(Pass):
     def traffic(self, lengths: np.ndarray, counts: np.ndarray) -> Traffic:
         k, dims, padded = self.clusters, float(self.dims), float(self.padded)
         tiles_, points = len(lengths), float(lengths.sum())
-        rows = self.block * float((-(-lengths // self.block)).sum())
+        rows = self.block * float(ceil_div(lengths, self.block).sum())
         return Traffic(
             integer_ops=rows * padded * (4 * dims + 2), global_write=points,
             global_read=tiles_ * (k * (2 * dims + 4) + 20 * self.group) + rows * dims,

@@ -11,12 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from perfport.model.errors import UsageError
-from perfport.model.record import OutputError
-from perfport.model.work import Work
-from perfport.workload import Metric, Problem
-from perfport.workload.libraries import usable_cores
-from perfport.workload.outputs import compare, compare_exact
+from perfport.workload import Metric, OutputError, Problem, UsageError, Work, compare, compare_exact, usable_cores
 
 from . import data, fixed_point, query, reference, seeding, tree
 

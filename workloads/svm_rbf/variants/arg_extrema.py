@@ -6,9 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.backend import Buffer
-from perfport.model.work import Traffic
-from perfport.workload import Setup, Tunable, Variant
+from perfport.workload import Buffer, Setup, Traffic, Tunable, Variant, ceil_div
 
 from ..problems import ArgExtrema
 from . import inputs
@@ -36,7 +34,7 @@ class _Reduction:
         self._group = tunables["group"]
         self._finds, self._index, self._width = len(finds), macros["INDEX"], macros["WIDTH"]
         self._vectors = problem.n // self._width
-        self.groups = min(device.info.compute_units * tunables["groups_per_unit"], -(-problem.n // self._group))
+        self.groups = min(device.info.compute_units * tunables["groups_per_unit"], ceil_div(problem.n, self._group))
         parts, final = [], []
         for extremum in EXTREMA:
             wanted = extremum in finds
@@ -73,7 +71,7 @@ class _Reduction:
     @property
     def _idle(self) -> int:
         """Work-items that get no vector."""
-        chunk = -(-self._vectors // self.groups)
+        chunk = ceil_div(self._vectors, self.groups)
         full, rest = divmod(self._vectors, chunk) if chunk else (0, 0)
         return self._group * self.groups - full * min(chunk, self._group) - min(rest, self._group)
 
@@ -167,7 +165,7 @@ class ArgminAos(_ArgVariant):
             kernel = setup.kernel(
                 "arg_extrema.cl", "make_pairs", MIN=1, MAX=0, INDEX=1, TERNARY=0, PAIRS=1, WIDTH=1, UNROLL=1
             )
-            setup.device.launch(kernel, min(-(-problem.n // 256), 1 << 14), 256, values, out, np.uint32(problem.n))
+            setup.device.launch(kernel, min(ceil_div(problem.n, 256), 1 << 14), 256, values, out, np.uint32(problem.n))
             return out
 
         return setup.layout("pairs", make)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from perfport.model.errors import InfrastructureError
+from perfport.workload import InfrastructureError, ceil_div
 
 from .. import fixed_point, seeding
 from ..reference import check_points
@@ -324,8 +324,8 @@ class Build:
     def _chunks(self, size: int, crew: list[Worker]) -> list[tuple[int, int]]:
         """Cut a node into chunks that fit every worker, of nearly equal size, as many for each worker."""
         length, workers = min(worker.plan.chunk for worker in crew), len(crew)
-        number = -(-size // (length * workers)) * workers
-        number = max(-(-size // length), min(number, size // LEAST_CHUNK))
+        number = ceil_div(size, length * workers) * workers
+        number = max(ceil_div(size, length), min(number, size // LEAST_CHUNK))
         cuts = [size * i // number for i in range(number + 1)]
         return list(pairwise(cuts))
 

@@ -9,9 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from perfport.machine.discovery import discover
-from perfport.model.errors import UnsupportedError, UsageError
-from perfport.model.work import Traffic
-from perfport.workload import Setup, Tunable, Variant
+from perfport.workload import Setup, Traffic, Tunable, UnsupportedError, UsageError, Variant
 
 from .. import passes, tree
 from ..builder import memory

@@ -7,8 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from perfport.model.work import Traffic
-from perfport.workload import Setup, Variant
+from perfport.workload import Setup, Traffic, Variant, ceil_div
 
 from .. import passes
 from ..problems import KmeansFragments, KmeansIteration
@@ -39,7 +38,7 @@ class _OnePass(Variant):
     def clear_sums(self) -> None:
         """Enqueue the kernel that sets sums and counts to zero."""
         values = self.data.nodes * self.data.clusters * self.data.dims
-        groups = min(-(-values // 64), 32 * self.device.info.compute_units)
+        groups = min(ceil_div(values, 64), 32 * self.device.info.compute_units)
         self.device.launch(self.clear, groups, 64, self.sums, self.counts, np.uint32(self.data.nodes))
 
     def launch(self) -> None:
