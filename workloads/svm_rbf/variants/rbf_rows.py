@@ -50,8 +50,13 @@ class _RbfVariant(Variant):
         """Number of work-groups."""
         return ceil_div(self.data.points, self.group * self.points_per_item)
 
+    def local_bytes(self) -> int:
+        """Local memory of a work-group."""
+        return 0
+
     def launch(self) -> None:
-        self.device.launch(self._kernel, self.groups(), self.group, *self.arguments)
+        local_bytes = self.local_bytes()
+        self.device.launch(self._kernel, self.groups(), self.group, *self.arguments, local_bytes=local_bytes)
 
     def traffic(self) -> Traffic:
         """Modelled: the whole layout with its padding once (the two points stay cached), both outputs once."""
@@ -240,12 +245,8 @@ class LocalMemory(_RbfVariant):
         "unroll": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 4, 8, 16), "loads in flight per work-item"),
     }
 
-    def __init__(self, setup: Setup) -> None:
-        super().__init__(setup)
-        self.local_bytes = 32 * self.blocks
-
-    def launch(self) -> None:
-        self.device.launch(self._kernel, self.groups(), self.group, *self.arguments, local_bytes=self.local_bytes)
+    def local_bytes(self) -> int:
+        return 32 * self.blocks
 
     def issued(self) -> dict[str, float]:
         """Each work-group copies both points; each work-item reads them back."""
@@ -283,9 +284,8 @@ class CooperativeRows(_RbfVariant):
         persistent = self.device.info.compute_units * self.setup.tunables["groups_per_unit"]
         return min(ceil_div(self.data.points, self.block), persistent)
 
-    def launch(self) -> None:
-        local_words = 2 * self.matrix.pitch + 2 * self.block * (self.setup.tunables["lanes"] + 1)
-        self.device.launch(self._kernel, self.groups(), self.group, *self.arguments, local_bytes=4 * local_words)
+    def local_bytes(self) -> int:
+        return 8 * (self.matrix.pitch + self.block * (self.setup.tunables["lanes"] + 1))
 
     def issued(self) -> dict[str, float]:
         """Teams walk whole blocks of rows (past the end, the last row again) and whole vectors of each row."""

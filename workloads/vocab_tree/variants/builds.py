@@ -18,7 +18,7 @@ from ..builder.host_memory import Points, PrivatePoints, SharedPoints
 from ..builder.jobs import Settings
 from ..builder.resident import Kernels
 from ..builder.workers import LocalWorker, ProcessWorker, Worker
-from ..problems import TreeBuild
+from ..tree_problems import TreeBuild
 
 SOURCE = "CN105573834, host side"
 PLACES = (2, 4, 8, 16)  # chunks that a device's memory is for

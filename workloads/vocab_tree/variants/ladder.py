@@ -8,7 +8,8 @@ import numpy as np
 
 from perfport.workload import Setup, Traffic, Tunable, UnsupportedError, Variant, ceil_div, round_up
 
-from ..problems import FLOAT, KmeansIteration
+from ..kmeans_problems import KmeansIteration
+from ..outputs import FLOAT
 from . import inputs
 
 SOURCE = "CN105573834, device side: classify and sum"

@@ -13,7 +13,9 @@ import numpy as np
 from perfport.workload import HostPeer, Peer, Problem, TorchCudaPeer, UnsupportedError, usable_cores, version_of
 
 from .. import fixed_point, seeding
-from ..problems import FLOAT, HALF, TF32, KmeansFragments, KmeansIteration, TreeBuild
+from ..kmeans_problems import KmeansFragments, KmeansIteration
+from ..outputs import FLOAT, HALF, TF32
+from ..tree_problems import TreeBuild
 from . import inputs
 
 #: What FP16 peers divide points and centres by: the norm of SIFT, whose square (262144) is beyond FP16. k-means does

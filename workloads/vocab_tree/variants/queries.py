@@ -8,7 +8,7 @@ import numpy as np
 
 from perfport.workload import Setup, Traffic, Tunable, Variant, ceil_div
 
-from ..problems import TreeQuery
+from ..tree_problems import TreeQuery
 
 
 class _Descent(Variant):
