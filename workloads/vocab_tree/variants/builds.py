@@ -13,9 +13,10 @@ from perfport.workload import Setup, Traffic, Tunable, UnsupportedError, UsageEr
 
 from .. import passes, tree
 from ..builder import memory
-from ..builder.build import Build, Report
+from ..builder.build import Build
 from ..builder.host_memory import Points, PrivatePoints, SharedPoints
 from ..builder.jobs import Settings
+from ..builder.report import Report
 from ..builder.resident import Kernels
 from ..builder.workers import LocalWorker, ProcessWorker, Worker
 from ..tree_problems import TreeBuild

@@ -86,7 +86,7 @@ class _OnePass(Variant):
     """Clears the sums, then goes over the points of all nodes."""
 
     role: ClassVar[Literal["rung", "control", "beyond", "peer"]] = "beyond"
-    kind: ClassVar[passes.PassKind]
+    kind: ClassVar[type[passes.Pass]]
     tiles: ClassVar[type[_Tiles]] = _Tiles
 
     def __init__(self, setup: Setup) -> None:
