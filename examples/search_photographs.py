@@ -15,8 +15,7 @@ import numpy as np
 from perfport import backend
 from perfport.machine import platforms
 from perfport.machine.discovery import discover
-from perfport.model.device import DeviceInfo
-from perfport.model.errors import InfrastructureError, PerfportError, UsageError
+from perfport.workload import DeviceInfo, InfrastructureError, PerfportError, UsageError
 from perfport.workloads.vocab_tree import data, passes, query, tree
 from perfport.workloads.vocab_tree.builder.build import Build
 from perfport.workloads.vocab_tree.builder.host_memory import PrivatePoints

@@ -13,7 +13,7 @@ from perfport import workload
 from perfport.backend import OpenDevice
 from perfport.model.errors import UnavailableError, UnsupportedError, UsageError
 from perfport.workload import Session, Setup
-from perfport.workloads.vocab_tree import fixed_point, passes, problems, reference
+from perfport.workloads.vocab_tree import fixed_point, outputs, passes, reference
 from perfport.workloads.vocab_tree.variants import peers
 
 TREE = workload.discover()["vocab_tree"]
@@ -164,7 +164,7 @@ def test_wrong_results_are_noticed() -> None:
         bad = {key: value.copy() for key, value in good.items()}
         bad[name].flat[7 % bad[name].size] ^= change
         assert not all(check.passed for check in one.check(bad).values()), name
-    near = {f"{key}{problems.FLOAT}": value for key, value in good.items()}
+    near = {f"{key}{outputs.FLOAT}": value for key, value in good.items()}
     right(one, near)
     far = fixed_point.scores(one.points, one.centres[0]).argmin(axis=1).astype(np.uint8)
     assert not one.check({**near, "labels.float": far})["labels.float"].passed
@@ -193,7 +193,7 @@ def test_products_in_tf32_stay_within_the_tolerance(clusters: int) -> None:
     cut = (c.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
     scores = np.square(c).sum(axis=1) - 2 * one.points.astype(np.float32) @ cut.T
     check = one.check({"labels.tf32": scores.argmin(axis=1).astype(np.uint8)})["labels.tf32"]
-    assert check.passed and check.max_abs < problems.ROUNDED_SLACK / 4
+    assert check.passed and check.max_abs < outputs.ROUNDED_SLACK / 4
     far = {"labels.tf32": scores.argmax(axis=1).astype(np.uint8)}
     assert not one.check(far)["labels.tf32"].passed
 

@@ -21,13 +21,15 @@ from hypothesis import strategies as st
 from perfport.backend import OpenDevice
 from perfport.model.device import DeviceInfo
 from perfport.model.errors import InfrastructureError, UsageError
-from perfport.workloads.vocab_tree import data, passes, problems, reference, tree
+from perfport.workloads.vocab_tree import data, outputs, passes, reference, tree, tree_problems
 from perfport.workloads.vocab_tree.builder import chunks, memory
-from perfport.workloads.vocab_tree.builder.build import Build, Chunk, Report, by_class
+from perfport.workloads.vocab_tree.builder.build import Build
+from perfport.workloads.vocab_tree.builder.crew import Chunk, by_class
 from perfport.workloads.vocab_tree.builder.host_memory import PrivatePoints, SharedPoints, Staging
 from perfport.workloads.vocab_tree.builder.jobs import Nodes, Settings
 from perfport.workloads.vocab_tree.builder.mail import Receiver, Sender
 from perfport.workloads.vocab_tree.builder.queues import Node, Queues
+from perfport.workloads.vocab_tree.builder.report import Report
 from perfport.workloads.vocab_tree.builder.workers import LocalWorker, ProcessWorker, loader_of
 from perfport.workloads.vocab_tree.variants import builds, peers
 
@@ -127,7 +129,7 @@ def test_host_threads_in_pieces_give_the_same_tree(
     """What is split among threads for large trees alone is so here for a small one."""
     monkeypatch.setattr("perfport.workloads.vocab_tree.builder.resident.NODES_EACH", 3)
     monkeypatch.setattr("perfport.workloads.vocab_tree.builder.resident.BYTES_EACH", 5 * 2 * CLUSTERS * DIMS)
-    monkeypatch.setattr("perfport.workloads.vocab_tree.builder.build.LEAVES", 7)
+    monkeypatch.setattr("perfport.workloads.vocab_tree.builder.assembly.LEAVES", 7)
     assert Build(PrivatePoints(points), settings(), [local(settings())]).run().same_as(expected)
 
 
@@ -201,15 +203,15 @@ def test_quality_is_that_of_faiss(local: Callable[[Settings], LocalWorker]) -> N
     """Real descriptors, the same first points and iterations: residuals within 0.5 %."""
     pytest.importorskip("faiss")
     pytest.importorskip("cv2")
-    parameters = problems.TreeBuild.Parameters(points=8000, levels=1, source="sift")
-    problem = problems.TreeBuild(parameters, 7)
+    parameters = tree_problems.TreeBuild.Parameters(points=8000, levels=1, source="sift")
+    problem = tree_problems.TreeBuild(parameters, 7)
     chosen = Settings(10, 1, 10, 7, 128)
     found = Build(PrivatePoints(problem.points), chosen, [local(chosen)]).run()
     peer = object.__new__(peers.FaissTree)
     peer.data = problem
     peer.prepare()
-    words = peer.compute()["words" + problems.FLOAT]
-    own, theirs = (problems.residual_of_words(problem.points, w) for w in (found.points, words))
+    words = peer.compute()["words" + outputs.FLOAT]
+    own, theirs = (tree_problems.residual_of_words(problem.points, w) for w in (found.points, words))
     assert abs(own / theirs - 1) < 0.005
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from perfport.model.errors import UnavailableError, UsageError
+from perfport.workload import UnavailableError, UsageError
 
 PACKAGED = ("breast_cancer", "digits", "patches", "mnist")
 PATCH = 18  # 18 x 18 x 3 = 972 dimensions, the source's dimensionality

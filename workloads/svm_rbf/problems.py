@@ -10,11 +10,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from perfport.model.errors import UsageError
-from perfport.model.record import OutputError
-from perfport.model.work import Work
-from perfport.workload import Metric, Problem
-from perfport.workload.outputs import compare, compare_exact
+from perfport.workload import Metric, OutputError, Problem, UsageError, Work, compare, compare_exact
 
 from . import data
 

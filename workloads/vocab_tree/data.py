@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from perfport.model.errors import UnavailableError, UsageError
-from perfport.workload.libraries import usable_cores
+from perfport.workload import UnavailableError, UsageError, ceil_div, usable_cores
 
 SOURCES = ("generated", "sift")
 SIFT_DIMS = 128
@@ -94,7 +93,7 @@ def generate(count: int, dims: int, seed: int) -> np.ndarray:
         block[:] = np.minimum(np.rint(NORM * _unit(values)), 255)
 
     with ThreadPoolExecutor(usable_cores()) as pool:
-        list(pool.map(fill, range(-(-count // BLOCK))))
+        list(pool.map(fill, range(ceil_div(count, BLOCK))))
     return out
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perfport.model.errors import UsageError
+from perfport.workload import UsageError
 
 from . import fixed_point
 from .tree import ABSENT, Tree

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perfport.model.errors import UsageError
+from perfport.workload import UsageError
 
 from . import fixed_point, seeding
 from .tree import Level, Tree

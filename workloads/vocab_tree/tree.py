@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from perfport.model.errors import UsageError
+from perfport.workload import UsageError
 
 from . import fixed_point
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
 
-def ceil_div(n: int, divisor: int) -> int:
+import numpy as np
+
+Whole = TypeVar("Whole", int, np.ndarray)
+
+
+def ceil_div(n: Whole, divisor: int) -> Whole:
     """Return n / divisor, rounded up; of NumPy's arrays, element by element."""
     return -(-n // divisor)
 
 
-def round_up(n: int, multiple: int) -> int:
-    """Return the least multiple that is not below n."""
+def round_up(n: Whole, multiple: int) -> Whole:
+    """Return the least multiple that is not below n; of NumPy's arrays, element by element."""
     return ceil_div(n, multiple) * multiple

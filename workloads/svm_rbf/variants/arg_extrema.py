@@ -6,74 +6,67 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.backend import Buffer
-from perfport.model.work import Traffic
-from perfport.workload import Setup, Tunable, Variant
+from perfport.workload import Buffer, Setup, Traffic, Tunable, Variant, ceil_div
 
 from ..problems import ArgExtrema
 from . import inputs
 
 EXTREMA = ("min", "max")
+#: What kernels are compiled with unless a variant says otherwise.
+MACROS = {"MIN": 1, "MAX": 0, "INDEX": 1, "TERNARY": 0, "PAIRS": 0, "WIDTH": 1, "UNROLL": 1}
 
 
 class _Reduction:
-    """One two-launch reduction that finds some of the extrema."""
+    """A step: one two-launch reduction that finds some of the extrema."""
 
     def __init__(self, setup: Setup, finds: tuple[str, ...], source: Buffer, **options: int) -> None:
         device, problem, tunables = setup.device, setup.problem, setup.tunables
-        flags = {
-            "MIN": int("min" in finds),
-            "MAX": int("max" in finds),
-            "INDEX": 1,
-            "TERNARY": 0,
-            "PAIRS": 0,
-            "WIDTH": 1,
-        }
-        macros: dict[str, Any] = {**flags, "UNROLL": 1, **{k.upper(): v for k, v in tunables.items()}, **options}
-        self._device = device
+        flags = {**MACROS, "MIN": int("min" in finds), "MAX": int("max" in finds)}
+        macros: dict[str, Any] = {**flags, **{k.upper(): v for k, v in tunables.items()}, **options}
+        self._device, self._source = device, source
         self._parts = setup.kernel("arg_extrema.cl", "parts", **macros)
         self._finish = setup.kernel("arg_extrema.cl", "finish", **macros)
         self._group = tunables["group"]
         self._finds, self._index, self._width = len(finds), macros["INDEX"], macros["WIDTH"]
         self._vectors = problem.n // self._width
-        self.groups = min(device.info.compute_units * tunables["groups_per_unit"], -(-problem.n // self._group))
+        self.groups = min(device.info.compute_units * tunables["groups_per_unit"], ceil_div(problem.n, self._group))
         parts, final = [], []
         for extremum in EXTREMA:
-            wanted = extremum in finds
             for name, dtype in ((extremum, np.float32), (f"arg{extremum}", np.uint32)):
                 parts.append(setup.scratch(4 * self.groups))
-                found = wanted and (macros["INDEX"] or not name.startswith("arg"))
-                final.append(setup.output(name, dtype, 1) if found else setup.scratch(4))
+                is_output = extremum in finds and (macros["INDEX"] or name == extremum)
+                final.append(setup.output(name, dtype, 1) if is_output else setup.scratch(4))
         self._first = (source, np.uint32(problem.n), *parts)
         self._second = (*parts, np.uint32(self.groups), *final)
 
     def launch(self) -> None:
+        """As of `Step`."""
         self._device.launch(self._parts, self.groups, self._group, *self._first)
         self._device.launch(self._finish, 1, self._group, *self._second)
 
-    def issued(self, nbytes: float) -> dict[str, float]:
-        """Operations and bytes of one execution over an input of ``nbytes``, as work-items issue them.
+    def traffic(self) -> Traffic:
+        """Modelled: the whole input is read from DRAM; the parts are small and stay cached.
 
         Both launches end in a tree for each extremum: all work-items store, then one fewer than there are read and
         store again.
         """
         entry, trees, lanes = 4.0 + 4.0 * self._index, self._finds * (self.groups + 1), self._width
-        return {
-            "global_read": nbytes + self._finds * self.groups * entry,
-            "global_write": 8.0 * trees,
-            "local_read": (self._group - 1) * entry * trees,
-            "local_write": (2 * self._group - 1) * entry * trees,
-            # An index for each lane: a multiplication, and an addition but for lane 0; a work-item without a vector
-            # spares itself the first.
-            "integer_ops": self._finds * (2.0 * lanes - 1) * self._group * self.groups - self._idle
-            if lanes > 1
-            else 0.0,
-        }
+        # An index for each lane: a multiplication, and an addition but for lane 0; a work-item without a vector spares
+        # itself the first.
+        indices = self._finds * (2.0 * lanes - 1) * self._group * self.groups - self._idle if lanes > 1 else 0.0
+        return Traffic(
+            dram_read=self._source.nbytes,
+            global_read=self._source.nbytes + self._finds * self.groups * entry,
+            global_write=8.0 * trees,
+            local_read=(self._group - 1) * entry * trees,
+            local_write=(2 * self._group - 1) * entry * trees,
+            integer_ops=indices,
+        )
 
     @property
     def _idle(self) -> int:
         """Work-items that get no vector."""
-        chunk = -(-self._vectors // self.groups)
+        chunk = ceil_div(self._vectors, self.groups)
         full, rest = divmod(self._vectors, chunk) if chunk else (0, 0)
         return self._group * self.groups - full * min(chunk, self._group) - min(rest, self._group)
 
@@ -89,24 +82,11 @@ class _ArgVariant(Variant):
 
     def __init__(self, setup: Setup) -> None:
         source = self.source_vector(setup)
-        self.data: ArgExtrema = setup.problem
-        self.reductions = [_Reduction(setup, finds, source, **self.options) for finds in self.finds]
+        self.steps = [_Reduction(setup, finds, source, **self.options) for finds in self.finds]
 
     def source_vector(self, setup: Setup) -> Buffer:
         """The buffer that the reductions read."""
         return inputs.vector(setup)
-
-    def launch(self) -> None:
-        for reduction in self.reductions:
-            reduction.launch()
-
-    def traffic(self) -> Traffic:
-        """Modelled: each reduction reads the whole vector from DRAM; the parts are small and stay cached."""
-        nbytes = (8.0 if self.options.get("PAIRS") else 4.0) * self.data.n
-        issued = [reduction.issued(nbytes) for reduction in self.reductions]
-        return Traffic(
-            dram_read=nbytes * len(issued), **{name: sum(each[name] for each in issued) for name in issued[0]}
-        )
 
 
 class ArgminSeparate(_ArgVariant):
@@ -164,10 +144,8 @@ class ArgminAos(_ArgVariant):
 
         def make() -> Buffer:
             out = setup.device.empty(8 * problem.n)
-            kernel = setup.kernel(
-                "arg_extrema.cl", "make_pairs", MIN=1, MAX=0, INDEX=1, TERNARY=0, PAIRS=1, WIDTH=1, UNROLL=1
-            )
-            setup.device.launch(kernel, min(-(-problem.n // 256), 1 << 14), 256, values, out, np.uint32(problem.n))
+            kernel = setup.kernel("arg_extrema.cl", "make_pairs", **{**MACROS, "PAIRS": 1})
+            setup.device.launch(kernel, min(ceil_div(problem.n, 256), 1 << 14), 256, values, out, np.uint32(problem.n))
             return out
 
         return setup.layout("pairs", make)

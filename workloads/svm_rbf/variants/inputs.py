@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from perfport.backend import Buffer
-from perfport.workload import Setup
+from perfport.workload import Buffer, Setup, ceil_div, round_up
 
 from ..problems import ArgExtrema, RbfRows
 
@@ -44,7 +43,7 @@ def row_major(setup: Setup) -> Matrix:
 def pitched(setup: Setup, multiple: int) -> Matrix:
     """Rows padded with zeros to a multiple of some words; the problem's own data where it has that form already."""
     problem: RbfRows = setup.problem
-    pitch = -(-problem.dims // multiple) * multiple
+    pitch = round_up(problem.dims, multiple)
     rows = row_major(setup)
     if pitch == problem.dims:
         return rows
@@ -52,7 +51,7 @@ def pitched(setup: Setup, multiple: int) -> Matrix:
     def make() -> Buffer:
         out = setup.device.empty(4 * problem.points * pitch)
         kernel = setup.kernel("layout.cl", "pitched", NDIM=problem.dims)
-        groups = min(-(-problem.points * pitch // 256), 1 << 16)
+        groups = min(ceil_div(problem.points * pitch, 256), 1 << 16)
         setup.device.launch(kernel, groups, 256, rows.buffer, out, np.uint32(problem.points), np.uint32(pitch))
         return out
 
@@ -66,7 +65,7 @@ def _transposed(setup: Setup, kernel_name: str, pitch: int, words: int) -> Matri
     def make() -> Buffer:
         out = setup.device.empty(4 * pitch * words)
         kernel = setup.kernel("layout.cl", kernel_name, NDIM=problem.dims)
-        groups = (-(-problem.dims // 32), -(-pitch // 32))
+        groups = (ceil_div(problem.dims, 32), ceil_div(pitch, 32))
         args = (rows.buffer, out, np.uint32(problem.points), np.uint32(pitch))
         setup.device.launch(kernel, groups, (32, 8), *args)
         return out
@@ -77,15 +76,15 @@ def _transposed(setup: Setup, kernel_name: str, pitch: int, words: int) -> Matri
 def column_major(setup: Setup, multiple: int) -> Matrix:
     """Transposed data, pitch rounded up to a multiple of some words."""
     problem: RbfRows = setup.problem
-    pitch = -(-problem.points // multiple) * multiple
+    pitch = round_up(problem.points, multiple)
     return _transposed(setup, "column_major", pitch, problem.dims)
 
 
 def blocked(setup: Setup) -> Matrix:
     """Column-major blocks of 4 dimensions, zero-padded; the pitch is in blocks."""
     problem: RbfRows = setup.problem
-    pitch = -(-problem.points // 8) * 8
-    return _transposed(setup, "blocked", pitch, -(-problem.dims // 4) * 4)
+    pitch = round_up(problem.points, 8)
+    return _transposed(setup, "blocked", pitch, round_up(problem.dims, 4))
 
 
 def vector(setup: Setup) -> Buffer:

@@ -5,12 +5,12 @@ Libraries are imported when a peer is built, never with this module.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.workload import Setup, Variant
-from perfport.workload.libraries import usable_cores, version_of
+from perfport.workload import CudaPeer, HostPeer, TorchCudaPeer, usable_cores, version_of
 
 from ..problems import ArgExtrema, RbfRows
 from ..smo import SmoTrain
@@ -20,81 +20,10 @@ BLOCK_BYTES = 1 << 20  # rows that the host forms take at a time: the difference
 ROW_NAMES = ("high_kernel", "low_kernel")
 
 
-class _HostPeer(Variant):
-    """A library on the host: its input lies in host memory, and only the host's clock times it."""
-
-    role = "peer"
-    host = True
-    needs = ("cpu",)
-
-    def __init__(self, setup: Setup) -> None:
-        self.data: Any = setup.problem
-        self.out: dict[str, np.ndarray] = {}
-        self.prepare()
-
-    def prepare(self) -> None:
-        """Bring the input into the library's own form."""
-
-    def results(self) -> dict[str, np.ndarray]:
-        return self.out
-
-
-class _CudaPeer(Variant):
-    """A library on the GPU; it works on the device's own stream, so that device events time it."""
-
-    role = "peer"
-    needs = ("cuda",)
-    modules: ClassVar[tuple[str, ...]] = ("cupy",)
-
-    def __init__(self, setup: Setup) -> None:
-        self.setup = setup
-        self.device: Any = setup.device  # a CudaDevice: its stream and number are not of the protocol
-        self.data: Any = setup.problem
-        self.found: tuple[Any, ...] = ()
-        self.prepare()
-        self.launch()  # compiles, and fills the libraries' memory pools
-        self.device.finish()
-
-    def prepare(self) -> None:
-        """Bring the input into the library's own form."""
-
-    def launch(self) -> None:
-        with self.device.stream:
-            self.found = self.compute()
-
-    def compute(self) -> tuple[Any, ...]:
-        """Enqueue the work and return its results on the device."""
-        raise NotImplementedError
-
-    def on_device(self, buffer: Any, shape: tuple[int, ...]) -> Any:
-        """A CuPy view of a buffer of floats."""
-        return buffer.array.view(np.float32)[: int(np.prod(shape))].reshape(shape)
-
-
-class _TorchCudaPeer(_CudaPeer):
-    modules: ClassVar[tuple[str, ...]] = ("cupy", "torch")
-
-    def __init__(self, setup: Setup) -> None:
-        import torch
-
-        self.torch = torch
-        device: Any = setup.device
-        self.stream = torch.cuda.ExternalStream(device.stream.ptr, device=device.number)
-        super().__init__(setup)
-
-    def launch(self) -> None:
-        with self.torch.cuda.stream(self.stream), self.torch.no_grad():
-            self.found = self.compute()
-
-    def tensor(self, buffer: Any, shape: tuple[int, ...]) -> Any:
-        """A PyTorch view of a buffer of floats."""
-        return self.torch.as_tensor(self.on_device(buffer, shape), device=f"cuda:{self.device.number}")
-
-
 # --- rbf_rows -----------------------------------------------------------------------------------------------------
 
 
-class RbfNumpy(_HostPeer):
+class RbfNumpy(HostPeer):
     """Direct form by blocks of rows."""
 
     problem = RbfRows
@@ -105,7 +34,7 @@ class RbfNumpy(_HostPeer):
         self.matrix = self.data.matrix
         self.step = max(1, BLOCK_BYTES // (4 * self.data.dims))
 
-    def launch(self) -> None:
+    def compute(self) -> Mapping[str, Any]:
         data = self.data
         out = {name: np.empty(data.points, np.float32) for name in ROW_NAMES}
         for first in range(0, data.points, self.step):
@@ -116,10 +45,10 @@ class RbfNumpy(_HostPeer):
         for values in out.values():
             values *= -data.gamma
             np.exp(values, out=values)
-        self.out = out
+        return out
 
 
-class RbfSklearn(_HostPeer):
+class RbfSklearn(HostPeer):
     """Expanded form; scikit-learn takes float32 input to float64 by blocks, so that it stays accurate."""
 
     problem = RbfRows
@@ -134,12 +63,12 @@ class RbfSklearn(_HostPeer):
         self.matrix = self.data.matrix
         self.pair = np.ascontiguousarray(self.matrix[[self.data.high, self.data.low]])
 
-    def launch(self) -> None:
+    def compute(self) -> Mapping[str, Any]:
         kernel = self.rbf_kernel(self.matrix, self.pair, gamma=float(self.data.gamma))
-        self.out = dict(zip(ROW_NAMES, kernel.T, strict=True))
+        return dict(zip(ROW_NAMES, kernel.T, strict=True))
 
 
-class RbfTorchCpu(_HostPeer):
+class RbfTorchCpu(HostPeer):
     """Direct form by blocks of rows; on two cores a third faster than ``cdist`` without GEMM."""
 
     problem = RbfRows
@@ -155,7 +84,7 @@ class RbfTorchCpu(_HostPeer):
         self.step = max(1, BLOCK_BYTES // (4 * self.data.dims))
         self.block = torch.empty(min(self.step, self.data.points), self.data.dims)
 
-    def launch(self) -> None:
+    def compute(self) -> Mapping[str, Any]:
         torch, data = self.torch, self.data
         torch.set_num_threads(usable_cores())
         with torch.no_grad():
@@ -167,19 +96,16 @@ class RbfTorchCpu(_HostPeer):
                     torch.linalg.vector_norm(difference, dim=1, out=values[first : first + self.step])
             for values in out.values():
                 values.square_().mul_(-float(data.gamma)).exp_()
-        self.out = {name: values.numpy() for name, values in out.items()}
+        return out
 
 
-class _RbfTorchCuda(_TorchCudaPeer):
+class _RbfTorchCuda(TorchCudaPeer):
     problem = RbfRows
     source = version_of("torch")
 
     def row_major(self) -> Any:
         """The data as the problem states it."""
         return self.tensor(inputs.row_major(self.setup).buffer, (self.data.points, self.data.dims))
-
-    def results(self) -> dict[str, np.ndarray]:
-        return {name: tensor.cpu().numpy() for name, tensor in zip(ROW_NAMES, self.found, strict=True)}
 
 
 class RbfTorchGemm(_RbfTorchCuda):
@@ -197,63 +123,61 @@ class RbfTorchGemm(_RbfTorchCuda):
         self.norms = torch.cat([part.square().sum(1) for part in self.matrix.split(step)])
         torch.cuda.synchronize()
 
-    def compute(self) -> tuple[Any, ...]:
+    def compute(self) -> Mapping[str, Any]:
         pair_norms = self.norms[[self.data.high, self.data.low]]
         squared = self.torch.addmm(self.norms[:, None] + pair_norms, self.matrix, self.pair.T, alpha=-2.0)
         kernel = squared.clamp_(min=0.0).mul_(-float(self.data.gamma)).exp_()
-        return kernel[:, 0], kernel[:, 1]
+        return dict(zip(ROW_NAMES, (kernel[:, 0], kernel[:, 1]), strict=True))
 
 
-class RbfTorchCompiledRows(_RbfTorchCuda):
+class _RbfTorchCompiled(_RbfTorchCuda):
     """The direct form as it is written, fused by the compiler."""
 
-    name, title, rung = "torch_compiled", "torch.compile of the direct form, row-major data", 5
+    dimension: ClassVar[int]  # the axis of the matrix that is summed over
+    matrix: Any
 
-    def prepare(self) -> None:
-        self.matrix = self.row_major()
-        self.high = self.matrix[self.data.high].clone()
-        self.low = self.matrix[self.data.low].clone()
+    def compile_with(self, high: Any, low: Any) -> None:
+        """Compile the sum over all dimensions, for views of the two points that broadcast with the matrix."""
+        self.high, self.low = high.clone(), low.clone()
         self.torch.cuda.synchronize()
-        gamma = -float(self.data.gamma)
+        gamma, dimension = -float(self.data.gamma), self.dimension
 
         def direct(matrix: Any, high: Any, low: Any) -> tuple[Any, Any]:
             return (
-                ((matrix - high) ** 2).sum(1).mul(gamma).exp(),
-                ((matrix - low) ** 2).sum(1).mul(gamma).exp(),
+                ((matrix - high) ** 2).sum(dimension).mul(gamma).exp(),
+                ((matrix - low) ** 2).sum(dimension).mul(gamma).exp(),
             )
 
         self.compiled = self.torch.compile(direct, dynamic=False)
 
-    def compute(self) -> tuple[Any, ...]:
-        return self.compiled(self.matrix, self.high, self.low)
+    def compute(self) -> Mapping[str, Any]:
+        return dict(zip(ROW_NAMES, self.compiled(self.matrix, self.high, self.low), strict=True))
 
 
-class RbfTorchCompiledColumns(_RbfTorchCuda):
+class RbfTorchCompiledRows(_RbfTorchCompiled):
+    """On the data as they are."""
+
+    name, title, rung = "torch_compiled", "torch.compile of the direct form, row-major data", 5
+    dimension = 1
+
+    def prepare(self) -> None:
+        self.matrix = self.row_major()
+        self.compile_with(self.matrix[self.data.high], self.matrix[self.data.low])
+
+
+class RbfTorchCompiledColumns(_RbfTorchCompiled):
     """The same on transposed data, whose cost is charged as re-layout."""
 
     name, title, rung = "torch_compiled_columns", "torch.compile of the direct form, column-major data", 6
+    dimension = 0
 
     def prepare(self) -> None:
         layout = inputs.column_major(self.setup, 32)
         self.matrix = self.tensor(layout.buffer, (self.data.dims, layout.pitch))[:, : self.data.points]
-        self.high = self.matrix[:, self.data.high, None].clone()
-        self.low = self.matrix[:, self.data.low, None].clone()
-        self.torch.cuda.synchronize()
-        gamma = -float(self.data.gamma)
-
-        def direct(matrix: Any, high: Any, low: Any) -> tuple[Any, Any]:
-            return (
-                ((matrix - high) ** 2).sum(0).mul(gamma).exp(),
-                ((matrix - low) ** 2).sum(0).mul(gamma).exp(),
-            )
-
-        self.compiled = self.torch.compile(direct, dynamic=False)
-
-    def compute(self) -> tuple[Any, ...]:
-        return self.compiled(self.matrix, self.high, self.low)
+        self.compile_with(self.matrix[:, self.data.high, None], self.matrix[:, self.data.low, None])
 
 
-class RbfCupyFused(_CudaPeer):
+class RbfCupyFused(CudaPeer):
     """One `ReductionKernel`; the two sums are the two parts of a complex number, so that the data is read once."""
 
     problem = RbfRows
@@ -263,7 +187,7 @@ class RbfCupyFused(_CudaPeer):
     def prepare(self) -> None:
         import cupy
 
-        self.matrix = self.on_device(inputs.row_major(self.setup).buffer, (self.data.points, self.data.dims))
+        self.matrix = self.view(inputs.row_major(self.setup).buffer, (self.data.points, self.data.dims))
         self.high, self.low = self.matrix[self.data.high].copy(), self.matrix[self.data.low].copy()
         scale = f"{-float(self.data.gamma)!r}f"
         self.kernel = cupy.ReductionKernel(
@@ -273,18 +197,15 @@ class RbfCupyFused(_CudaPeer):
             "two_rbf_rows", reduce_type="complex<float>",
         )  # fmt: skip
 
-    def compute(self) -> tuple[Any, ...]:
+    def compute(self) -> Mapping[str, Any]:
         kernel = self.kernel(self.matrix, self.high, self.low, axis=1)
-        return kernel.real, kernel.imag
-
-    def results(self) -> dict[str, np.ndarray]:
-        return {name: array.get() for name, array in zip(ROW_NAMES, self.found, strict=True)}
+        return dict(zip(ROW_NAMES, (kernel.real, kernel.imag), strict=True))
 
 
 # --- arg_extrema --------------------------------------------------------------------------------------------------
 
 
-class ArgNumpy(_HostPeer):
+class ArgNumpy(HostPeer):
     """Two passes on one core."""
 
     problem = ArgExtrema
@@ -294,15 +215,15 @@ class ArgNumpy(_HostPeer):
     def prepare(self) -> None:
         self.vector = self.data.vector
 
-    def launch(self) -> None:
+    def compute(self) -> Mapping[str, Any]:
         low, high = self.vector.argmin(), self.vector.argmax()
-        self.out = {
+        return {
             "min": self.vector[[low]], "argmin": np.array([low]),
             "max": self.vector[[high]], "argmax": np.array([high]),
         }  # fmt: skip
 
 
-class ArgTorchCpu(_HostPeer):
+class ArgTorchCpu(HostPeer):
     """Value and index together, twice."""
 
     problem = ArgExtrema
@@ -316,77 +237,74 @@ class ArgTorchCpu(_HostPeer):
         self.torch = torch
         self.vector = torch.from_numpy(self.data.vector)
 
-    def launch(self) -> None:
+    def compute(self) -> Mapping[str, Any]:
         self.torch.set_num_threads(usable_cores())
         low, high = self.vector.min(0), self.vector.max(0)
-        found = {"min": low.values, "argmin": low.indices, "max": high.values, "argmax": high.indices}
-        self.out = {name: value.numpy().reshape(1) for name, value in found.items()}
+        return {"min": low.values, "argmin": low.indices, "max": high.values, "argmax": high.indices}
 
 
-class ArgCub(_CudaPeer):
-    """CUB's device-wide arg-min, which CuPy takes for contiguous data."""
+class _ArgIndices(CudaPeer):
+    """A library that returns indices alone; the values are looked up outside the timed window."""
 
     problem = ArgExtrema
+    vector: Any
+
+    def results(self) -> dict[str, np.ndarray]:
+        out = {}
+        for name, index in super().results().items():
+            out[name] = index
+            out[name.removeprefix("arg")] = np.array([float(self.vector[int(index[0])])], np.float32)
+        return out
+
+
+class ArgCub(_ArgIndices):
+    """CUB's device-wide arg-min, which CuPy takes for contiguous data."""
+
     name, title, rung = "cub_argmin", "CUB arg-min through CuPy", 3
     source = version_of("cupy-cuda13x")
-    extrema: ClassVar[tuple[str, ...]] = ("min",)
+    finds: ClassVar[tuple[str, ...]] = ("argmin",)
 
     def prepare(self) -> None:
         from cupy import _core
 
         self.accelerators = _core.get_reduction_accelerators(), _core.get_routine_accelerators()
         self.core = _core
-        self.vector = self.on_device(inputs.vector(self.setup), (self.data.n,))
+        self.vector = self.view(inputs.vector(self.setup), (self.data.n,))
 
-    def compute(self) -> tuple[Any, ...]:
+    def compute(self) -> Mapping[str, Any]:
         self.core.set_reduction_accelerators(["cub"])
         self.core.set_routine_accelerators(["cub"])
         try:
-            return tuple(getattr(self.vector, f"arg{extremum}")() for extremum in self.extrema)
+            return {name: getattr(self.vector, name)() for name in self.finds}
         finally:
             self.core.set_reduction_accelerators(self.accelerators[0])
             self.core.set_routine_accelerators(self.accelerators[1])
-
-    def results(self) -> dict[str, np.ndarray]:
-        out = {}
-        for extremum, index in zip(self.extrema, self.found, strict=True):
-            out[f"arg{extremum}"] = index.get().reshape(1)
-            out[extremum] = self.vector[index].get().reshape(1)
-        return out
 
 
 class ArgCubBoth(ArgCub):
     """Arg-min, then arg-max."""
 
     name, title, rung = "cub_argmin_argmax", "CUB arg-min, then arg-max through CuPy", 4
-    extrema = ("min", "max")
+    finds = ("argmin", "argmax")
 
 
-class ArgTorchCuda(_TorchCudaPeer):
+class ArgTorchCuda(_ArgIndices, TorchCudaPeer):
     """Arg-min, then arg-max."""
 
-    problem = ArgExtrema
     name, title, rung = "torch_argmin_argmax", "PyTorch argmin, then argmax", 5
     source = version_of("torch")
 
     def prepare(self) -> None:
         self.vector = self.tensor(inputs.vector(self.setup), (self.data.n,))
 
-    def compute(self) -> tuple[Any, ...]:
-        return self.vector.argmin(), self.vector.argmax()
-
-    def results(self) -> dict[str, np.ndarray]:
-        out = {}
-        for extremum, index in zip(("min", "max"), self.found, strict=True):
-            out[f"arg{extremum}"] = index.cpu().numpy().reshape(1)
-            out[extremum] = self.vector[index].cpu().numpy().reshape(1)
-        return out
+    def compute(self) -> Mapping[str, Any]:
+        return {"argmin": self.vector.argmin(), "argmax": self.vector.argmax()}
 
 
 # --- smo_train ----------------------------------------------------------------------------------------------------
 
 
-class SmoSklearn(_HostPeer):
+class SmoSklearn(HostPeer):
     """LIBSVM in float64 on one core, with shrinking and its default cache, at the same stop rule (tol = 2 tau).
 
     In the same precision class as the variants: one criterion, LIBSVM's own model at tol 1e-9, holds for all.
@@ -405,8 +323,9 @@ class SmoSklearn(_HostPeer):
         tol = 2 * float(data.tau)
         self.model = SVC(C=float(data.penalty), kernel="rbf", gamma=float(data.gamma), tol=tol)
 
-    def launch(self) -> None:
+    def compute(self) -> Mapping[str, Any]:
         self.model.fit(self.matrix, self.data.labels)
+        return {}
 
     def results(self) -> dict[str, np.ndarray]:
         alpha = np.zeros(self.data.points)

@@ -6,9 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from perfport.model.errors import UnsupportedError
-from perfport.model.work import Traffic
-from perfport.workload import Setup, Tunable, Variant
+from perfport.workload import Setup, Traffic, Tunable, UnsupportedError, Variant, ceil_div, round_up
 
 from ..problems import RbfRows
 from . import inputs
@@ -31,9 +29,9 @@ class _RbfVariant(Variant):
         self.data: RbfRows = setup.problem
         self.matrix = self.layout(setup)
         self.group: int = setup.tunables["group"]
-        self.blocks = -(-self.data.dims // 4)
+        self.blocks = ceil_div(self.data.dims, 4)
         self._kernel = setup.kernel("rbf_rows.cl", self.kernel, **self.macros())
-        padded = -(-self.data.points // 4) * 4
+        padded = round_up(self.data.points, 4)
         self.outputs = [setup.output(name, np.float32, padded) for name in ("high_kernel", "low_kernel")]
         self.arguments = (
             self.matrix.buffer, np.uint32(self.data.points), np.uint32(self.matrix.pitch),
@@ -50,10 +48,15 @@ class _RbfVariant(Variant):
 
     def groups(self) -> int:
         """Number of work-groups."""
-        return -(-self.data.points // (self.group * self.points_per_item))
+        return ceil_div(self.data.points, self.group * self.points_per_item)
+
+    def local_bytes(self) -> int:
+        """Local memory of a work-group."""
+        return 0
 
     def launch(self) -> None:
-        self.device.launch(self._kernel, self.groups(), self.group, *self.arguments)
+        local_bytes = self.local_bytes()
+        self.device.launch(self._kernel, self.groups(), self.group, *self.arguments, local_bytes=local_bytes)
 
     def traffic(self) -> Traffic:
         """Modelled: the whole layout with its padding once (the two points stay cached), both outputs once."""
@@ -154,7 +157,7 @@ class VectorizedPoints(_RbfVariant):
 
     def issued(self) -> dict[str, float]:
         """The last work-item computes up to 3 points past the end."""
-        items, dims = -(-self.data.points // 4), self.data.dims
+        items, dims = ceil_div(self.data.points, 4), self.data.dims
         return {
             "flops": (24.0 * dims + 8) * items, "special_ops": 8.0 * items,
             "global_read": 24.0 * dims * items, "global_write": 32.0 * items,
@@ -185,11 +188,11 @@ class Image(_RbfVariant):
     def fill_by_kernel(self) -> None:
         """Fill both images with ``write_imagef``."""
         handles = [image.write for image in self.images]
-        self.device.launch(self._fill, -(-self.blocks // 64), 64, *self._points(), *handles)
+        self.device.launch(self._fill, ceil_div(self.blocks, 64), 64, *self._points(), *handles)
 
     def fill_by_copy(self) -> None:
         """Fill both images with copies from a buffer (which the blocked layout must be gathered into first)."""
-        self.device.launch(self._gather, -(-self.blocks // 64), 64, *self._points(), *self._rows)
+        self.device.launch(self._gather, ceil_div(self.blocks, 64), 64, *self._points(), *self._rows)
         for row, image in zip(self._rows, self.images, strict=True):
             self.device.copy_to_image(row, image)
 
@@ -242,12 +245,8 @@ class LocalMemory(_RbfVariant):
         "unroll": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 4, 8, 16), "loads in flight per work-item"),
     }
 
-    def __init__(self, setup: Setup) -> None:
-        super().__init__(setup)
-        self.local_bytes = 32 * self.blocks
-
-    def launch(self) -> None:
-        self.device.launch(self._kernel, self.groups(), self.group, *self.arguments, local_bytes=self.local_bytes)
+    def local_bytes(self) -> int:
+        return 32 * self.blocks
 
     def issued(self) -> dict[str, float]:
         """Each work-group copies both points; each work-item reads them back."""
@@ -283,16 +282,15 @@ class CooperativeRows(_RbfVariant):
 
     def groups(self) -> int:
         persistent = self.device.info.compute_units * self.setup.tunables["groups_per_unit"]
-        return min(-(-self.data.points // self.block), persistent)
+        return min(ceil_div(self.data.points, self.block), persistent)
 
-    def launch(self) -> None:
-        local_words = 2 * self.matrix.pitch + 2 * self.block * (self.setup.tunables["lanes"] + 1)
-        self.device.launch(self._kernel, self.groups(), self.group, *self.arguments, local_bytes=4 * local_words)
+    def local_bytes(self) -> int:
+        return 8 * (self.matrix.pitch + self.block * (self.setup.tunables["lanes"] + 1))
 
     def issued(self) -> dict[str, float]:
         """Teams walk whole blocks of rows (past the end, the last row again) and whole vectors of each row."""
         lanes, rows, width, group = (self.setup.tunables[name] for name in ("lanes", "rows", "width", "group"))
-        blocks, pitch = -(-self.data.points // self.block), self.matrix.pitch
+        blocks, pitch = ceil_div(self.data.points, self.block), self.matrix.pitch
         copies = 8.0 * pitch * self.groups()
         # Per block: distances, the sum of each work-item's vectors, the sums of a team's lanes.
         flops = 6 * pitch * self.block + 2 * (width - 1) * rows * group + 2 * lanes * self.block
@@ -330,7 +328,7 @@ class RowStreams(_RbfVariant):
 
     def groups(self) -> int:
         items = self.device.info.compute_units * self.setup.tunables["items_per_unit"]
-        return -(-min(items, -(-self.data.points // 16)) // self.group)
+        return ceil_div(min(items, ceil_div(self.data.points, 16)), self.group)
 
     def issued(self) -> dict[str, float]:
         """A row's last words: one more vector under a mask, or word by word. Sums are stored, read again and stored."""

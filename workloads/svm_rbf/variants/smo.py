@@ -7,9 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.model.errors import UnsupportedError
-from perfport.model.work import Traffic
-from perfport.workload import Setup, Tunable, Variant
+from perfport.workload import Setup, Traffic, Tunable, UnsupportedError, Variant, ceil_div, round_up
 
 from ..smo import SmoTrain
 from . import inputs
@@ -51,10 +49,10 @@ class _Smo(Variant):
         if tunables["group"] % tunables["lanes"]:
             raise UnsupportedError(f"group ({tunables['group']}) must be a multiple of lanes ({tunables['lanes']})")
         matrix = inputs.pitched(setup, tunables["width"])
-        self.padded = -(-problem.points // 16) * 16
+        self.padded = round_up(problem.points, 16)
         groups = self.device.info.compute_units * tunables["groups_per_unit"] if self.iterate_kernel is None else 1
-        chunk = -(-self.padded // groups // 16) * 16
-        self.chunk, self.groups, self.group = chunk, -(-self.padded // chunk), tunables["group"]
+        chunk = round_up(ceil_div(self.padded, groups), 16)
+        self.chunk, self.groups, self.group = chunk, ceil_div(self.padded, chunk), tunables["group"]
         nbytes = min(problem.parameters.cache_mb * MIB, self.device.info.max_alloc_bytes)
         self.slots = int(min(max(2, nbytes // (4 * self.padded)), max(2, problem.points)))
         macros = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from perfport.model.work import Traffic
+from perfport.workload import Traffic, ceil_div
 
 Quantities = dict[str, float]
 
@@ -75,7 +75,7 @@ class Training:
         """Blocks of rows that the work-groups' teams walk."""
         block = self.group // self.lanes * self.rows
         whole, rest = divmod(self.padded, self.chunk)
-        return whole * -(-self.chunk // block) + -(-rest // block)
+        return whole * ceil_div(self.chunk, block) + ceil_div(rest, block)
 
     @property
     def _choices(self) -> float:

@@ -11,6 +11,8 @@ from typing import Protocol
 
 import numpy as np
 
+from perfport.workload import round_up
+
 #: What another process opens points by: name of the memory, its bytes, first byte, shape.
 Token = tuple[str, int, int, tuple[int, ...]]
 ALIGNMENT = 64  # bytes; of pieces
@@ -146,7 +148,7 @@ class Staging:
         for start, length in sorted(self._held.items()):
             if start - first >= nbytes:
                 return first
-            first = -(-(start + length) // ALIGNMENT) * ALIGNMENT
+            first = round_up(start + length, ALIGNMENT)
         return first if first + nbytes <= self._size else None
 
     def _give(self, first: int) -> None:

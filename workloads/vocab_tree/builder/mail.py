@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from perfport.workload import round_up
+
 from .host_memory import ALIGNMENT, SharedPoints, Token, grown
 
 LARGE = 1 << 14  # bytes; a smaller array goes through the pipe
@@ -49,7 +51,7 @@ class Sender(_End):
         places, size = [], 0
         for buffer in buffers:
             places.append((size, buffer.nbytes))
-            size += -(-buffer.nbytes // ALIGNMENT) * ALIGNMENT
+            size += round_up(buffer.nbytes, ALIGNMENT)
         token = None
         if buffers:
             self._block = grown(self._block, size)

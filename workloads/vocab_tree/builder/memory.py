@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from perfport.model.errors import UsageError
+from perfport.workload import UsageError
 
 from .. import fixed_point
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from perfport.backend import Buffer, OpenDevice
+from perfport.workload import Buffer, OpenDevice, ceil_div
 
 from .. import fixed_point, passes, seeding
 from .jobs import Nodes, Outcome, Settings, Splits
@@ -96,7 +96,7 @@ class NodeState:
         """
         device, k, count = self.device, self.k, len(nodes)
         table = passes.tiles(nodes.first, nodes.size, SCATTER_TILE)
-        heads = np.concatenate([[0], np.cumsum(-(-nodes.size // SCATTER_TILE))]).astype(np.uint32)
+        heads = np.concatenate([[0], np.cumsum(ceil_div(nodes.size, SCATTER_TILE))]).astype(np.uint32)
         tiles, head, places, sizes = buffers = (
             device.upload(table), device.upload(heads), device.empty(4 * len(table) * k), device.empty(4 * count * k)
         )  # fmt: skip
@@ -217,7 +217,7 @@ class Resident:
             np.copyto(centres[first:last][some], found[some])
 
         self._each(draw, len(ready), NODES_EACH)
-        batches = -(-len(ready) // self.plan.nodes)
+        batches = ceil_div(len(ready), self.plan.nodes)
         for first, last in pairwise(len(ready) * i // batches for i in range(batches + 1)):
             self._iterate(nodes, ready[first:last], drawn[first:last], rows, labels)
             found = self._centres[: last - first]

@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from perfport import backend
-from perfport.backend import OpenDevice
 from perfport.machine import platforms
-from perfport.model.errors import InfrastructureError
+from perfport.workload import InfrastructureError, OpenDevice
 
 from .host_memory import SharedPoints, Token
 from .mail import Receiver, Sender

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from perfport.backend import OpenDevice
+from perfport.workload import OpenDevice
 
 from .. import fixed_point, passes
 from .chunks import Traversal, Visit

@@ -15,8 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from perfport import backend
-from perfport.backend import OpenDevice
-from perfport.model.device import DeviceInfo
+from perfport.workload import DeviceInfo, OpenDevice
 
 from .. import passes
 from .host_memory import Block, Points, PrivatePoints, SharedPoints, grown

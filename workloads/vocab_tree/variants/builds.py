@@ -9,18 +9,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from perfport.machine.discovery import discover
-from perfport.model.errors import UnsupportedError, UsageError
-from perfport.model.work import Traffic
-from perfport.workload import Setup, Tunable, Variant
+from perfport.workload import Setup, Traffic, Tunable, UnsupportedError, UsageError, Variant
 
 from .. import passes, tree
 from ..builder import memory
-from ..builder.build import Build, Report
+from ..builder.build import Build
 from ..builder.host_memory import Points, PrivatePoints, SharedPoints
 from ..builder.jobs import Settings
+from ..builder.report import Report
 from ..builder.resident import Kernels
 from ..builder.workers import LocalWorker, ProcessWorker, Worker
-from ..problems import TreeBuild
+from ..tree_problems import TreeBuild
 
 SOURCE = "CN105573834, host side"
 PLACES = (2, 4, 8, 16)  # chunks that a device's memory is for

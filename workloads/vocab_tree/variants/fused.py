@@ -7,60 +7,100 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from perfport.model.work import Traffic
-from perfport.workload import Setup, Variant
+from perfport.workload import Buffer, Enqueue, Setup, Traffic, Variant, ceil_div
 
 from .. import passes
-from ..problems import KmeansFragments, KmeansIteration
+from ..kmeans_problems import KmeansFragments, KmeansIteration
 from . import inputs
 
 
-class _OnePass(Variant):
-    """Clears the sums and goes over the tiles of all nodes in one launch."""
+def _clearing(setup: Setup, sums: Buffer, counts: Buffer) -> Enqueue:
+    """The step that sets sums and counts to zero."""
+    device, data = setup.device, setup.problem
+    kernel = setup.kernel("tree.cl", "clear", K=data.clusters, DIMS=data.dims, GROUP=64, TILE=1)
+    values = data.nodes * data.clusters * data.dims
+    groups = min(ceil_div(values, 64), 32 * device.info.compute_units)
+    return Enqueue(
+        lambda: device.launch(kernel, groups, 64, sums, counts, np.uint32(data.nodes)),
+        Traffic(global_write=4.0 * (values + data.nodes * data.clusters)),
+    )
 
-    role: ClassVar[Literal["rung", "control", "beyond", "peer"]] = "beyond"
-    kind: ClassVar[passes.PassKind]
 
-    def __init__(self, setup: Setup) -> None:
+class _Tiles:
+    """A step: a pass over the tiles of all nodes, in one launch."""
+
+    def __init__(self, setup: Setup, kernel: passes.Pass) -> None:
         self.device, self.data, data = setup.device, setup.problem, setup.problem
-        self.kernel = self.kind(setup.device, setup.kernel, data.clusters, data.dims, setup.tunables)
-        self.clear = setup.kernel("tree.cl", "clear", K=data.clusters, DIMS=data.dims, GROUP=64, TILE=1)
+        self.kernel = kernel
         self.labels = setup.output("labels", np.uint8, data.count)
         self.sums = setup.output("sums", np.uint32, (data.nodes, data.clusters, data.dims))
         self.counts = setup.output("counts", np.uint32, (data.nodes, data.clusters))
-        self.tiles = passes.tiles(data.node_first, data.node_sizes, self.kernel.tile_points(data.count))
-        table = setup.scratch(self.tiles.nbytes)
-        setup.device.write(table, self.tiles)
-        self.buffers = [
-            inputs.points(setup), table, inputs.centres(setup), inputs.halves(setup), inputs.moving(setup), self.labels,
-            self.sums, self.counts,
+        self.tiles = passes.tiles(data.node_first, data.node_sizes, kernel.tile_points(data.count))
+        self.tables = [self._table(setup, tiles) for tiles in self.launches()]
+        self.points = inputs.points(setup)
+        self.others = [
+            inputs.centres(setup), inputs.halves(setup), inputs.moving(setup), self.labels, self.sums, self.counts,
         ]  # fmt: skip
 
-    def clear_sums(self) -> None:
-        """Enqueue the kernel that sets sums and counts to zero."""
-        values = self.data.nodes * self.data.clusters * self.data.dims
-        groups = min(-(-values // 64), 32 * self.device.info.compute_units)
-        self.device.launch(self.clear, groups, 64, self.sums, self.counts, np.uint32(self.data.nodes))
+    def launches(self) -> list[np.ndarray]:
+        """The tiles of each launch."""
+        return [self.tiles]
+
+    def _table(self, setup: Setup, tiles: np.ndarray) -> tuple[int, Buffer]:
+        table = setup.scratch(tiles.nbytes)
+        setup.device.write(table, tiles)
+        return len(tiles), table
 
     def launch(self) -> None:
-        self.clear_sums()
-        self.kernel.launch(len(self.tiles), *self.buffers)
+        """As of `Step`."""
+        for number, table in self.tables:
+            self.kernel.launch(number, self.points, table, *self.others)
+
+    def traffic(self) -> Traffic:
+        """By the labels of the last execution."""
+        data, tiles = self.data, len(self.tiles)
+        labels = self.device.read(self.labels, np.uint8, (data.count,))
+        tile = np.repeat(np.arange(tiles), self.tiles[:, 2])
+        counts = np.bincount(tile * data.clusters + labels, minlength=tiles * data.clusters)
+        return self.kernel.traffic(self.tiles[:, 2].astype(np.int64), counts.reshape(-1, data.clusters))
+
+
+class _TilesOfNodes(_Tiles):
+    """A step: the same with a launch for each node."""
+
+    def launches(self) -> list[np.ndarray]:
+        return [np.ascontiguousarray(self.tiles[self.tiles[:, 0] == node]) for node in range(self.data.nodes)]
+
+
+class _PrunedTiles(_Tiles):
+    """A step: the same with exact comparisons, as many as the points ask for."""
+
+    kernel: passes.PrunedPass
+
+    def traffic(self) -> Traffic:
+        exactly, again = self.kernel.compared(self.data.points[self.data.compared], self.data.centres[0])
+        return Traffic.total(super().traffic(), self.kernel.comparing(self.data.count, exactly, again))
+
+
+class _OnePass(Variant):
+    """Clears the sums, then goes over the points of all nodes."""
+
+    role: ClassVar[Literal["rung", "control", "beyond", "peer"]] = "beyond"
+    kind: ClassVar[type[passes.Pass]]
+    tiles: ClassVar[type[_Tiles]] = _Tiles
+
+    def __init__(self, setup: Setup) -> None:
+        self.device, self.data = setup.device, setup.problem
+        self.kernel = self.kind(setup.device, setup.kernel, self.data.clusters, self.data.dims, setup.tunables)
+        self.over = self.tiles(setup, self.kernel)
+        self.steps = [_clearing(setup, self.over.sums, self.over.counts), self.over]
 
     def notes(self) -> dict[str, Any]:
         """Quality after the iteration, of the first node."""
-        counts = self.device.read(self.counts, np.uint32, (self.data.nodes, self.data.clusters))[0]
-        sums = self.device.read(self.sums, np.uint32, (self.data.nodes, self.data.clusters, self.data.dims))[0]
-        return {"inertia_per_point": self.data.inertia(sums / np.maximum(counts, 1)[:, None]), "tiles": len(self.tiles)}
-
-    def traffic(self) -> Traffic:
-        data = self.data
-        labels = self.device.read(self.labels, np.uint8, (data.count,))
-        tile = np.repeat(np.arange(len(self.tiles)), self.tiles[:, 2])
-        counts = np.bincount(tile * data.clusters + labels, minlength=len(self.tiles) * data.clusters)
-        found = self.kernel.traffic(self.tiles[:, 2].astype(np.int64), counts.reshape(-1, data.clusters))
-        cleared = 4.0 * data.nodes * data.clusters * (data.dims + 1)
-        found.global_write += cleared
-        return found
+        counts = self.device.read(self.over.counts, np.uint32, (self.data.nodes, self.data.clusters))[0]
+        sums = self.device.read(self.over.sums, np.uint32, (self.data.nodes, self.data.clusters, self.data.dims))[0]
+        means = sums / np.maximum(counts, 1)[:, None]
+        return {"inertia_per_point": self.data.inertia(means), "tiles": len(self.over.tiles)}
 
 
 class Fused(_OnePass):
@@ -81,11 +121,7 @@ class FusedPruned(_OnePass):
     unit = "dp4a"
     kind = passes.PrunedPass
     tunables: ClassVar = kind.TUNABLES
-    kernel: passes.PrunedPass
-
-    def traffic(self) -> Traffic:
-        found = self.kernel.compared(self.data.points[self.data.compared], self.data.centres[0])
-        return Traffic.total(super().traffic(), self.kernel.comparing(self.data.count, *found))
+    tiles = _PrunedTiles
 
 
 class Streams(_OnePass):
@@ -169,17 +205,4 @@ class NodeByNode(_OnePass):
     unit = "dp4a"
     kind = passes.FusedPass
     tunables: ClassVar = kind.TUNABLES
-
-    def __init__(self, setup: Setup) -> None:
-        super().__init__(setup)
-        self.tables = []
-        for node in range(self.data.nodes):
-            own = np.ascontiguousarray(self.tiles[self.tiles[:, 0] == node])
-            table = setup.scratch(own.nbytes)
-            setup.device.write(table, own)
-            self.tables.append((len(own), table))
-
-    def launch(self) -> None:
-        self.clear_sums()
-        for number, table in self.tables:
-            self.kernel.launch(number, self.buffers[0], table, *self.buffers[2:])
+    tiles = _TilesOfNodes

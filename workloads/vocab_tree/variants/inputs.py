@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfport.backend import Buffer
-from perfport.workload import Setup
+from perfport.workload import Buffer, Setup, round_up
 
 from .. import fixed_point
 
@@ -61,7 +60,7 @@ def grouped(setup: Setup, length: int) -> Buffer:
 
     def make() -> Buffer:
         points = setup.problem.points
-        padded = np.zeros((-(-len(points) // length) * length, points.shape[1]), np.uint8)
+        padded = np.zeros((round_up(len(points), length), points.shape[1]), np.uint8)
         padded[: len(points)] = points
         return setup.device.upload(padded.reshape(-1, length, points.shape[1]).transpose(0, 2, 1))
 

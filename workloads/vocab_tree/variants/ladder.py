@@ -6,11 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.model.errors import UnsupportedError
-from perfport.model.work import Traffic
-from perfport.workload import Setup, Tunable, Variant
+from perfport.workload import Setup, Traffic, Tunable, UnsupportedError, Variant, ceil_div, round_up
 
-from ..problems import FLOAT, KmeansIteration
+from ..kmeans_problems import KmeansIteration
+from ..outputs import FLOAT
 from . import inputs
 
 SOURCE = "CN105573834, device side: classify and sum"
@@ -53,7 +52,8 @@ class _TwoKernels(Variant):
 
     def _items(self, wanted: int) -> int:
         """Work-groups for so many work-items, at most what keeps every compute unit busy a few times over."""
-        return min(-(-wanted // self.group), self.device.info.compute_units * self.setup.tunables["groups_per_unit"])
+        most = self.device.info.compute_units * self.setup.tunables["groups_per_unit"]
+        return min(ceil_div(wanted, self.group), most)
 
     def _common(self) -> Traffic:
         """Classification in FP32, and what both kernels write."""
@@ -124,7 +124,7 @@ class _Local(_TwoKernels):
                 )
         self.centres = inputs.float_centres(self.setup)
         self.classify, self.sum = (self.setup.kernel("ladder.cl", name, **macros) for name in ("classify", "sum"))
-        self.pitch = -(-self.count // self.run_) * self.run_
+        self.pitch = round_up(self.count, self.run_)
         self.sources = self.layouts()
 
     def layouts(self) -> tuple:
@@ -138,14 +138,14 @@ class _Local(_TwoKernels):
             local_bytes=self.local[0],
         )  # fmt: skip
         self.device.launch(
-            self.sum, -(-self.count // self.run_), self.add_group, self.sources[1], self.labels, count,
+            self.sum, ceil_div(self.count, self.run_), self.add_group, self.sources[1], self.labels, count,
             np.uint32(self.pitch), self.sums, self.counts, local_bytes=self.local[1],
         )  # fmt: skip
 
     def traffic(self) -> Traffic:
         found, values = self._common(), float(self.count) * self.dims
         groups, centres = float(self._items(self.count)), float(self.k) * self.dims
-        adders, halvings = float(-(-self.count // self.run_)), self.rows - 1
+        adders, halvings = float(ceil_div(self.count, self.run_)), self.rows - 1
         row = self.k * (self.dims + 1.0)  # values of one row of partial sums
         found.integer_ops = values * (1 if self.layout == 0 else 2) + self.count + adders * halvings * row
         if self.layout:

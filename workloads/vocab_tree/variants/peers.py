@@ -5,16 +5,17 @@ Libraries are imported when a peer is built, never with this module. Points are 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.model.errors import UnsupportedError
-from perfport.workload import Problem, Setup, Variant
-from perfport.workload.libraries import usable_cores, version_of
+from perfport.workload import HostPeer, Peer, Problem, TorchCudaPeer, UnsupportedError, usable_cores, version_of
 
 from .. import fixed_point, seeding
-from ..problems import FLOAT, HALF, TF32, KmeansFragments, KmeansIteration, TreeBuild
+from ..kmeans_problems import KmeansFragments, KmeansIteration
+from ..outputs import FLOAT, HALF, TF32
+from ..tree_problems import TreeBuild
 from . import inputs
 
 #: What FP16 peers divide points and centres by: the norm of SIFT, whose square (262144) is beyond FP16. k-means does
@@ -23,57 +24,29 @@ from . import inputs
 NORM = 512.0
 
 
-class _Peer(Variant):
+class _Lloyd(HostPeer):
+    """A library on the host that iterates over nodes, from points and centres in FP32."""
+
     problem: ClassVar[type[Problem]] = KmeansIteration
-    role = "peer"
-
-    def __init__(self, setup: Setup) -> None:
-        self.setup, self.data = setup, setup.problem
-        self.device: Any = setup.device  # of CUDA: its stream and number are not of the protocol
-        self.found: dict[str, Any] = {}
-        self.prepare()
-
-    def prepare(self) -> None:
-        """Bring the inputs into the library's own form."""
-        raise NotImplementedError
-
-    def compute(self) -> dict[str, Any]:
-        """Do the work; return outputs by name."""
-        raise NotImplementedError
-
-    def launch(self) -> None:
-        self.found = self.compute()
-
-    def results(self) -> dict[str, np.ndarray]:
-        return {name: np.ascontiguousarray(value) for name, value in self.found.items()}
-
-
-class _HostPeer(_Peer):
-    """A library on the host, timed by the host's clock."""
-
-    host = True
-    needs = ("cpu",)
 
     def prepare(self) -> None:
         self.points = self.data.points.astype(np.float32)
         self.centres = self.data.centres.astype(np.float32) / fixed_point.ONE
 
     def notes(self) -> dict[str, Any]:
-        found = {"threads": usable_cores()}
-        if "means" + FLOAT in self.found:
-            means = np.asarray(self.found["means" + FLOAT], np.float64).reshape(-1, self.data.clusters, self.data.dims)
-            return {**found, "inertia_per_point": self.data.inertia(means[0])}
-        return found
+        means = np.asarray(self.outputs["means" + FLOAT], np.float64)
+        first = means.reshape(-1, self.data.clusters, self.data.dims)[0]
+        return {"threads": usable_cores(), "inertia_per_point": self.data.inertia(first)}
 
 
-class ScikitLearn(_HostPeer):
+class ScikitLearn(_Lloyd):
     """``KMeans``, one iteration. It centres the points before and classifies once more after, which is in its time."""
 
     name, title, rung = "sklearn", "scikit-learn KMeans, Lloyd, one iteration", 1
     modules = ("sklearn.cluster",)
     source = version_of("scikit-learn")
 
-    def compute(self) -> dict[str, Any]:
+    def compute(self) -> Mapping[str, Any]:
         from sklearn.cluster import KMeans
 
         model = KMeans(self.data.clusters, init=self.centres[0], n_init=1, max_iter=1, tol=0.0, algorithm="lloyd")
@@ -92,18 +65,18 @@ def _faiss_means(points: np.ndarray, centres: np.ndarray, iterations: int) -> np
     return np.asarray(model.centroids)
 
 
-class Faiss(_HostPeer):
+class Faiss(_Lloyd):
     """``Kmeans``, one iteration over all points."""
 
     name, title, rung = "faiss", "FAISS Kmeans, one iteration", 2
     modules = ("faiss",)
     source = version_of("faiss-cpu")
 
-    def compute(self) -> dict[str, Any]:
+    def compute(self) -> Mapping[str, Any]:
         return {"means" + FLOAT: _faiss_means(self.points, self.centres[0], 1)}
 
 
-class FaissNodes(_HostPeer):
+class FaissNodes(_Lloyd):
     """``Kmeans``, one iteration, node by node."""
 
     problem = KmeansFragments
@@ -111,7 +84,7 @@ class FaissNodes(_HostPeer):
     modules = ("faiss",)
     source = version_of("faiss-cpu")
 
-    def compute(self) -> dict[str, Any]:
+    def compute(self) -> Mapping[str, Any]:
         means = [
             _faiss_means(self.points[first : first + size], own, 1)
             for first, size, own in zip(self.data.node_first, self.data.node_sizes, self.centres, strict=True)
@@ -119,7 +92,7 @@ class FaissNodes(_HostPeer):
         return {"means" + FLOAT: np.stack(means)}
 
 
-class FaissTree(_HostPeer):
+class FaissTree(HostPeer):
     """``Kmeans`` applied to every node, from the same first points; a search assigns the points to children."""
 
     problem = TreeBuild
@@ -130,7 +103,7 @@ class FaissTree(_HostPeer):
     def prepare(self) -> None:
         self.points = self.data.points.astype(np.float32)
 
-    def compute(self) -> dict[str, Any]:
+    def compute(self) -> Mapping[str, Any]:
         import faiss
 
         p, seed = self.data.parameters, self.data.seed
@@ -157,27 +130,20 @@ class FaissTree(_HostPeer):
         return {"words" + FLOAT: words}
 
     def notes(self) -> dict[str, Any]:
-        return {"threads": usable_cores(), "residual": self.data.residual(self.found["words" + FLOAT])}
+        return {"threads": usable_cores(), "residual": self.data.residual(self.outputs["words" + FLOAT])}
 
 
-class _Torch(_Peer):
+class _Torch(Peer):
     """Scores by a product, the nearest by its maximum, sums by scattered additions, in blocks that fit the memory."""
 
-    modules: ClassVar[tuple[str, ...]] = ("torch",)
+    problem = KmeansIteration
     source = version_of("torch")
     block: ClassVar[int] = 1 << 20
+    torch: Any
+    points: Any  # tensor, FP32
+    centres: Any  # tensor, (clusters, dims)
 
-    def tensors(self) -> tuple[Any, Any]:
-        """Points, FP32, and centres, (clusters, dims)."""
-        raise NotImplementedError
-
-    def prepare(self) -> None:
-        import torch
-
-        self.torch = torch
-        self.points, self.centres = self.tensors()
-
-    def compute(self) -> dict[str, Any]:
+    def compute(self) -> Mapping[str, Any]:
         torch, c = self.torch, self.centres
         half = 0.5 * (c * c).sum(1)
         labels = torch.empty(len(self.points), dtype=torch.int64, device=c.device)
@@ -191,73 +157,50 @@ class _Torch(_Peer):
         return {"labels" + FLOAT: labels, "means" + FLOAT: sums / counts.clamp(min=1)[:, None]}
 
     def results(self) -> dict[str, np.ndarray]:
-        found = {name: value.cpu().numpy() for name, value in self.found.items()}
-        return {**found, "labels" + FLOAT: found["labels" + FLOAT].astype(np.uint8)}
+        outputs = super().results()
+        return {**outputs, "labels" + FLOAT: outputs["labels" + FLOAT].astype(np.uint8)}
 
 
-class TorchCpu(_Torch):
+class TorchCpu(_Torch, HostPeer):
     """On the host, all cores."""
 
     name, title, rung = "torch_cpu", "PyTorch on the host, a Lloyd step", 3
-    host = True
-    needs = ("cpu",)
+    modules: ClassVar[tuple[str, ...]] = ("torch",)
 
-    def tensors(self) -> tuple[Any, Any]:
-        self.torch.set_num_threads(usable_cores())
-        centres = self.data.centres[0].astype(np.float32) / fixed_point.ONE
-        return self.torch.from_numpy(self.data.points.astype(np.float32)), self.torch.from_numpy(centres)
+    def prepare(self) -> None:
+        import torch
 
-
-class _Cuda(_Peer):
-    """A library on the GPU; it works on the device's own stream, so that device events time it."""
-
-    needs = ("cuda",)
-    torch: Any
-
-    def __init__(self, setup: Setup) -> None:
-        super().__init__(setup)
-        self.launch()  # compiles, and fills the libraries' memory pools
-        self.device.finish()
-
-    def tensor(self, buffer: Any, shape: tuple[int, ...]) -> Any:
-        """A buffer of FP32 as a tensor."""
-        view = buffer.array.view(np.float32)[: int(np.prod(shape))].reshape(shape)
-        return self.torch.as_tensor(view, device=f"cuda:{self.device.number}")
-
-    def launch(self) -> None:
-        stream = self.torch.cuda.ExternalStream(self.device.stream.ptr, device=self.device.number)
-        with self.torch.no_grad(), self.torch.cuda.stream(stream):
-            self.found = self.compute()
+        self.torch = torch
+        torch.set_num_threads(usable_cores())
+        self.points = torch.from_numpy(self.data.points.astype(np.float32))
+        self.centres = torch.from_numpy(self.data.centres[0].astype(np.float32) / fixed_point.ONE)
 
 
-class TorchCuda(_Cuda, _Torch):
+class TorchCuda(_Torch, TorchCudaPeer):
     """On the GPU, TF32 off."""
 
     name, title, rung = "torch", "PyTorch on the GPU, a Lloyd step", 4
-    modules = ("cupy", "torch")
 
-    def tensors(self) -> tuple[Any, Any]:
+    def prepare(self) -> None:
         self.torch.backends.cuda.matmul.allow_tf32 = False
-        points = self.tensor(inputs.float_points(self.setup), self.data.points.shape)
-        return points, self.tensor(inputs.float_centres(self.setup), self.data.centres.shape)[0]
+        self.points = self.tensor(inputs.float_points(self.setup), self.data.points.shape)
+        self.centres = self.tensor(inputs.float_centres(self.setup), self.data.centres.shape)[0]
 
 
-class FlashKmeans(_Cuda):
+class FlashKmeans(TorchCudaPeer):
     """Triton kernels of flash-kmeans, one iteration; nodes of equal size in one batch.
 
     It takes FP32, but multiplies in TF32, as Triton's ``dot`` does unless told otherwise.
     """
 
     name, title, rung = "flash_kmeans", "flash-kmeans, FP32 multiplied in TF32, one iteration", 5
+    problem: ClassVar[type[Problem]] = KmeansIteration
     precision, unit = "tf32", "tf32_mma"
     modules = ("cupy", "torch", "flash_kmeans")
     source = version_of("flash-kmeans")
     suffix: ClassVar[str] = TF32
 
     def prepare(self) -> None:
-        import torch
-
-        self.torch = torch
         if len(set(self.data.node_sizes.tolist())) > 1:
             raise UnsupportedError("node_points: flash-kmeans takes nodes of equal size (equal: true)")
         shape = self.data.nodes, -1, self.data.dims
@@ -269,7 +212,7 @@ class FlashKmeans(_Cuda):
         """A tensor of FP32 in the library's precision and scale; `results` scales the means back."""
         return values.half() / NORM if self.suffix == HALF else values
 
-    def compute(self) -> dict[str, Any]:
+    def compute(self) -> Mapping[str, Any]:
         from flash_kmeans import batch_kmeans_Euclid
 
         labels, means, *_ = batch_kmeans_Euclid(
@@ -278,7 +221,7 @@ class FlashKmeans(_Cuda):
         return {"labels" + self.suffix: labels, "means" + self.suffix: means}
 
     def results(self) -> dict[str, np.ndarray]:
-        labels, means = (self.found[name + self.suffix] for name in ("labels", "means"))
+        labels, means = (self.outputs[name + self.suffix] for name in ("labels", "means"))
         return {
             "labels" + self.suffix: labels.cpu().numpy().astype(np.uint8).ravel(),
             "means" + self.suffix: means.float().cpu().numpy() * (NORM if self.suffix == HALF else 1.0),

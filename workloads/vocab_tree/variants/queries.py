@@ -6,10 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from perfport.model.work import Traffic
-from perfport.workload import Setup, Tunable, Variant
+from perfport.workload import Setup, Traffic, Tunable, Variant, ceil_div
 
-from ..problems import TreeQuery
+from ..tree_problems import TreeQuery
 
 
 class _Descent(Variant):
@@ -33,7 +32,7 @@ class _Descent(Variant):
             setup.input("leaves", lambda: upload(table.leaves)),
         ]  # fmt: skip
         self.words = setup.output("words", np.uint32, self.count)
-        self.groups = -(-self.count // self.group)
+        self.groups = ceil_div(self.count, self.group)
 
     def visits(self) -> float:
         """Nodes that all descriptors went through."""

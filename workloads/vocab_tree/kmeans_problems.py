@@ -1,0 +1,248 @@
+"""The problems of a pass: one k-means iteration over one node, and over many small nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from perfport.workload import Metric, OutputError, Problem, UsageError, Work, compare, compare_exact
+
+from . import data, fixed_point, reference, seeding
+from .outputs import FLOAT, FLOAT_SLACK, HALF, ROUNDED_SLACK, TF32, digest_of, sampled
+
+
+class NodeParameters(BaseModel):
+    """``points`` descriptors of ``dims`` bytes from ``source``: ``generated``, ``sift``, or a file's path."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    points: int = Field(ge=2, le=fixed_point.POINTS_LIMIT)
+    dims: int = Field(128, ge=16, le=fixed_point.DIMS_LIMIT, multiple_of=16)
+    clusters: int = Field(10, ge=2, le=fixed_point.CLUSTERS_LIMIT)
+    source: str = "generated"
+
+
+class _Iteration(Problem):
+    """What a pass over one or many nodes has in common: points in order of nodes, their centres, the check."""
+
+    node_sizes: np.ndarray  # int64, (nodes,)
+    centres: np.ndarray  # uint16, (nodes, clusters, dims)
+
+    def __init__(self, parameters: Any, seed: int) -> None:
+        super().__init__(parameters, seed)
+        self.dims, self.clusters = parameters.dims, parameters.clusters
+        self._totals: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.node_sizes)
+
+    @property
+    def count(self) -> int:
+        """Points of all nodes."""
+        return int(self.node_sizes.sum())
+
+    @cached_property
+    def node_first(self) -> np.ndarray:
+        """First point of each node, int64."""
+        return np.cumsum(self.node_sizes) - self.node_sizes
+
+    @cached_property
+    def points(self) -> np.ndarray:
+        """The points, node by node, uint8, (count, dims)."""
+        p = self.parameters
+        return data.points(p.source, self.count, p.dims, self.seed)
+
+    def _first_centres(self) -> np.ndarray:
+        """Centres after one iteration from random points over a part of each node, so that they have fractions."""
+        numbers = np.arange(self.nodes)
+        drawn = seeding.draw(self.seed, np.zeros_like(numbers), numbers, self.node_sizes, self.clusters)
+        centres = np.empty((self.nodes, self.clusters, self.dims), np.uint16)
+        for node, (first, size, own) in enumerate(zip(self.node_first, self.node_sizes, drawn, strict=True)):
+            part = self.points[first : first + min(size, 20_000)]
+            start = fixed_point.from_points(self.points[first + own])
+            sums, counts = reference.totals(part, reference.classify(part, start), self.clusters)
+            means = fixed_point.from_sums(sums, counts)
+            centres[node] = np.where(counts[:, None] > 0, means, start)
+        return centres
+
+    @cached_property
+    def compared(self) -> np.ndarray:
+        """Points whose labels are compared with the reference: all, or a sample with the first and the last."""
+        return sampled(self.count, self.seed + 1)
+
+    @cached_property
+    def _scores(self) -> np.ndarray:
+        """Scores of the compared points, float64 that hold exact integers."""
+        node = np.searchsorted(self.node_first, self.compared, side="right") - 1
+        scores = np.empty((len(self.compared), self.clusters))
+        order = np.arange(len(node))
+        for number in np.unique(node) if self.nodes > 1 else (0,):
+            here = order[node == number] if self.nodes > 1 else order
+            for first in range(0, len(here), reference.BLOCK):
+                part = here[first : first + reference.BLOCK]
+                scores[part] = fixed_point.scores(self.points[self.compared[part]], self.centres[number])
+        return scores
+
+    def _check_labels(self, labels: np.ndarray, suffix: str) -> OutputError:
+        own = labels[self.compared]
+        if not suffix or own.max() >= self.clusters:
+            return compare_exact(own, self._scores.argmax(axis=1).astype(np.uint8))
+        slack = FLOAT_SLACK if suffix == FLOAT else ROUNDED_SLACK
+        chosen = self._scores[np.arange(len(own)), own]
+        missed = 2 * float((self._scores.max(axis=1) - chosen).max()) / fixed_point.ONE
+        return OutputError(
+            max_abs=missed, relative_l2=0.0, checked=len(own), total=self.count,
+            tolerance={"squared_distance": slack}, passed=missed <= slack,
+        )  # fmt: skip
+
+    def _totals_of(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Sums and counts by node and class of these labels; kept, because every exact variant has the same."""
+        key = digest_of({"labels": labels})
+        if key not in self._totals:
+            totals = [
+                reference.totals(self.points[first : first + size], labels[first : first + size], self.clusters)
+                for first, size in zip(self.node_first, self.node_sizes, strict=True)
+            ]
+            self._totals[key] = (np.stack([sums for sums, _ in totals]), np.stack([counts for _, counts in totals]))
+        return self._totals[key]
+
+    @cached_property
+    def _labels(self) -> np.ndarray:
+        """Labels of all points by the reference."""
+        return np.concatenate([
+            reference.classify(self.points[first : first + size], own)
+            for first, size, own in zip(self.node_first, self.node_sizes, self.centres, strict=True)
+        ])  # fmt: skip
+
+    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+        """Labels by the nearest centre; sums and counts, or means, by the labels given, else by the reference's."""
+        suffix = next((end for end in (FLOAT, TF32, HALF) if any(name.endswith(end) for name in outputs)), "")
+        given = outputs.get("labels" + suffix)
+        sums, counts = self._totals_of(self._labels if given is None else given)
+        used = counts > 0  # libraries fill empty classes each in its own way
+        errors = {}
+        for name, value in outputs.items():
+            plain = name.removesuffix(suffix)
+            if plain == "labels":
+                errors[name] = self._check_labels(value, suffix)
+            elif plain == "means":
+                means = sums[used] / counts[used][:, None]
+                tolerance = 1e-2 if suffix == HALF else 1e-3
+                errors[name] = compare(value.reshape(sums.shape)[used], means, means.size, relative_l2=tolerance)
+            else:
+                expected = sums if plain == "sums" else counts
+                errors[name] = compare_exact(value.reshape(expected.shape), expected)
+        return errors
+
+    def work(self) -> Work:
+        """A multiply-add per point, dimension and centre, an addition per point and dimension; labels, sums written."""
+        elements, centres = float(self.count) * self.dims, float(self.nodes) * self.clusters
+        return Work(
+            integer_ops=2 * elements * self.clusters + elements,
+            read_bytes=elements + 2 * centres * self.dims, write_bytes=self.count + 4 * centres * (self.dims + 1),
+        )  # fmt: skip
+
+    def metric_value(self, seconds: float) -> float:
+        return self.count / seconds / 1e6
+
+    def inertia(self, means: np.ndarray) -> float:
+        """Mean squared distance of the compared points of the first node to the nearest of its new means."""
+        points = self.points[self.compared[self.compared < self.node_sizes[0]]].astype(np.float64)
+        squares = np.square(points).sum(axis=1)
+        nearest = (2 * points @ means.T - np.square(means).sum(axis=1)).max(axis=1)
+        return float((squares - nearest).mean())
+
+
+class KmeansIteration(_Iteration):
+    """Labels of all points of one node, and sums and counts by class."""
+
+    name = "kmeans_iteration"
+    title = "One k-means iteration over one node"
+    metric = Metric("vocab_tree.iteration", "Mpoints/s", "higher", "points classified and added up per second")
+    Parameters = NodeParameters
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "tiny": {"points": 3000},
+        "quick": {"points": 300_000},
+        "sift": {"points": 20_000, "source": "sift"},
+        "full": {"points": 2_000_000},
+        "large": {"points": 10_000_000},
+        "many": {"points": 10_000_000, "clusters": 256},
+        "paper": {"points": 16_000_000},
+    }
+    check_sizes = (
+        {"points": 331, "dims": 16, "clusters": 5},
+        {"points": 520, "dims": 32, "clusters": 8},
+        {"points": 3, "dims": 128, "clusters": 2},
+    )
+
+    def __init__(self, parameters: NodeParameters, seed: int) -> None:
+        super().__init__(parameters, seed)
+        if parameters.points < parameters.clusters:
+            raise UsageError(
+                f"points: expected at least as many as clusters ({parameters.clusters}), got {parameters.points}"
+            )
+        self.node_sizes = np.array([parameters.points])
+
+    @cached_property
+    def centres(self) -> np.ndarray:  # type: ignore[override]
+        """Fixed point, uint16, (1, clusters, dims)."""
+        return self._first_centres()
+
+
+class KmeansFragments(_Iteration):
+    """The same for many small nodes, each with centres of its own."""
+
+    class Parameters(BaseModel):
+        """``nodes`` of about ``node_points`` descriptors each: half of them up to a quarter more or less."""
+
+        model_config = ConfigDict(extra="forbid")
+
+        nodes: int = Field(ge=1, le=1 << 20)
+        node_points: int = Field(ge=2, le=1 << 20)
+        dims: int = Field(128, ge=16, le=fixed_point.DIMS_LIMIT, multiple_of=16)
+        clusters: int = Field(10, ge=2, le=fixed_point.CLUSTERS_LIMIT)
+        equal: bool = False
+        source: str = "generated"
+
+    name = "kmeans_fragments"
+    title = "One k-means iteration over many small nodes"
+    metric = Metric("vocab_tree.fragments", "Mpoints/s", "higher", "points classified and added up per second")
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "tiny": {"nodes": 5, "node_points": 90},
+        "quick": {"nodes": 300, "node_points": 300},
+        "full": {"nodes": 2000, "node_points": 1000},
+        "large": {"nodes": 10_000, "node_points": 1000, "equal": True},
+        "paper": {"nodes": 10_000, "node_points": 100},
+    }
+    check_sizes = (
+        {"nodes": 3, "node_points": 70, "dims": 16, "clusters": 5},
+        {"nodes": 5, "node_points": 90, "dims": 32, "clusters": 8},
+        {"nodes": 2, "node_points": 8, "dims": 128, "clusters": 3},
+    )
+
+    def __init__(self, parameters: Parameters, seed: int) -> None:
+        super().__init__(parameters, seed)
+        p = parameters
+        spread = 0 if p.equal else p.node_points // 4
+        rng = np.random.default_rng(seed)
+        self.node_sizes = rng.integers(p.node_points - spread, p.node_points + spread + 1, p.nodes)
+        if self.node_sizes.min() < p.clusters:
+            raise UsageError(
+                f"node_points: expected nodes of at least as many points as clusters ({p.clusters}), "
+                f"{p.node_points} gives nodes of {self.node_sizes.min()}"
+            )
+        if self.count > fixed_point.POINTS_LIMIT:
+            raise UsageError(
+                f"nodes, node_points: expected at most {fixed_point.POINTS_LIMIT} points, got {self.count}"
+            )
+
+    @cached_property
+    def centres(self) -> np.ndarray:  # type: ignore[override]
+        """Fixed point, uint16, (nodes, clusters, dims)."""
+        return self._first_centres()

@@ -1,0 +1,33 @@
+"""Outputs of variants: their names by precision, how far labels may be off, a key by which equal ones are known."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+import numpy as np
+
+SAMPLE = 100_000  # outputs that are compared where there are more
+FLOAT_SLACK = 1.0  # squared distance by which a label computed in FP32 may miss the nearest centre
+#: The same by products of 11-bit significands, FP16 or TF32: descriptors and centres have a norm of at most 512, a
+#: centre cut to TF32 is off by 2^-10, a score 2 x c by 512, and two of them are compared.
+ROUNDED_SLACK = 1024.0
+#: Outputs computed in FP32, TF32 or FP16 end so: labels may differ where two centres are about equally near.
+FLOAT, TF32, HALF = ".float", ".tf32", ".half"
+
+
+def digest_of(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Return a key by which equal outputs are known."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(arrays[name]).data)
+    return digest.digest()
+
+
+def sampled(count: int, seed: int) -> np.ndarray:
+    """Return the numbers of the outputs that are compared: all, or a sample with the first and the last."""
+    if count <= SAMPLE:
+        return np.arange(count)
+    drawn = np.random.default_rng(seed).integers(0, count, SAMPLE)
+    return np.unique(np.concatenate([drawn, [0, count - 1]]))

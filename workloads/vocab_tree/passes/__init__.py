@@ -1,0 +1,35 @@
+"""One pass over the points of one or many nodes: which kernel does it, in which shape, and what that costs.
+
+All of them take the same buffers: points, tiles, centres, halves, moving; labels, sums, counts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perfport.workload import DeviceInfo
+
+from .base import Loader, Pass, tiles
+from .fused import FusedPass
+from .pruned import PrunedPass
+from .streams import StreamPass
+from .tensor_core import MatrixAtomicsPass, MatrixPass
+
+__all__ = [
+    "FusedPass", "Loader", "MatrixAtomicsPass", "MatrixPass", "Pass", "PrunedPass", "StreamPass", "defaults", "suited",
+    "tiles",
+]  # fmt: skip
+
+
+def suited(info: DeviceInfo, clusters: int, dims: int) -> type[Pass]:
+    """Return the kernel that a build uses on a device."""
+    if info.kind == "cpu" and "opencl" in info.capabilities:
+        return StreamPass
+    if {"cuda", "mma"} <= set(info.capabilities) and dims % 32 == 0:
+        return MatrixPass if clusters <= MatrixPass.CLUSTERS else MatrixAtomicsPass
+    return FusedPass
+
+
+def defaults(info: DeviceInfo, clusters: int, dims: int) -> dict[str, Any]:
+    """Return the tunables of that kernel."""
+    return {name: tunable.default_for(info) for name, tunable in suited(info, clusters, dims).TUNABLES.items()}
