@@ -1,4 +1,4 @@
-"""What is OpenCL's own: names, targets, opening by id (test_backend.py has the protocol)."""
+"""What is OpenCL's own: names, targets, opening by id (test_base.py has the protocol)."""
 
 from __future__ import annotations
 
@@ -39,11 +39,3 @@ def test_a_device_that_is_not_here(opencl: OpenDevice) -> None:
     other = opencl.info.model_copy(update={"id": "opencl:none:9", "name": "none", "driver": "0"})
     with pytest.raises(UnsupportedError, match="opencl:none:9 is not visible"):
         backend.get("opencl").open(other)
-
-
-def test_error_lines_refer_to_the_kernel_file(opencl: OpenDevice) -> None:
-    from perfport.model.errors import CompileError
-
-    with pytest.raises(CompileError) as caught:
-        opencl.load(backend.get("opencl").build("mine.cl", "\n\n__kernel void k(void) { oops(); }", {}, None))
-    assert "mine.cl:3" in caught.value.log

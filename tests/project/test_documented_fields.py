@@ -96,7 +96,11 @@ def test_environment() -> None:
 
 def test_resources_and_clocks() -> None:
     text = (ROOT / "docs" / "records.md").read_text()
-    for file, name in (("opencl.py", "resources"), ("cuda.py", "resources"), ("cuda.py", "clocks")):
+    for file, name in (
+        ("opencl_device.py", "resources"),
+        ("cuda_device.py", "resources"),
+        ("cuda_device.py", "clocks"),
+    ):
         row = re.search(rf"^\| `{name}` \|.*$", text, flags=re.M)
         assert row
         assert all(f"`{key}`" in row.group() for key in _keys(SOURCE / "backend" / file, name)), file

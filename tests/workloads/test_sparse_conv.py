@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,48 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.signal import correlate
+from sparse_conv_cases import PROBLEM, SMALL, SPARSE_CONV, problem_of, solve
 
-from perfport import workload
 from perfport.backend import OpenDevice
 from perfport.model.errors import UnavailableError, UnsupportedError, UsageError
-from perfport.workload import Session, Setup
 from perfport.workloads.sparse_conv import network, reference, source, weights
 from perfport.workloads.sparse_conv.operators import OPERATORS, Operator, index_overhead
 
-SPARSE_CONV = workload.discover()["sparse_conv"]
-PROBLEM = SPARSE_CONV.problems["sparse_conv"]
 VARIANTS = [name for name, cls in SPARSE_CONV.variants["sparse_conv"].items() if cls.role != "peer"]
-SMALL = {"channels": 3, "filters": 4, "kernel_height": 3, "kernel_width": 3, "height": 8, "width": 9}
-
-
-def problem_of(seed: int | None = None, **parameters: Any) -> Any:
-    """A problem from a fresh seed unless one is given."""
-    return PROBLEM(PROBLEM.Parameters(**parameters), secrets.randbelow(2**31) if seed is None else seed)
-
-
-def solve(device: OpenDevice, problem: Any, name: str, **tunables: Any) -> tuple[Any, dict[str, Any]]:
-    """Build a variant, run it once on poisoned outputs, check it; return it with its notes."""
-    cls = SPARSE_CONV.variants[problem.name][name]
-    try:
-        cls.require(device.info)
-    except (UnsupportedError, UnavailableError) as error:
-        pytest.skip(str(error))
-    session = Session(device, problem, SPARSE_CONV.folder)
-    chosen = {key: tunable.default_for(device.info) for key, tunable in cls.tunables.items()} | tunables
-    setup = Setup(session, chosen, {})
-    try:
-        variant = cls(setup)
-        setup.poison()
-        variant.launch()
-        device.finish()
-        verification = setup.verify(variant.results())
-        assert verification.passed, (problem.seed, problem.parameters, verification)
-        traffic = variant.traffic()
-        assert cls.role == "peer" or (traffic is not None and traffic.flops >= problem.work().flops)
-        return variant, variant.notes()
-    finally:
-        setup.release()
-        session.close()
 
 
 # --- Variants on devices ------------------------------------------------------------------------------------------
@@ -116,71 +80,6 @@ def test_code_over_the_limit_is_refused(opencl: OpenDevice) -> None:
         solve(opencl, problem_of(**wide), "constant_weights")
 
 
-@pytest.mark.parametrize("name", ["torch_cpu", "torch_cpu_pc", "torch_cpu_pf", "torch_cpu_both"])
-def test_peers_on_the_host(device: OpenDevice, name: str) -> None:
-    pytest.importorskip("torch")
-    _, notes = solve(device, problem_of(**{**SMALL, "channels": 4}, stride=2, padding=1), name)
-    assert notes["memory_format"] in ("nchw", "channels_last")
-
-
-def test_where_times_mean_nothing_a_peer_takes_its_first_way(opencl: OpenDevice) -> None:
-    pytest.importorskip("torch")
-    cls = SPARSE_CONV.variants["sparse_conv"]["torch_cpu"]
-    for timed, tried in ((True, 2), (False, 0)):
-        ways: list[Any] = []
-
-        class Watched(cls):  # type: ignore[misc, valid-type]
-            def trial(self, way: Any) -> float:
-                ways.append(way)  # noqa: B023
-                return super().trial(way)
-
-        session = Session(opencl, problem_of(**SMALL), SPARSE_CONV.folder, timed)
-        setup = Setup(session, {}, {})
-        notes = Watched(setup).notes()
-        setup.release()
-        session.close()
-        assert len(ways) == tried and (timed or notes["memory_format"] == "nchw")
-
-
-def test_an_odd_number_of_channels_is_not_halved(device: OpenDevice) -> None:
-    pytest.importorskip("torch")
-    with pytest.raises(UnsupportedError, match="3 input channels cannot be halved"):
-        solve(device, problem_of(**SMALL), "torch_cpu_pc")
-    _, notes = solve(device, problem_of(**SMALL), "torch_cpu_both")
-    assert notes["weights_shape"] == [2, 3, 3, 3]
-
-
-def test_each_way_of_cudnn_has_a_thread_and_with_it_a_plan_of_its_own(
-    opencl: OpenDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    torch = pytest.importorskip("torch")
-    cls: Any = SPARSE_CONV.variants["sparse_conv"]["cudnn"]
-    ran: list[tuple[tuple[str, str], int]] = []
-
-    class OnHost(cls):  # type: ignore[misc]
-        def tensor(self, setup: Setup, name: str) -> Any:
-            return torch.from_numpy(getattr(self.data, name))
-
-        def mode(self) -> Any:
-            ran.append((self.way[:2], threading.get_ident()))
-            return torch.no_grad()
-
-        def seconds(self) -> float:
-            self.launch()
-            return float(self.way[:2] != ("channels_last", "trials again"))
-
-    monkeypatch.setattr(cls, "require", lambda *of: None)
-    monkeypatch.setitem(SPARSE_CONV.variants["sparse_conv"], "cudnn", OnHost)
-    _, notes = solve(opencl, problem_of(**SMALL, padding=1), "cudnn")
-    assert (notes["memory_format"], notes["algorithm_search"]) == ("channels_last", "trials again") == ran[-1][0]
-    assert len(set(ran)) == len({way for way, _ in ran}) == len({thread for _, thread in ran}) == 6
-
-
-@pytest.mark.parametrize("name", ["cudnn", "cudnn_tf32", "cudnn_both", "cublas_im2col", "cusparse_im2col"])
-def test_peers_on_the_gpu(cuda: OpenDevice, name: str) -> None:
-    solve(cuda, problem_of(**{**SMALL, "channels": 4}, batch=3, padding=1), name)
-
-
 # --- Generated source ---------------------------------------------------------------------------------------------
 
 
@@ -191,7 +90,8 @@ def test_source_has_one_multiply_add_for_each_weight_and_row(
 ) -> None:
     o = Operator(3, filters, 3, 2, 7, 9, 1, 1)
     pruned = weights.prune(weights.random_weights(o, 1), sparsity, "random", 2)
-    made = source.programs(o, pruned, source.Shape(4, rows, block), lambda c, y, x: 100 * c + 10 * y + x, limit, table)
+    shape = source.Shape(4, rows, block)
+    made = source.Generator(o, shape, lambda c, y, x: 100 * c + 10 * y + x, table).programs(pruned, limit)
     assert [program.first for program in made] == sorted({program.first for program in made})
     assert sum(program.blocks for program in made) == -(-filters // block)
     assert sum(program.statements for program in made) == np.count_nonzero(pruned) * rows

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import platformdirs
 
-from perfport.model.errors import UnavailableError
+from perfport.workload import UnavailableError
 
 from . import reference
 from .operators import OPERATORS, Operator
@@ -104,14 +104,14 @@ def trained(sparsity: float) -> Trained:
     key = hashlib.sha256(f"{Path(__file__).read_text()} {sparsity!r}".encode()).hexdigest()[:16]
     path = Path(platformdirs.user_cache_dir("perfport")) / "sparse_conv" / f"network-{key}.npz"
     if not path.exists():
-        found, accuracies = _train(sparsity)
+        network, accuracies = _train(sparsity)
         path.parent.mkdir(parents=True, exist_ok=True)
-        arrays: dict[str, Any] = {f"dense{i}": values for i, values in enumerate(found.dense)}
-        arrays |= {f"pruned{i}": values for i, values in enumerate(found.pruned)}
+        arrays: dict[str, Any] = {f"dense{i}": values for i, values in enumerate(network.dense)}
+        arrays |= {f"pruned{i}": values for i, values in enumerate(network.pruned)}
         part = path.with_suffix(".part.npz")
         np.savez(part, accuracy=accuracies, **arrays)
         part.replace(path)
-        return found
+        return network
     with np.load(path) as kept:
         dense, pruned = ([kept[f"{kind}{i}"] for i in range(len(STAGES))] for kind in ("dense", "pruned"))
         return Trained(dense, pruned, *map(float, kept["accuracy"]))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from perfport.model.errors import UsageError
+import numpy as np
+
+from perfport.workload import UsageError, ceil_div
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,58 @@ class Operator:
     def intensity(self, batch: int, nonzero: int) -> float:
         """Operational intensity in FLOP/B: 2 nnz N H' W' over the bytes of input, output and non-zero weights."""
         return 2.0 * nonzero * batch * self.pixels / (4.0 * (batch * (self.inputs + self.outputs) + nonzero))
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """An operator's output maps in tiles of ``rows`` x ``columns``; the last ones may reach past the edge."""
+
+    operator: Operator
+    rows: int
+    columns: int
+
+    @property
+    def across(self) -> int:
+        """Tiles in a row of a map."""
+        return ceil_div(self.operator.out_width, self.columns)
+
+    @property
+    def down(self) -> int:
+        """Tiles in a column of a map."""
+        return ceil_div(self.operator.out_height, self.rows)
+
+    @property
+    def count(self) -> int:
+        """Tiles of a map."""
+        return self.across * self.down
+
+    @property
+    def input_rows(self) -> int:
+        """Rows of the input that a tile needs."""
+        return (self.rows - 1) * self.operator.stride + self.operator.kernel_height
+
+    @property
+    def input_columns(self) -> int:
+        """Columns of the input that a tile needs."""
+        return (self.columns - 1) * self.operator.stride + self.operator.kernel_width
+
+    @property
+    def input_size(self) -> int:
+        """Elements of one channel that a tile needs, those outside of the image included."""
+        return self.input_rows * self.input_columns
+
+    @property
+    def inside(self) -> float:
+        """Elements of one channel of an image that its tiles need, summed over tiles, those outside left out."""
+        o = self.operator
+        rows = covered(o.height, np.arange(self.down) * self.rows * o.stride - o.padding, self.input_rows)
+        columns = covered(o.width, np.arange(self.across) * self.columns * o.stride - o.padding, self.input_columns)
+        return rows * columns
+
+
+def covered(size: int, first: np.ndarray, count: int) -> float:
+    """Return how many of ``count`` indices from each of ``first`` are of an axis of this size, 0 <= index < size."""
+    return float(np.maximum(np.minimum(first + count, size) - np.maximum(first, 0), 0).sum())
 
 
 def index_overhead(nonzero: int, rows: int, index_bytes: int) -> float:

@@ -11,11 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from perfport.model.errors import UsageError, nearest
-from perfport.model.record import OutputError
-from perfport.model.work import Work
-from perfport.workload import Metric, Problem
-from perfport.workload.outputs import compare
+from perfport.workload import Metric, OutputError, Problem, UsageError, Work, compare, nearest
 
 from . import network, reference, weights
 from .operators import OPERATORS, Operator
@@ -192,19 +188,19 @@ class SparseConv(Problem):
             if kind:
                 filters, channels = self.structured(kind)
                 used = self.dense * filters[:, None, None, None] * channels[None, :, None, None]
-            found = reference.outputs_at(self.operator, self.x, used, self.compared)
-            self._expected[kind] = found[:, self.structured(kind)[0]] if kind else found
+            outputs = reference.outputs_at(self.operator, self.x, used, self.compared)
+            self._expected[kind] = outputs[:, self.structured(kind)[0]] if kind else outputs
         return self._expected[kind]
 
     def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
         image, pixel = np.divmod(self.compared, self.operator.pixels)
-        found = {}
+        errors = {}
         for name, value in outputs.items():
             tolerance = TF32_TOLERANCE if name.endswith(TF32) else TOLERANCE
             kind = name.removesuffix(TF32).removeprefix("y")
             sample = value.reshape(self.batch, -1, self.operator.pixels)[image, :, pixel]
-            found[name] = compare(sample, self.expected(kind), value.size, relative_l2=tolerance)
-        return found
+            errors[name] = compare(sample, self.expected(kind), value.size, relative_l2=tolerance)
+        return errors
 
     def work(self) -> Work:
         return Work(

@@ -73,14 +73,54 @@ class Program:
         return cls(items, dict(defined))
 
 
+class Registers:
+    """New registers of a PTX text that is being written: predicates, integers of 32 and 64 bits, FP32 values.
+
+    Attributes
+    ----------
+    floats : int
+        FP32 registers in use. Code of paths that do not meet may count them anew and leave the most of them here.
+    """
+
+    def __init__(self) -> None:
+        self.predicates = self.integers = self.longs = self.floats = 0
+
+    def p(self) -> str:
+        """Return a new predicate."""
+        self.predicates += 1
+        return f"%p{self.predicates}"
+
+    def r(self) -> str:
+        """Return a new integer of 32 bits."""
+        self.integers += 1
+        return f"%r{self.integers}"
+
+    def rd(self) -> str:
+        """Return a new integer of 64 bits."""
+        self.longs += 1
+        return f"%rd{self.longs}"
+
+    def f(self) -> str:
+        """Return a new FP32 value."""
+        self.floats += 1
+        return f"%f{self.floats}"
+
+    def declarations(self) -> Iterator[str]:
+        """Yield the lines that declare all of them."""
+        yield f"\t.reg .pred \t%p<{self.predicates + 1}>;"
+        yield f"\t.reg .b32 \t%r<{self.integers + 1}>;"
+        yield f"\t.reg .b64 \t%rd<{self.longs + 1}>;"
+        yield f"\t.reg .f32 \t%f<{self.floats + 1}>;"
+
+
 def parsed(text: str) -> Iterator[Instruction | str]:
     """Yield the instructions of a PTX text, and its other lines (directives, labels, comments) as they stand."""
     for number, line in enumerate(text.split("\n"), 1):
-        found = _STATEMENT.match(line)
-        if found is None:
+        statement = _STATEMENT.match(line)
+        if statement is None:
             yield line
         else:
-            guard, opcode, operands = found.groups()
+            guard, opcode, operands = statement.groups()
             yield Instruction(number, guard or "", opcode, split_operands(operands))
 
 

@@ -46,5 +46,5 @@ def gathered(operator: Operator, x: np.ndarray, positions: np.ndarray) -> np.nda
 def convolution(operator: Operator, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return every output, float64, shape (N, K, H', W')."""
     positions = np.arange(len(x) * operator.pixels)
-    found = outputs_at(operator, x, weights, positions).reshape(len(x), operator.pixels, operator.filters)
-    return found.transpose(0, 2, 1).reshape(len(x), operator.filters, operator.out_height, operator.out_width)
+    outputs = outputs_at(operator, x, weights, positions).reshape(len(x), operator.pixels, operator.filters)
+    return outputs.transpose(0, 2, 1).reshape(len(x), operator.filters, operator.out_height, operator.out_width)

@@ -107,98 +107,100 @@ CASES
 """
 
 
-def programs(
-    operator: Operator, weights: np.ndarray, shape: Shape, offset: Offset, limit: int, table: bool
-) -> list[Program]:
-    """Generate the programs of a layer.
+@dataclass(frozen=True)
+class Generator:
+    """What source is generated for.
 
-    Parameters
+    Attributes
     ----------
-    weights : array of float32, shape (K, C, R, S)
+    operator : Operator
     shape : Shape
     offset : callable
         Words from the first input of an output's window to input (channel, row, column) of it.
-    limit : int
-        Multiply-adds in the source of one program; one block alone may have more.
     table : bool
         Values are read from constant memory (``table``) in place of literals.
     """
-    found: list[Program] = []
-    pending: list[tuple[int, np.ndarray]] = []
 
-    def close() -> None:
-        if pending:
-            found.append(_program(operator, pending, shape, offset, table))
-            pending.clear()
+    operator: Operator
+    shape: Shape
+    offset: Offset
+    table: bool
 
-    size = 0
-    for first in range(0, operator.filters, shape.filters):
-        block = weights[first : first + shape.filters]
-        statements = int(np.count_nonzero(block)) * shape.rows
-        if size + statements > limit:
-            close()
-            size = 0
-        pending.append((first, block))
-        size += statements
-    close()
-    return found
+    def programs(self, weights: np.ndarray, limit: int) -> list[Program]:
+        """Generate the programs of a layer.
 
+        Parameters
+        ----------
+        weights : array of float32, shape (K, C, R, S)
+        limit : int
+            Multiply-adds in the source of one program; one block alone may have more.
+        """
+        groups: list[list[tuple[int, np.ndarray]]] = []
+        size = limit + 1
+        for first in range(0, self.operator.filters, self.shape.filters):
+            block = weights[first : first + self.shape.filters]
+            statements = int(np.count_nonzero(block)) * self.shape.rows
+            size += statements
+            if size > limit:
+                groups.append([])
+                size = statements
+            groups[-1].append((first, block))
+        return [self._program(blocks) for blocks in groups]
 
-def _program(
-    operator: Operator, blocks: list[tuple[int, np.ndarray]], shape: Shape, offset: Offset, table: bool
-) -> Program:
-    values: list[float] = []
-    functions, cases, loads = [], [], 0
-    for number, (first, block) in enumerate(blocks):
-        code: list[str] = []
-        for line in _block(operator, block, shape, offset, values, table):
-            loads += "LOAD" in line
-            code.append(line)
-        functions.append(
-            f"void block{number}(__global const float *RESTRICT from, __global float *RESTRICT to, int columns, "
-            "int rows, int zero) {\n"
-            + "\n".join(code) + "\n}\n"
-        )  # fmt: skip
-        to = f"to + {(first - blocks[0][0]) * operator.pixels}"
-        cases.append(f"        case {number}: block{number}(from, {to}, columns, rows, zero); break;")
-    statements = len(values) * shape.rows
-    source = PRELUDE + "".join(functions) + KERNEL.replace("CASES", "\n".join(cases))
-    return Program(blocks[0][0], len(blocks), statements, loads, np.array(values, np.float32), source)
+    def _program(self, blocks: list[tuple[int, np.ndarray]]) -> Program:
+        values: list[float] = []
+        functions, cases, loads = [], [], 0
+        for number, (first, block) in enumerate(blocks):
+            code: list[str] = []
+            for line in self._block(block, values):
+                loads += "LOAD" in line
+                code.append(line)
+            functions.append(
+                f"void block{number}(__global const float *RESTRICT from, __global float *RESTRICT to, int columns, "
+                "int rows, int zero) {\n"
+                + "\n".join(code) + "\n}\n"
+            )  # fmt: skip
+            to = f"to + {(first - blocks[0][0]) * self.operator.pixels}"
+            cases.append(f"        case {number}: block{number}(from, {to}, columns, rows, zero); break;")
+        statements = len(values) * self.shape.rows
+        source = PRELUDE + "".join(functions) + KERNEL.replace("CASES", "\n".join(cases))
+        return Program(blocks[0][0], len(blocks), statements, loads, np.array(values, np.float32), source)
 
+    def _block(self, block: np.ndarray, values: list[float]) -> Iterator[str]:
+        """Lines of one block's function: sums, one load for each input that any weight needs, multiply-adds, stores."""
+        sums = [[f"a{k}_{b}" for b in range(self.shape.rows)] for k in range(len(block))]
+        yield "    VECTOR " + ", ".join(f"{name} = SPLAT(0.0f)" for row in sums for name in row) + ", x;"
+        for c in range(self.operator.channels):
+            for s in range(self.operator.kernel_width):
+                names: dict[tuple[int, int], str] = {}
+                for r, k in zip(*np.nonzero(block[:, c, :, s].T), strict=True):
+                    value = float(block[k, c, r, s])
+                    at = f"CONSTANT_AT(table, {len(values)}, zero)" if self.table else f"{value.hex()}f"
+                    names[int(r), int(k)] = at
+                    values.append(value)
+                uses: dict[int, list[str]] = {}
+                for (r, k), name in names.items():
+                    for b, a in enumerate(sums[k]):
+                        row = r + b * self.operator.stride
+                        uses.setdefault(row, []).append(f"{a} = fma(x, SPLAT({name}), {a});")
+                for row in sorted(uses):
+                    yield f"    x = LOAD(from + {self.offset(c, row, s)}); " + " ".join(uses[row])
+        yield from self._stores(sums)
 
-def _block(
-    operator: Operator, block: np.ndarray, shape: Shape, offset: Offset, values: list[float], table: bool
-) -> Iterator[str]:
-    """Lines of one block's function: sums, one load for each input that any weight needs, multiply-adds, stores."""
-    filters, stride = len(block), operator.stride
-    sums = [[f"a{k}_{b}" for b in range(shape.rows)] for k in range(filters)]
-    yield "    VECTOR " + ", ".join(f"{name} = SPLAT(0.0f)" for row in sums for name in row) + ", x;"
-    for c in range(operator.channels):
-        for s in range(operator.kernel_width):
-            names: dict[tuple[int, int], str] = {}
-            for r, k in zip(*np.nonzero(block[:, c, :, s].T), strict=True):
-                value = float(block[k, c, r, s])
-                names[int(r), int(k)] = f"CONSTANT_AT(table, {len(values)}, zero)" if table else f"{value.hex()}f"
-                values.append(value)
-            uses: dict[int, list[str]] = {}
-            for (r, k), name in names.items():
-                for b in range(shape.rows):
-                    a = sums[k][b]
-                    uses.setdefault(r + b * stride, []).append(f"{a} = fma(x, SPLAT({name}), {a});")
-            for row in sorted(uses):
-                yield f"    x = LOAD(from + {offset(c, row, s)}); " + " ".join(uses[row])
-    names_flat = [name for row in sums for name in row]
-    yield "    if (columns == WIDTH && rows == ROWS) {"
-    for k in range(filters):
-        for b in range(shape.rows):
-            yield f"        STORE({sums[k][b]}, to + {k * operator.pixels + b * operator.out_width});"
-    yield "    } else {"
-    yield f"        VECTOR sums[{len(names_flat)}];"
-    yield "        " + " ".join(f"sums[{i}] = {name};" for i, name in enumerate(names_flat))
-    yield f"        for (int k = 0; k < {filters}; ++k)"
-    yield "            for (int b = 0; b < rows; ++b) {"
-    yield f"                __global float *p = to + k * {operator.pixels} + b * OUT_WIDTH;"
-    yield "                if (columns == WIDTH) STORE(sums[k * ROWS + b], p);"
-    yield "                else STORE_PART(sums[k * ROWS + b], columns, p);"
-    yield "            }"
-    yield "    }"
+    def _stores(self, sums: list[list[str]]) -> Iterator[str]:
+        pixels, width = self.operator.pixels, self.operator.out_width
+        names = [name for row in sums for name in row]
+        yield "    if (columns == WIDTH && rows == ROWS) {"
+        for k, row in enumerate(sums):
+            for b, name in enumerate(row):
+                yield f"        STORE({name}, to + {k * pixels + b * width});"
+        yield "    } else {"
+        yield f"        VECTOR sums[{len(names)}];"
+        yield "        " + " ".join(f"sums[{i}] = {name};" for i, name in enumerate(names))
+        yield f"        for (int k = 0; k < {len(sums)}; ++k)"
+        yield "            for (int b = 0; b < rows; ++b) {"
+        yield f"                __global float *p = to + k * {pixels} + b * OUT_WIDTH;"
+        yield "                if (columns == WIDTH) STORE(sums[k * ROWS + b], p);"
+        yield "                else STORE_PART(sums[k * ROWS + b], columns, p);"
+        yield "            }"
+        yield "    }"

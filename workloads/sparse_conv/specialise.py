@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from perfport.model.errors import CompileError
+from perfport.workload import CompileError
 
 from .ptx import REGISTER, Instruction, Program, bits, immediate, immediate_bits
 
@@ -78,14 +78,14 @@ def value_map(values: np.ndarray, weights: np.ndarray) -> dict[int, float]:
         raise CompileError(f"{values.size} template values for {weights.size} weights")
     if not np.isfinite(weights).all():
         raise CompileError("weights must be finite")
-    found = dict(
+    weight_of = dict(
         zip(values.astype(np.float32).view(np.uint32).reshape(-1).tolist(), weights.reshape(-1).tolist(), strict=True)
     )
-    if len(found) != values.size:
-        raise CompileError(f"template values must be distinct: {values.size} values, {len(found)} different ones")
-    if bits(0.0) in found or bits(-0.0) in found:
+    if len(weight_of) != values.size:
+        raise CompileError(f"template values must be distinct: {values.size} values, {len(weight_of)} different ones")
+    if bits(0.0) in weight_of or bits(-0.0) in weight_of:
         raise CompileError("a template value is zero")
-    return found
+    return weight_of
 
 
 def specialise(template: Program, values: Mapping[int, float]) -> Specialised:
@@ -144,14 +144,10 @@ class _Pass:
     def _instruction(self, item: Instruction) -> str | None:
         """The instruction's new text, or None where it goes."""
         opcode, operands = item.opcode, item.operands
-        if opcode == MULTIPLY_ADD:
-            found = self._template_value(item)
-            if found is not None:
-                return self._product(item, *found, self._addend(item))
-        elif opcode in MULTIPLY:
-            found = self._template_value(item)
-            if found is not None:
-                return self._product(item, *found, None)
+        if opcode == MULTIPLY_ADD or opcode in MULTIPLY:
+            factors = self._template_value(item)
+            if factors is not None:
+                return self._product(item, *factors, self._addend(item) if opcode == MULTIPLY_ADD else None)
         elif opcode in MOVES and not item.guard:
             target, source = operands
             literal = self._template_bits(source)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from perfport.model.errors import UsageError
+from perfport.workload import UsageError
 
 from .operators import Operator
 
@@ -96,10 +96,10 @@ def load(path: Path) -> np.ndarray:
         If the file is not there, is no .npz file, or has no such array of numbers.
     """
     try:
-        with np.load(path, allow_pickle=False) as found:
-            if "weights" not in found.files:
-                raise UsageError(f"weights: {path} holds no array weights, only {', '.join(found.files) or 'none'}")
-            return found["weights"].astype(np.float32)
+        with np.load(path, allow_pickle=False) as arrays:
+            if "weights" not in arrays.files:
+                raise UsageError(f"weights: {path} holds no array weights, only {', '.join(arrays.files) or 'none'}")
+            return arrays["weights"].astype(np.float32)
     except (OSError, ValueError, AttributeError) as error:
         raise UsageError(f"weights: {path} is not an .npz file with an array weights ({error})") from None
 
@@ -124,9 +124,9 @@ class Csr:
 def compressed(weights: np.ndarray) -> Csr:
     """Return the non-zero weights in compressed sparse rows."""
     rows = weights.reshape(weights.shape[0], -1)
-    found = rows != 0
-    starts = np.concatenate([[0], np.cumsum(found.sum(axis=1))]).astype(np.int32)
-    return Csr(starts, np.nonzero(found)[1].astype(np.int32), rows[found].astype(np.float32))
+    nonzero = rows != 0
+    starts = np.concatenate([[0], np.cumsum(nonzero.sum(axis=1))]).astype(np.int32)
+    return Csr(starts, np.nonzero(nonzero)[1].astype(np.int32), rows[nonzero].astype(np.float32))
 
 
 def window_use(weights: np.ndarray, height: int, stride: int) -> np.ndarray:

@@ -1,4 +1,19 @@
-"""Backends: OpenCL through PyOpenCL, CUDA through CuPy, one protocol (`perfport.backend.base`)."""
+"""Backends: OpenCL through PyOpenCL, CUDA through CuPy, one protocol (`perfport.backend.base`).
+
+| module | what it holds |
+| --- | --- |
+| `base` | the protocol: `Backend`, `OpenDevice` and what a device hands out; checks of launches |
+| `opencl`, `opencl_device` | the OpenCL backend: discovery and building; an open device |
+| `cuda`, `cuda_device` | the CUDA backend: discovery and building; an open device |
+| `nvrtc`, `assembler` | what compiles CUDA C++, and assembles PTX, without a device |
+| `offline` | a device that compiles for CUDA and never runs |
+| `dialect_opencl.h`, `dialect_cuda.h` | the kernel dialect, prepended to each source |
+
+A further backend, say ROCm through HIP, is a module with a class that implements `base.Backend`, one with a device that
+implements `base.OpenDevice`, and a header that gives the kernel dialect its names. Two places name the backends:
+this file (`NAMES`, `COMPILERS`, `get`), and `perfport.machine.discovery`, which asks each in a child process for its
+devices. Workloads do not; they ask for what they need by the capabilities that a device says it has (`DeviceInfo`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The protocol that both backends implement. Nothing outside this folder asks which backend it has."""
+"""The protocol that every backend implements. Nothing outside this folder asks which backend it has."""
 
 from __future__ import annotations
 
@@ -97,8 +97,13 @@ class OpenDevice(Protocol):
     """A device of one backend, opened in this process.
 
     Work goes to a queue; ``None`` stands for the device's own in-order queue, the only one that `timed` sees.
-    Buffers, images, kernels, queues and events are this
-    device's own: parameters that take one are typed ``Any``.
+    Buffers, images, kernels, queues and events are this device's own: parameters that take one are typed ``Any``.
+
+    Attributes
+    ----------
+    info : DeviceInfo
+    allocated : int
+        Bytes in buffers that are not freed.
     """
 
     info: DeviceInfo
@@ -106,51 +111,58 @@ class OpenDevice(Protocol):
 
     @property
     def target(self) -> str | None:
-        """What `Backend.build` takes for this device."""
+        """What `Backend.build` takes for this device; ``None`` where the runtime compiles when it loads."""
         ...
 
     def load(self, artifact: Artifact) -> Module:
-        """Load an artifact. Raises `CompileError` with the log."""
+        """Load an artifact. Raises `CompileError` with the log, where loading compiles."""
         ...
 
     def empty(self, nbytes: int) -> Buffer:
-        """Allocate. Raises `DeviceMemoryError`."""
+        """Allocate, uninitialised; 0 bytes are allowed. Raises `DeviceMemoryError`, and the device goes on."""
         ...
 
     def upload(self, array: np.ndarray) -> Buffer:
-        """Allocate and fill with a host array (waits)."""
+        """Allocate and fill with a host array in C order (waits). Raises `DeviceMemoryError`."""
         ...
 
     def write(self, buffer: Any, array: np.ndarray, queue: Any = None) -> None:
-        """Copy host to device; asynchronous when ``array`` is pinned and ``queue`` is given."""
+        """Copy a contiguous host array to the start of a buffer.
+
+        Waits on the device's own queue. On another ``queue`` it is asynchronous where ``array`` is pinned (`pinned`,
+        `pin`); the array must stay as it is until then.
+        """
         ...
 
     def read(self, buffer: Any, dtype: Any, shape: Sequence[int], out: np.ndarray | None = None) -> np.ndarray:
-        """Copy device to a new host array, or to ``out`` (waits)."""
+        """Copy the start of a buffer to a new host array, or to ``out``, contiguous and of that size (waits)."""
         ...
 
     def fill(self, buffer: Any, byte: int) -> None:
-        """Set every byte of a buffer."""
+        """Enqueue that every byte of a buffer is set to ``byte``, 0 to 255."""
         ...
 
     def pinned(self, nbytes: int) -> np.ndarray:
-        """Allocate page-locked host memory as a byte array."""
+        """Allocate page-locked host memory as an array of uint8; it lives as long as the array."""
         ...
 
     def pin(self, array: np.ndarray) -> Callable[[], None]:
-        """Make host memory that exists already page-locked, where that helps; returns what undoes it."""
+        """Page-lock host memory that exists already, where the runtime can; return the function that undoes it."""
         ...
 
     def image(self, width: int, height: int) -> Image:
-        """Allocate an RGBA float image. Raises `UnsupportedError` above the device's limits."""
+        """Allocate an RGBA float32 image. Raises `UnsupportedError` without images, and above the device's limits."""
         ...
 
     def copy_to_image(self, buffer: Any, image: Any) -> None:
-        """Enqueue a copy of tightly packed rows from a buffer into an image."""
+        """Enqueue a copy of tightly packed rows, 16 bytes for each pixel, from a buffer into an image.
+
+        It counts as a launch named ``copy_buffer_to_image``.
+        """
         ...
 
     def queue(self) -> Any:
-        """Return another in-order queue."""
+        """Return another in-order queue, independent of the device's own."""
         ...
 
     def record(self, queue: Any = None) -> Any:
@@ -158,7 +170,7 @@ class OpenDevice(Protocol):
         ...
 
     def wait(self, event: Any, queue: Any = None) -> None:
-        """Make ``queue`` wait for an event of any queue of this device."""
+        """Make ``queue`` wait for an event of any queue of this device; the host does not."""
         ...
 
     def synchronize(self, event: Any) -> None:
@@ -170,7 +182,7 @@ class OpenDevice(Protocol):
         ...
 
     def free_bytes(self) -> int:
-        """Memory that can still be allocated, as far as driver or operating system tell."""
+        """Return the bytes that can still be allocated, as far as driver or operating system tell."""
         ...
 
     def launch(
@@ -182,10 +194,22 @@ class OpenDevice(Protocol):
         local_bytes: int = 0,
         queue: Any = None,
     ) -> None:
-        """Enqueue ``groups`` work-groups of ``group`` work-items.
+        """Enqueue a kernel.
 
-        ``args`` are buffers, image handles or NumPy scalars; ``local_bytes`` is the size of the kernel's
-        ``LOCAL_ARENA``. Raises `UnsupportedError` when the group or the arena exceeds the device's limits.
+        Parameters
+        ----------
+        kernel : Kernel
+        groups, group : int or tuple of int
+            Work-groups, and work-items of each, by dimension; as many dimensions in both, three at most.
+        args : Buffer, image handle or NumPy scalar
+            In the order of the kernel's parameters, scalars of their type.
+        local_bytes : int
+            Size of the kernel's ``LOCAL_ARENA``.
+
+        Raises
+        ------
+        UnsupportedError
+            When the group or the arena exceeds the limits of device or kernel (`check_launch`).
         """
         ...
 
@@ -194,21 +218,30 @@ class OpenDevice(Protocol):
     ) -> Times:
         """Time one execution with device events, queued behind a gate so that host time is not measured.
 
-        ``before`` is enqueued ahead of the timed window (cache flush). ``split`` asks for per-kernel times even
-        where reading them lengthens the span.
+        Parameters
+        ----------
+        execute : callable
+            Enqueues on the device's own queue. What it raises is passed on; the device stays usable.
+        before : callable, optional
+            Enqueued ahead of the timed window (cache flush).
+        split : bool
+            Ask for times by kernel even where reading them lengthens the span.
         """
         ...
 
     def profiled(self) -> AbstractContextManager[None]:
-        """Limit a profiler that was started idle to the launches inside; a kernel named `MARKER` comes first."""
+        """Limit a profiler that was started idle to the launches inside; a kernel named `MARKER` comes first.
+
+        Does nothing where the backend knows no profiler.
+        """
         ...
 
     def finish(self) -> None:
-        """Wait for all queues; raises the device's pending error."""
+        """Wait for all queues. Raises the device's pending error."""
         ...
 
     def clocks(self) -> dict[str, Any]:
-        """Clocks, temperature and foreign load where the driver tells; empty otherwise."""
+        """Return clocks in MHz, temperature in degrees Celsius and throttling; empty where the driver tells nothing."""
         ...
 
 
@@ -218,17 +251,41 @@ class Backend(Protocol):
     name: str
 
     def discover(self) -> list[DeviceInfo]:
-        """List the devices this backend sees in this process (see `perfport.machine.discovery` for isolation)."""
+        """List the devices this backend sees in this process (see `perfport.machine.discovery` for isolation).
+
+        Empty, not an error, where library, driver or devices are missing.
+        """
         ...
 
     def build(
         self, name: str, source: str, macros: Macros, target: str | None, options: Sequence[str] = ()
     ) -> Artifact:
-        """Compile one source for a target without a device. Raises `CompileError` with the log."""
+        """Compile one source for a target without a device.
+
+        Parameters
+        ----------
+        name : str
+            File name for messages of the compiler and for line numbers.
+        source : str
+            In the kernel dialect; the backend prepends its header.
+        macros : mapping
+            Value by name of each macro.
+        target : str or None
+            As `OpenDevice.target`.
+        options : sequence of str
+            Further options of the compiler.
+
+        Raises
+        ------
+        CompileError
+            With the log.
+        UnavailableError
+            Where the compiler is not installed.
+        """
         ...
 
     def open(self, info: DeviceInfo) -> OpenDevice:
-        """Open a discovered device in this process."""
+        """Open a discovered device in this process. Raises `UnsupportedError` where this process does not see it."""
         ...
 
 

@@ -11,6 +11,7 @@ from ..model.errors import (
     UnavailableError,
     UnsupportedError,
     UsageError,
+    nearest,
 )
 from ..model.record import OutputError
 from ..model.work import Traffic, Work
@@ -18,7 +19,7 @@ from .discovery import Workload, discover
 from .execution import Built, build
 from .libraries import usable_cores, version_of
 from .outputs import compare, compare_exact
-from .peers import CudaPeer, HostPeer, Peer, TorchCudaPeer
+from .peers import CudaPeer, HostPeer, Peer, TorchCudaPeer, TorchHostPeer, TorchPeer
 from .problem import Metric, Problem
 from .setup import POISON, Session, Setup
 from .step import Enqueue, Step
@@ -48,6 +49,8 @@ __all__ = [
     "Setup",
     "Step",
     "TorchCudaPeer",
+    "TorchHostPeer",
+    "TorchPeer",
     "Traffic",
     "Tunable",
     "UnavailableError",
@@ -61,6 +64,7 @@ __all__ = [
     "compare",
     "compare_exact",
     "discover",
+    "nearest",
     "round_up",
     "usable_cores",
     "version_of",

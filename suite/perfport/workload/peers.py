@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .libraries import usable_cores
 from .setup import Setup
 from .variant import Variant
 
@@ -67,7 +68,35 @@ class CudaPeer(Peer):
         return buffer.array.view(dtype)[: int(np.prod(shape))].reshape(shape)
 
 
-class TorchCudaPeer(CudaPeer):
+class TorchPeer(Peer):
+    """PyTorch, on the host or a GPU."""
+
+    def __init__(self, setup: Setup) -> None:
+        import torch
+
+        self.torch: Any = torch
+        super().__init__(setup)
+
+    def upload(self, array: np.ndarray) -> Any:
+        """Return a tensor of a host array where this peer computes."""
+        raise NotImplementedError
+
+
+class TorchHostPeer(TorchPeer, HostPeer):
+    """PyTorch on the host, on every core that this process may use."""
+
+    modules: ClassVar[tuple[str, ...]] = ("torch",)
+
+    def launch(self) -> None:
+        self.torch.set_num_threads(usable_cores())
+        with self.torch.inference_mode():
+            super().launch()
+
+    def upload(self, array: np.ndarray) -> Any:
+        return self.torch.from_numpy(array)
+
+
+class TorchCudaPeer(TorchPeer, CudaPeer):
     """PyTorch on the GPU."""
 
     modules: ClassVar[tuple[str, ...]] = ("cupy", "torch")
@@ -75,7 +104,6 @@ class TorchCudaPeer(CudaPeer):
     def __init__(self, setup: Setup) -> None:
         import torch
 
-        self.torch: Any = torch
         device: Any = setup.device
         self.stream = torch.cuda.ExternalStream(device.stream.ptr, device=device.number)
         super().__init__(setup)
@@ -83,6 +111,9 @@ class TorchCudaPeer(CudaPeer):
     def launch(self) -> None:
         with self.torch.cuda.stream(self.stream), self.torch.no_grad():
             self.outputs = self.compute()
+
+    def upload(self, array: np.ndarray) -> Any:
+        return self.torch.from_numpy(array).cuda(self.device.number)
 
     def tensor(self, buffer: Any, shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
         """Return a buffer's first elements as a tensor; nothing is copied."""

@@ -69,13 +69,16 @@ class Session:
                 value.free()
         self._shared.clear()
 
+    def source(self, file: str) -> str:
+        """Return the text of a kernel file of the workload, with the files that it includes."""
+        return read_source(self.folder / "kernels" / file)
+
     def build(self, file: str, macros: Mapping[str, Any]) -> Artifact:
         """Compile a kernel file of the workload for this device, once per set of macros."""
-        path = self.folder / "kernels" / file
-        key = f"{path} {sorted(macros.items())}"
+        key = f"{self.folder / 'kernels' / file} {sorted(macros.items())}"
         if key not in self.artifacts:
             builder = backend.get(self.device.info.backend)
-            self.artifacts[key] = builder.build(file, read_source(path), macros, self.device.target)
+            self.artifacts[key] = builder.build(file, self.source(file), macros, self.device.target)
         return self.artifacts[key]
 
 

@@ -38,7 +38,12 @@ class Enqueue:
 
 
 def total_traffic(steps: Iterable[Step]) -> Traffic | None:
-    """Return the sum of what steps cause; ``None`` where that of one is not known, or there is none."""
+    """Return the sum of what steps cause; ``None`` where that of one is not known, or there is none.
+
+    The traffic of a single step stays as it is: the bytes of the second-level cache are not unknown.
+    """
     parts = [step.traffic() for step in steps]
     known = [part for part in parts if part]
+    if len(parts) == 1:
+        return parts[0]
     return Traffic.total(*known) if known and len(known) == len(parts) else None

@@ -3,6 +3,8 @@
    A work-group computes COLUMNS x (ROWS BH) outputs of BK filters of one image; a work-item BH of them, one below the
    other. One channel's part of the input lies in local memory. With EARLY there are two such tiles, and the next one
    is fetched while the present one is used. weights[block of filters][channel][r][s][BK], padded with zeros. */
+#include "input.cl"
+
 #define TILE_WIDTH ((COLUMNS - 1) * STRIDE + KERNEL_WIDTH)
 #define TILE_HEIGHT ((ROWS * BH - 1) * STRIDE + KERNEL_HEIGHT)
 #define TILE (TILE_WIDTH * TILE_HEIGHT)
@@ -17,11 +19,8 @@
 #define FETCHED(i) (weights[i])
 #endif
 
-float input_at(__global const float *RESTRICT maps, int channel, int element, int top, int left) {
-    const int y = top + element / TILE_WIDTH, x = left + element % TILE_WIDTH;
-    float value = 0.0f;
-    if (y >= 0 && y < HEIGHT && x >= 0 && x < WIDTH) value = maps[(channel * HEIGHT + y) * WIDTH + x];
-    return value;
+float element_at(__global const float *RESTRICT maps, int channel, int element, int top, int left) {
+    return input_at(maps, channel, top + element / TILE_WIDTH, left + element % TILE_WIDTH);
 }
 
 __kernel void direct(__global const float *RESTRICT in,
@@ -44,7 +43,7 @@ __kernel void direct(__global const float *RESTRICT in,
 #pragma unroll
         for (int k = 0; k < BK; ++k) sums[b][k] = 0.0f;
 #if EARLY
-    for (int i = item; i < TILE; i += ITEMS) tiles[i] = input_at(maps, 0, i, top, left);
+    for (int i = item; i < TILE; i += ITEMS) tiles[i] = element_at(maps, 0, i, top, left);
     barrier(CLK_LOCAL_MEM_FENCE);
 #endif
     for (int c = 0; c < CHANNELS; ++c) {
@@ -53,10 +52,10 @@ __kernel void direct(__global const float *RESTRICT in,
         const int more = c + 1 < CHANNELS ? TILE : 0;
 #pragma unroll
         for (int i = 0; i < FETCHES; ++i)
-            if (item + i * ITEMS < more) next[i] = input_at(maps, c + 1, item + i * ITEMS, top, left);
+            if (item + i * ITEMS < more) next[i] = element_at(maps, c + 1, item + i * ITEMS, top, left);
 #else
         __local const float *tile = tiles;
-        for (int i = item; i < TILE; i += ITEMS) tiles[i] = input_at(maps, c, i, top, left);
+        for (int i = item; i < TILE; i += ITEMS) tiles[i] = element_at(maps, c, i, top, left);
         barrier(CLK_LOCAL_MEM_FENCE);
 #endif
         const int at = (block * CHANNELS + c) * (TAPS * BK);

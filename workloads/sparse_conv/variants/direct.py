@@ -7,12 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.model.errors import UnsupportedError
-from perfport.model.work import Traffic
-from perfport.workload import Tunable
+from perfport.workload import Traffic, Tunable, UnsupportedError, ceil_div
 
+from ..operators import Tiles
 from ..weights import compressed
-from .engine import Convolution, Padded, covered
+from .engine import Convolution, Padded
 
 CONSTANT_WORDS = 64 * 1024 // 4  # what devices give a program's constants
 
@@ -30,7 +29,7 @@ class Template(Convolution):
     in_constants: ClassVar[bool] = False
 
     def prepare(self) -> None:
-        self.blocks = -(-self.operator.filters // self.tunables["bk"])
+        self.blocks = ceil_div(self.operator.filters, self.tunables["bk"])
         weights = self.upload(f"packed by {self.tunables['bk']}", self.packed())
         kernel = self._kernel("direct.cl", {})
         self.launches: list[tuple[Any, int, tuple[Any, ...]]] = [(kernel, self.blocks, (weights,))]
@@ -43,44 +42,38 @@ class Template(Convolution):
         return padded.reshape(self.blocks, bk, *o.shape[1:]).transpose(0, 2, 3, 4, 1).copy()
 
     @property
-    def _tiles(self) -> tuple[int, int]:
-        """Tiles across and down."""
-        o, t = self.operator, self.tunables
-        return -(-o.out_width // t["columns"]), -(-o.out_height // (t["rows"] * t["bh"]))
+    def _tiles(self) -> Tiles:
+        """Tiles of a map, one for each work-group and block of filters."""
+        return Tiles(self.operator, self.tunables["rows"] * self.tunables["bh"], self.tunables["columns"])
 
     @property
     def macros(self) -> dict[str, int]:
         """Macros of the kernel file."""
-        across, down = self._tiles
-        return {**self.sizes, "EARLY": self.prefetch, "TILES_ACROSS": across, "TILES_DOWN": down}
+        tiles = self._tiles
+        return {**self.sizes, "EARLY": self.prefetch, "TILES_ACROSS": tiles.across, "TILES_DOWN": tiles.down}
 
     def _kernel(self, file: str, more: dict[str, int]) -> Any:
         return self.setup.kernel(file, "direct", **self.macros, **more)
 
     def launch(self) -> None:
-        across, down = self._tiles
-        group, filter = self.tunables["columns"] * self.tunables["rows"], 0
+        groups, group, first = self._tiles.count * self.batch, self.tunables["columns"] * self.tunables["rows"], 0
         for kernel, blocks, weights in self.launches:
-            arguments = (self.source, *weights, self.result, np.int32(filter))
-            self.device.launch(kernel, (across * down * self.batch, blocks), (group, 1), *arguments)
-            filter += blocks * self.tunables["bk"]
+            arguments = (self.source, *weights, self.result, np.int32(first))
+            self.device.launch(kernel, (groups, blocks), (group, 1), *arguments)
+            first += blocks * self.tunables["bk"]
 
     def traffic(self) -> Traffic:
-        o, t = self.operator, self.tunables
-        across, down = self._tiles
-        height, width = t["rows"] * t["bh"], t["columns"]
-        tile_height, tile_width = (height - 1) * o.stride + o.kernel_height, (width - 1) * o.stride + o.kernel_width
-        groups = float(across * down * self.batch * self.blocks)
+        o, t, tiles = self.operator, self.tunables, self._tiles
+        groups = float(tiles.count * self.batch * self.blocks)
         items = groups * t["rows"] * t["columns"]
         staged = self.batch * self.blocks * o.channels * 4.0
-        inside = covered(o, down, height, tile_height, "height") * covered(o, across, width, tile_width, "width")
         window = len({b * o.stride + r for b in range(t["bh"]) for r in range(o.kernel_height)})
         weights = 4 * items * t["bk"] * o.taps
         return Traffic(
             flops=2 * items * t["bk"] * t["bh"] * o.taps,
-            local_write=groups * o.channels * 4 * tile_height * tile_width,
+            local_write=groups * o.channels * 4 * tiles.input_size,
             local_read=4 * items * o.channels * o.kernel_width * window,
-            global_read=staged * inside + (0 if self.in_constants else weights),
+            global_read=staged * tiles.inside + (0 if self.in_constants else weights),
             constant_read=weights if self.in_constants else 0, global_write=self.output_bytes,
             dram_read=self.input_bytes + 4 * o.weights, dram_write=self.output_bytes,
         )  # fmt: skip
@@ -99,7 +92,7 @@ class ConstantTemplate(Template):
 
     def prepare(self) -> None:
         o, bk = self.operator, self.tunables["bk"]
-        self.blocks = -(-o.filters // bk)
+        self.blocks = ceil_div(o.filters, bk)
         packed = self.packed().reshape(self.blocks, -1)
         if packed.shape[1] > CONSTANT_WORDS:
             raise UnsupportedError(
@@ -107,7 +100,7 @@ class ConstantTemplate(Template):
                 f"{4 * CONSTANT_WORDS}; lower the tunable bk"
             )
         step = CONSTANT_WORDS // packed.shape[1]
-        text = (self.setup.session.folder / "kernels" / "direct.cl").read_text()
+        text = self.setup.session.source("direct.cl")
         macros = {**self.macros, "CONSTANT": 1, **{name.upper(): value for name, value in self.tunables.items()}}
         self.launches = []
         for first in range(0, self.blocks, step):
@@ -127,8 +120,9 @@ class CompressedRows(Convolution):
 
     def prepare(self) -> None:
         o, bh = self.operator, self.tunables["bh"]
-        self.parts = -(-o.out_height // bh)
+        self.parts = ceil_div(o.out_height, bh)
         self.padded = Padded(self, self.parts * bh, o.out_width)
+        self.ahead = [self.padded]
         rows = compressed(self.layer.weights)
         channel, tap = np.divmod(rows.taps, o.kernel_height * o.kernel_width)
         r, s = np.divmod(tap, o.kernel_width)
@@ -143,9 +137,8 @@ class CompressedRows(Convolution):
         self.kernel = self.setup.kernel("csr.cl", "csr", **self.sizes, **macros)
 
     def launch(self) -> None:
-        self.padded.launch()
         group = self.tunables["group"]
-        groups = -(-self.batch * self.parts * self.operator.out_width // group)
+        groups = ceil_div(self.batch * self.parts * self.operator.out_width, group)
         self.device.launch(
             self.kernel, (groups, self.operator.filters), (group, 1), self.padded.buffer, *self.arrays, self.result
         )
@@ -153,12 +146,11 @@ class CompressedRows(Convolution):
     def traffic(self) -> Traffic:
         o, bh = self.operator, self.tunables["bh"]
         items, nonzero = float(self.batch * self.parts * o.out_width), self.layer.nonzero
-        own = Traffic(
+        return Traffic(
             flops=2 * items * bh * nonzero, global_read=4 * items * ((2 + bh) * nonzero + 2 * o.filters),
             global_write=self.output_bytes, dram_write=self.output_bytes,
             dram_read=4.0 * self.batch * o.channels * self.padded.plane + 8 * nonzero + 4 * (o.filters + 1),
         )  # fmt: skip
-        return Traffic.total(self.padded.traffic(), own)
 
 
 def constant_table(values: np.ndarray) -> str:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from perfport import backend
-from perfport.backend import Artifact, Buffer
-from perfport.model.device import DeviceInfo
-from perfport.model.errors import UnsupportedError
-from perfport.model.work import Traffic
-from perfport.workload import Setup, Tunable
-from perfport.workload.libraries import usable_cores
+from perfport.workload import (
+    Artifact,
+    Buffer,
+    DeviceInfo,
+    Setup,
+    Step,
+    Traffic,
+    Tunable,
+    UnsupportedError,
+    Variant,
+    usable_cores,
+)
 
-from ..operators import Operator
 from ..problems import Layer
 
 Given = TypeVar("Given")
@@ -31,7 +36,7 @@ def side_by_side(make: Callable[[Given], Made], given: Iterable[Given]) -> list[
 
 
 class Convolution(ABC):
-    """A way to convolve: building one compiles and allocates, `launch` enqueues.
+    """A way to convolve, a step of an execution: building one compiles and allocates, `launch` enqueues.
 
     Parameters
     ----------
@@ -40,11 +45,17 @@ class Convolution(ABC):
     layer : Layer
     source, result : Buffer
         The input (N, C, H, W) and the output (N, K, H', W'), float32.
+
+    Attributes
+    ----------
+    ahead : sequence of Step
+        What an execution runs before: `Padded`, where the engine reads that.
     """
 
     TUNABLES: ClassVar[dict[str, Tunable]] = {}
     NEEDS: ClassVar[tuple[str, ...]] = ()
     CAPABILITY: ClassVar[tuple[int, int]] = (0, 0)
+    ahead: Sequence[Step] = ()
 
     def __init__(self, setup: Setup, layer: Layer, source: Buffer, result: Buffer) -> None:
         self.setup, self.device, self.tunables = setup, setup.device, setup.tunables
@@ -63,6 +74,11 @@ class Convolution(ABC):
     @abstractmethod
     def traffic(self) -> Traffic:
         """What one execution causes."""
+
+    @property
+    def steps(self) -> list[Step]:
+        """All that an execution runs."""
+        return [*self.ahead, self]
 
     def notes(self) -> dict[str, Any]:
         """Sizes and times of the generated code, for the record's ``extra``."""
@@ -109,8 +125,23 @@ class Convolution(ABC):
         return 4.0 * self.batch * self.operator.outputs
 
 
+class EngineVariant(Variant):
+    """A variant that convolves by one engine, and needs what that needs."""
+
+    engine: ClassVar[type[Convolution]]
+
+    def __init_subclass__(cls) -> None:
+        if engine := getattr(cls, "engine", None):
+            cls.tunables, cls.needs = engine.TUNABLES, engine.NEEDS
+
+    @classmethod
+    def require(cls, info: DeviceInfo) -> None:
+        super().require(info)
+        cls.engine.require(info)
+
+
 class Padded:
-    """The input with its zero border on the device (``pad.cl``), for kernels that test no bounds when they read.
+    """A step: the input with its zero border (``pad.cl``), for kernels that test no bounds when they read.
 
     Parameters
     ----------
@@ -143,11 +174,10 @@ class Padded:
         return channel * self.plane + row * self.line + column % stride * self.pitch + column // stride
 
     def launch(self) -> None:
-        """Enqueue the copy."""
         self.device.launch(self.kernel, self.lines, self.group, self.engine.source, self.buffer)
 
     def traffic(self) -> Traffic:
-        """Of the copy; columns that no output needs are left out."""
+        """As of `Step`; columns that no output needs are left out."""
         o = self.engine.operator
         columns = np.arange(self.line)
         x = columns % self.pitch * o.stride + columns // self.pitch - o.padding
@@ -155,22 +185,3 @@ class Padded:
         inside = float(((x >= 0) & (x < o.width)).sum()) * float(((y >= 0) & (y < o.height)).sum())
         read, write = 4 * self.engine.batch * o.channels * inside, 4.0 * self.lines * self.pitch
         return Traffic(global_read=read, global_write=write, dram_read=read, dram_write=write)
-
-
-def covered(operator: Operator, tiles: int, size: int, window: int, axis: str, offset: int = 0) -> float:
-    """Elements inside the input, summed over tiles along one axis.
-
-    Parameters
-    ----------
-    tiles, size : int
-        Number of tiles, and outputs of each.
-    window : int
-        Inputs of each along the axis.
-    axis : str
-        ``height`` or ``width``.
-    offset : int
-        Of a tile's first input from that of its first output's window.
-    """
-    first = np.arange(tiles) * size * operator.stride - operator.padding + offset
-    end = np.minimum(first + window, getattr(operator, axis))
-    return float(np.maximum(end - np.maximum(first, 0), 0).sum())

@@ -7,12 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.backend import Artifact
-from perfport.model.errors import UnsupportedError
-from perfport.model.work import Traffic
-from perfport.workload import Tunable
+from perfport.workload import Artifact, Traffic, Tunable, UnsupportedError, ceil_div
 
-from ..source import Program, Shape, programs
+from ..source import Generator, Program, Shape
 from .direct import CONSTANT_WORDS, constant_table
 from .engine import Convolution, Padded, side_by_side
 
@@ -41,13 +38,14 @@ class GeneratedSource(Convolution):
             raise UnsupportedError(
                 f"the unrolled code of {self.layer.name} has {statements} multiply-adds, the limit is {STATEMENT_LIMIT}"
             )
-        self.chunks, self.parts = -(-o.out_width // t["width"]), -(-o.out_height // t["rows"])
+        self.chunks, self.parts = ceil_div(o.out_width, t["width"]), ceil_div(o.out_height, t["rows"])
         self.items = self.batch * self.parts * self.chunks
         self.padded = Padded(self, self.parts * t["rows"], self.chunks * t["width"])
+        self.ahead = [self.padded]
         limit = min(t["program"], CONSTANT_WORDS) if self.table else t["program"]
         started = time.perf_counter()
-        shape = Shape(t["width"], t["rows"], t["filters"])
-        self.programs = programs(o, self.layer.weights, shape, self.padded.offset, limit, self.table)
+        generator = Generator(o, Shape(t["width"], t["rows"], t["filters"]), self.padded.offset, self.table)
+        self.programs = generator.programs(self.layer.weights, limit)
         self.generate_s = time.perf_counter() - started
         started = time.perf_counter()
         artifacts = side_by_side(self._artifact, self.programs)
@@ -69,10 +67,9 @@ class GeneratedSource(Convolution):
         return self.build("generated.cl", source, macros)
 
     def launch(self) -> None:
-        self.padded.launch()
         group = self.tunables["group"]
         for kernel, program in zip(self.kernels, self.programs, strict=True):
-            groups = (-(-self.items // group), program.blocks)
+            groups = (ceil_div(self.items, group), program.blocks)
             self.device.launch(kernel, groups, (group, 1), self.padded.buffer, self.result, np.int32(0))
 
     def traffic(self) -> Traffic:
@@ -80,12 +77,11 @@ class GeneratedSource(Convolution):
         vectors = float(self.items * width)
         loads = sum(program.loads for program in self.programs)
         read = vectors * rows * self.layer.nonzero * 4 if self.table else 0.0
-        own = Traffic(
+        return Traffic(
             flops=2 * vectors * rows * self.layer.nonzero, global_read=4 * vectors * loads,
             constant_read=read / width / rows, global_write=self.output_bytes, dram_write=self.output_bytes,
             dram_read=4.0 * self.batch * o.channels * self.padded.plane,
         )  # fmt: skip
-        return Traffic.total(self.padded.traffic(), own)
 
     def notes(self) -> dict[str, Any]:
         return {

@@ -6,13 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.backend import Buffer
-from perfport.model.errors import UnsupportedError
-from perfport.model.work import Traffic
-from perfport.workload import Tunable
+from perfport.workload import Buffer, Traffic, Tunable, UnsupportedError, ceil_div, round_up
 
+from ..operators import covered
 from ..weights import compressed
-from .engine import Convolution, covered
+from .engine import Convolution
 
 MATRIX_SHARE = 4  # the matrix takes at most this part of the device's memory
 MATRIX_BYTES = 1 << 33  # ... and no more than this
@@ -58,15 +56,17 @@ class Im2col(Convolution):
         o = self.operator
         for first in range(0, self.batch, self.images):
             images = min(self.images, self.batch - first)
-            groups = -(-images * o.pixels // self.group)
+            groups = ceil_div(images * o.pixels, self.group)
             arguments = (self.source, self.matrix, np.int32(first), np.int32(images))
             self.device.launch(self.kernel, (groups, o.taps), (self.group, 1), *arguments)
             self.multiply(first, images * o.pixels)
 
     def traffic(self) -> Traffic:
         o = self.operator
-        rows = [covered(o, o.out_height, 1, 1, "height", r) for r in range(o.kernel_height)]
-        columns = [covered(o, o.out_width, 1, 1, "width", s) for s in range(o.kernel_width)]
+        down = np.arange(o.out_height) * o.stride - o.padding
+        across = np.arange(o.out_width) * o.stride - o.padding
+        rows = [covered(o.height, down + r, 1) for r in range(o.kernel_height)]
+        columns = [covered(o.width, across + s, 1) for s in range(o.kernel_width)]
         read = 4.0 * self.batch * o.channels * sum(rows) * sum(columns)
         matrix = 4.0 * o.taps * o.pixels * self.batch
         unrolled = Traffic(global_read=read, global_write=matrix, dram_read=self.input_bytes, dram_write=matrix)
@@ -96,14 +96,14 @@ class DenseProduct(Im2col):
 
     def multiply(self, first: int, columns: int) -> None:
         tile, side = self.tunables["tile"], self.tunables["side"]
-        groups = (-(-columns // tile), -(-self.operator.filters // tile))
+        groups = (ceil_div(columns, tile), ceil_div(self.operator.filters, tile))
         arguments = (self.weights, self.matrix, self.result, np.int32(first), np.int32(columns))
         self.device.launch(self.product, groups, ((tile // side) ** 2, 1), *arguments)
 
     def product_traffic(self, columns: int) -> Traffic:
         o, tile, side, depth = self.operator, self.tunables["tile"], self.tunables["side"], self.tunables["depth"]
-        across, down = -(-columns // tile), -(-o.filters // tile)
-        steps = -(-o.taps // depth) * depth
+        across, down = ceil_div(columns, tile), ceil_div(o.filters, tile)
+        steps = round_up(o.taps, depth)
         words = float(across * down) * steps * tile
         return Traffic(
             flops=2 * words * tile, local_write=8 * words, local_read=4 * words * tile * 2 / side,
@@ -124,7 +124,7 @@ class SparseProduct(Im2col):
         self.product: Any = self.setup.kernel("product.cl", "product", **self.product_sizes)
 
     def multiply(self, first: int, columns: int) -> None:
-        groups = (-(-columns // self.group), self.operator.filters)
+        groups = (ceil_div(columns, self.group), self.operator.filters)
         arguments = (*self.arrays, self.matrix, self.result, np.int32(first), np.int32(columns))
         self.device.launch(self.product, groups, (self.group, 1), *arguments)
 

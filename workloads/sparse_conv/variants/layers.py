@@ -2,49 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from perfport.model.device import DeviceInfo
-from perfport.model.work import Traffic
-from perfport.workload import Setup, Variant
+from perfport.workload import Setup
 
 from ..operators import index_overhead
 from ..problems import SparseConv
 from .direct import CompressedRows, ConstantTemplate, Template, TemplateWithoutPrefetch
-from .engine import Convolution
+from .engine import EngineVariant
 from .generated import ConstantSource, GeneratedSource
 from .im2col import DenseProduct, SparseProduct
 from .ptx import PtxTemplate, PtxTemplateWithoutPrefetch
 from .tiled import Tiled
 
 
-class _Single(Variant):
+class _Single(EngineVariant):
     """One engine on the problem's layer."""
 
     problem = SparseConv
-    engine: ClassVar[type[Convolution]]
-
-    def __init_subclass__(cls) -> None:
-        cls.tunables, cls.needs = cls.engine.TUNABLES, cls.engine.NEEDS
 
     def __init__(self, setup: Setup) -> None:
         self.data: SparseConv = setup.problem
         source = setup.input("x", lambda: setup.device.upload(self.data.x))
         result = setup.output("y", np.float32, self.data.shape)
         self.convolution = self.engine(setup, self.data.layer, source, result)
-
-    @classmethod
-    def require(cls, info: DeviceInfo) -> None:
-        super().require(info)
-        cls.engine.require(info)
-
-    def launch(self) -> None:
-        self.convolution.launch()
-
-    def traffic(self) -> Traffic:
-        return self.convolution.traffic()
+        self.steps = self.convolution.steps
 
     def notes(self) -> dict[str, Any]:
         layer, o = self.data.layer, self.data.operator

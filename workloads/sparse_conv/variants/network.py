@@ -2,57 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from perfport.backend import Buffer
-from perfport.model.device import DeviceInfo
-from perfport.model.work import Traffic
-from perfport.workload import Setup, Variant
+from perfport.workload import Buffer, Enqueue, Setup, Step, Traffic, ceil_div
 
 from .. import network
 from ..problems import Layer, PrunedNetwork
 from .direct import CompressedRows, Template
-from .engine import Convolution
+from .engine import EngineVariant
 from .generated import GeneratedSource
 from .ptx import PtxTemplate
 from .tiled import Tiled
 
 
-class _Pool:
-    """ReLU and 2 x 2 maximum (``pool.cl``)."""
-
-    def __init__(self, setup: Setup, layer: Layer, source: Buffer, result: Buffer) -> None:
-        o = layer.operator
-        self.device, self.source, self.result = setup.device, source, result
-        self.count = layer.batch * o.outputs // 4
-        self.group = 64
-        self.kernel = setup.kernel("pool.cl", "pool", HEIGHT=o.out_height, WIDTH=o.out_width)
-
-    def launch(self) -> None:
-        """Enqueue it."""
-        groups = -(-self.count // self.group)
-        self.device.launch(self.kernel, groups, self.group, self.source, self.result, np.int32(self.count))
-
-    def traffic(self) -> Traffic:
-        """What it causes."""
-        read, written = 16.0 * self.count, 4.0 * self.count
-        return Traffic(global_read=read, global_write=written, dram_read=read, dram_write=written)
+def pool(setup: Setup, layer: Layer, source: Buffer, result: Buffer) -> Step:
+    """Return the step that takes ReLU and 2 x 2 maximum of a layer's output (``pool.cl``)."""
+    o = layer.operator
+    count, group = layer.batch * o.outputs // 4, 64
+    kernel = setup.kernel("pool.cl", "pool", HEIGHT=o.out_height, WIDTH=o.out_width)
+    arguments = (source, result, np.int32(count))
+    read, written = 16.0 * count, 4.0 * count
+    return Enqueue(
+        partial(setup.device.launch, kernel, ceil_div(count, group), group, *arguments),
+        Traffic(global_read=read, global_write=written, dram_read=read, dram_write=written),
+    )
 
 
-class _Network(Variant):
+class _Network(EngineVariant):
     """One engine for all layers."""
 
     problem = PrunedNetwork
-    engine: ClassVar[type[Convolution]]
-
-    def __init_subclass__(cls) -> None:
-        cls.tunables, cls.needs = cls.engine.TUNABLES, cls.engine.NEEDS
 
     def __init__(self, setup: Setup) -> None:
         self.setup, self.data = setup, setup.problem
-        self.steps: list[Any] = []
+        steps: list[Step] = []
         maps: Buffer = setup.input("x", lambda: setup.device.upload(self.data.x))
         for stage, layer in zip(network.STAGES, self.data.layers, strict=True):
             outputs = layer.batch * layer.operator.outputs
@@ -60,29 +46,18 @@ class _Network(Variant):
             result = (
                 setup.output("logits", np.float32, self.data.expected.shape) if last else setup.scratch(4 * outputs)
             )
-            self.steps.append(self.engine(setup, layer, maps, result))
+            steps += self.engine(setup, layer, maps, result).steps
             maps = result
             if stage.pooled:
                 maps = setup.scratch(outputs)
-                self.steps.append(_Pool(setup, layer, result, maps))
-
-    @classmethod
-    def require(cls, info: DeviceInfo) -> None:
-        super().require(info)
-        cls.engine.require(info)
-
-    def launch(self) -> None:
-        for step in self.steps:
-            step.launch()
-
-    def traffic(self) -> Traffic:
-        return Traffic.total(*(step.traffic() for step in self.steps))
+                steps.append(pool(setup, layer, result, maps))
+        self.steps = steps
 
     def notes(self) -> dict[str, Any]:
         logits = self.setup.outputs["logits"]
-        found = self.setup.device.read(logits.buffer, np.float32, logits.shape)
+        values = self.setup.device.read(logits.buffer, np.float32, logits.shape)
         sizes = {"weights": sum(layer.operator.weights for layer in self.data.layers)}
-        return {**accuracies(self.data, found), **sizes, "nonzero": sum(layer.nonzero for layer in self.data.layers)}
+        return {**accuracies(self.data, values), **sizes, "nonzero": sum(layer.nonzero for layer in self.data.layers)}
 
 
 def accuracies(data: PrunedNetwork, logits: np.ndarray) -> dict[str, float | None]:

@@ -8,18 +8,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.backend import Artifact
 from perfport.backend.cuda import CudaBackend
-from perfport.model.errors import UnsupportedError
-from perfport.model.work import Traffic
-from perfport.workload import Tunable
+from perfport.workload import Artifact, Traffic, Tunable, UnsupportedError, ceil_div
 
 from ..cubin import machine_instructions
 from ..ptx import Program
 from ..specialise import specialise, value_map
-from ..template import Shape, Template, cache_folder, compiled, filters_of, local_bytes, tile_of
+from ..template import Shape, Template, cache_folder, compiled, filters_of, local_bytes
 from ..weights import window_use
-from .engine import Convolution, covered, side_by_side
+from .engine import Convolution, side_by_side
 
 #: Multiply-adds in all of a layer's specialised code: what a few minutes assemble.
 CODE_LIMIT = 400_000
@@ -46,7 +43,7 @@ class PtxTemplate(Convolution):
             )
         # Neither wider nor higher than the output.
         columns = min(t["columns"], 1 << (o.out_width - 1).bit_length())
-        rows = min(t["rows"], -(-o.out_height // t["height"]))
+        rows = min(t["rows"], ceil_div(o.out_height, t["height"]))
         self.shape = Shape(columns, rows, t["height"], filters_of(o, t["height"]), t["resident"], self.prefetch)
         self.target = str(self.device.target)
         self.template = compiled(o, self.shape, self.target)
@@ -58,7 +55,7 @@ class PtxTemplate(Convolution):
         ]
         self.specialise_s = time.perf_counter() - started
         started = time.perf_counter()
-        self.artifacts = side_by_side(self._assembled, [found.text for found in self.slices])
+        self.artifacts = side_by_side(self._assembled, [slice_.text for slice_ in self.slices])
         self.assemble_s = time.perf_counter() - started
         self.kernels = self.load("operator_template", self.artifacts)
         self.setup.compile_s += self.template.seconds + self.specialise_s + self.assemble_s
@@ -67,33 +64,28 @@ class PtxTemplate(Convolution):
         return CudaBackend().assemble("generated.ptx", text, self.target)
 
     @property
-    def _tiles(self) -> tuple[int, int]:
-        o, s = self.operator, self.shape
-        return -(-o.out_width // s.columns), -(-o.out_height // (s.rows * s.height))
+    def groups(self) -> int:
+        """Work-groups of a launch."""
+        return self.shape.tiles(self.operator).count * self.batch
 
     def launch(self) -> None:
-        across, down = self._tiles
-        groups = across * down * self.batch
         for number, kernel in enumerate(self.kernels):
-            filter = np.int32(number * self.shape.filters)
+            first = np.int32(number * self.shape.filters)
             self.device.launch(
-                kernel, groups, self.shape.items, self.source, self.result, filter,
+                kernel, self.groups, self.shape.items, self.source, self.result, first,
                 local_bytes=local_bytes(self.operator, self.shape),
             )  # fmt: skip
 
     def traffic(self) -> Traffic:
         o, s = self.operator, self.shape
-        across, down = self._tiles
-        height, width = tile_of(o, s)
-        groups, slices = float(across * down * self.batch), len(self.slices)
-        inside = covered(o, down, s.rows * s.height, height, "height") * covered(o, across, s.columns, width, "width")
-        read = 4 * self.batch * o.channels * inside * slices
+        tiles, groups, slices = s.tiles(o), float(self.groups), len(self.slices)
+        read = 4 * self.batch * o.channels * tiles.inside * slices
         loads = 0.0
         for first in range(0, o.filters, s.filters):
             loads += window_use(self.layer.weights[first : first + s.filters], s.height, o.stride).sum()
         return Traffic(
             flops=2 * groups * s.items * s.height * self.layer.nonzero,
-            local_write=4 * groups * slices * o.channels * width * height, local_read=4 * groups * s.items * loads,
+            local_write=4 * groups * slices * o.channels * tiles.input_size, local_read=4 * groups * s.items * loads,
             global_read=read, l2_bytes=read + self.output_bytes, global_write=self.output_bytes,
             dram_read=self.input_bytes * slices, dram_write=self.output_bytes,
         )  # fmt: skip
@@ -102,16 +94,16 @@ class PtxTemplate(Convolution):
         slices, cubins = self.slices, [artifact.code for artifact in self.artifacts]
         template = measured_template(self.template, self.target)
         machine = sum(machine_instructions(code) for code in cubins)
-        deleted = sum(found.deleted for found in slices)
+        deleted = sum(slice_.deleted for slice_ in slices)
         return {
             "slices": len(slices),
-            "ptx_instructions_dense": sum(found.instructions for found in slices),
+            "ptx_instructions_dense": sum(slice_.instructions for slice_ in slices),
             "ptx_instructions_deleted": deleted,
-            "multiply_adds_deleted": sum(found.multiply_adds_deleted for found in slices),
+            "multiply_adds_deleted": sum(slice_.multiply_adds_deleted for slice_ in slices),
             "machine_instructions_dense": template["machine_instructions"] * len(slices),
             "machine_instructions_deleted": template["machine_instructions"] * len(slices) - machine,
             "ptx_kib_dense": len(self.template.ptx) * len(slices) / 1024,
-            "ptx_kib": sum(len(found.text) for found in slices) / 1024,
+            "ptx_kib": sum(len(slice_.text) for slice_ in slices) / 1024,
             "cubin_kib_dense": template["cubin_bytes"] * len(slices) / 1024,
             "cubin_kib": sum(map(len, cubins)) / 1024,
             "template_s": self.template.seconds,

@@ -9,16 +9,14 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, ClassVar
 
-from perfport.backend import Artifact
 from perfport.backend.cuda import CudaBackend
 from perfport.measure.cache import CacheFlush
-from perfport.model.errors import UnsupportedError
-from perfport.model.work import Traffic
-from perfport.workload import Tunable
+from perfport.workload import Artifact, Traffic, Tunable, UnsupportedError
 
-from ..choice import Device, estimate, inputs_read, neighbours, shortlist
+from ..choice import Device, Search, estimate, inputs_read
 from ..cubin import machine_instructions
-from ..tiled import NAME, Tiling, generate
+from ..tiled import NAME, generate
+from ..tiling import Tiling
 from .engine import Convolution, side_by_side
 from .ptx import CODE_LIMIT
 
@@ -27,7 +25,9 @@ PATIENCE_S = 6.0  # for assembling: after that, neighbours of the fastest tiling
 
 
 @dataclass(frozen=True)
-class _Made:
+class _Candidate:
+    """A tiling with its code, and how long that took (0 where it is not timed)."""
+
     seconds: float
     tiling: Tiling
     text: str
@@ -70,27 +70,28 @@ class Tiled(Convolution):
         self.kernel: Any = self.setup.load(NAME, lambda: self.best.artifact)
         self.setup.compile_s += sum(self.took.values())
 
-    def _fastest(self, count: int) -> _Made:
+    def _fastest(self, count: int) -> _Candidate:
         """The fastest of some tilings and of neighbours of what was the fastest before; of one, that one untimed."""
         fixed = {name: value for name, value in self.tunables.items() if name != "measured"}
-        given = self.layer.weights, self.batch, self.limits, fixed
+        search = Search(self.operator, self.layer.weights, self.batch, self.limits, fixed)
         with closing(CacheFlush(self.device)) if count > 1 else nullcontext() as flush:
             with self._watch("choose_s"):
-                chosen = shortlist(self.operator, *given, count)
-            if not chosen:
+                tilings = search.shortlist(count)
+            if not tilings:
                 fits = f"fits the registers and local memory of {self.device.info.id}"
                 raise UnsupportedError(f"no tiling with {fixed} {fits}")
-            made = self._make(chosen, flush)
-            best, asked = min(made, key=attrgetter("seconds")), None
+            candidates = self._make(tilings, flush)
+            best, asked = min(candidates, key=attrgetter("seconds")), None
             while best is not asked and self.took["assemble_s"] < PATIENCE_S:
                 asked = best
                 with self._watch("choose_s"):
-                    chosen = neighbours(asked.tiling, [one.tiling for one in made], *given, count // 2)
-                made += self._make(chosen, flush)
-                best = min(made, key=attrgetter("seconds"))
+                    tried = [candidate.tiling for candidate in candidates]
+                    tilings = search.neighbours(asked.tiling, tried, count // 2)
+                candidates += self._make(tilings, flush)
+                best = min(candidates, key=attrgetter("seconds"))
         return best
 
-    def _make(self, chosen: list[Tiling], flush: CacheFlush | None) -> list[_Made]:
+    def _make(self, chosen: list[Tiling], flush: CacheFlush | None) -> list[_Candidate]:
         """Generate, assemble and time some tilings; those with too much code are left out."""
         tilings = [tiling for tiling in chosen if self.layer.nonzero * tiling.height <= CODE_LIMIT]
         if chosen and not tilings:
@@ -104,7 +105,7 @@ class Tiled(Convolution):
             artifacts = side_by_side(self._assemble, texts)
         with self._watch("measure_s"):
             seconds = [self._time(*of, flush) if flush else 0.0 for of in zip(tilings, artifacts, strict=True)]
-        return [_Made(*of) for of in zip(seconds, tilings, texts, artifacts, strict=True)]
+        return [_Candidate(*of) for of in zip(seconds, tilings, texts, artifacts, strict=True)]
 
     @contextmanager
     def _watch(self, what: str) -> Iterator[None]:

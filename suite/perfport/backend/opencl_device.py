@@ -1,0 +1,260 @@
+"""An open OpenCL device through PyOpenCL: memory, launches, images, timing by profiling events."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+import psutil
+import pyopencl as cl
+
+from ..model.device import DeviceInfo
+from ..model.errors import CompileError, DeviceMemoryError
+from .base import Artifact, Times, as_tuple, check_image, check_launch
+
+_MEMORY_ERRORS = (
+    cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,
+    cl.status_code.OUT_OF_RESOURCES,
+    cl.status_code.OUT_OF_HOST_MEMORY,
+    cl.status_code.INVALID_BUFFER_SIZE,
+)
+
+
+class OpenCLKernel:
+    """A kernel object; arguments are set at each launch."""
+
+    def __init__(self, kernel: cl.Kernel, device: cl.Device) -> None:
+        self.name = kernel.function_name
+        self.handle = kernel
+        get = kernel.get_work_group_info
+        info = cl.kernel_work_group_info
+        self.resources = {
+            "max_work_group": get(info.WORK_GROUP_SIZE, device),
+            "local_bytes": get(info.LOCAL_MEM_SIZE, device),
+            "private_bytes": get(info.PRIVATE_MEM_SIZE, device),
+        }
+
+
+class OpenCLModule:
+    """A built program."""
+
+    def __init__(self, program: cl.Program, device: cl.Device) -> None:
+        self.program = program
+        self.device = device
+
+    def kernel(self, name: str) -> OpenCLKernel:
+        """Return the kernel of that name."""
+        return OpenCLKernel(cl.Kernel(self.program, name), self.device)
+
+
+class OpenCLBuffer:
+    """Linear device memory; its owner keeps the count of allocated bytes."""
+
+    def __init__(self, owner: OpenCLDevice, nbytes: int) -> None:
+        self.owner = owner
+        self.nbytes = nbytes
+        self.handle = cl.Buffer(owner.context, cl.mem_flags.READ_WRITE, size=max(nbytes, 1))
+
+    def free(self) -> None:
+        """Give the memory back."""
+        self.owner.allocated -= self.nbytes
+        self.handle.release()
+
+
+class OpenCLImage:
+    """One image object serves as read and as write handle."""
+
+    def __init__(self, handle: cl.Image, width: int, height: int) -> None:
+        self.width, self.height = width, height
+        self.read = self.write = handle
+
+
+class OpenCLDevice:
+    """An open device with one profiling in-order queue of its own."""
+
+    target: str | None = None
+
+    def __init__(self, info: DeviceInfo, device: cl.Device) -> None:
+        self.info = info
+        self.device = device
+        self.context = cl.Context([device])
+        self._queue = self.queue()
+        self._queues = [self._queue]
+        self._trace: list[tuple[str, cl.Event]] | None = None
+        self.allocated = 0
+
+    def load(self, artifact: Artifact) -> OpenCLModule:
+        """Build the program for this device."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # compilers that chat on success
+            program = cl.Program(self.context, artifact.code.decode())
+            try:
+                program.build(options=list(artifact.options), cache_dir=False)
+            except cl.Error as error:
+                log = program.get_build_info(self.device, cl.program_build_info.LOG) or str(error)
+                raise CompileError(f"{artifact.name} does not compile for {self.info.id}", log) from None
+        return OpenCLModule(program, self.device)
+
+    def empty(self, nbytes: int) -> OpenCLBuffer:
+        """Allocate."""
+        if nbytes > self.info.max_alloc_bytes:
+            raise DeviceMemoryError(
+                f"a buffer of {nbytes} bytes exceeds the largest that {self.info.id} allocates "
+                f"({self.info.max_alloc_bytes} bytes)"
+            )
+        try:
+            buffer = OpenCLBuffer(self, nbytes)
+        except cl.Error as error:
+            raise self._memory_error(error, nbytes) from error
+        self.allocated += nbytes
+        return buffer
+
+    def _memory_error(self, error: cl.Error, nbytes: int) -> Exception:
+        if error.code in _MEMORY_ERRORS:
+            return DeviceMemoryError(
+                f"{self.info.id}: allocating {nbytes} bytes failed with {self.allocated} of "
+                f"{self.info.memory_bytes} bytes in use ({error})"
+            )
+        return error
+
+    def upload(self, array: np.ndarray) -> OpenCLBuffer:
+        """Allocate and fill."""
+        buffer = self.empty(array.nbytes)
+        self.write(buffer, np.ascontiguousarray(array))
+        return buffer
+
+    def write(self, buffer: OpenCLBuffer, array: np.ndarray, queue: Any = None) -> None:
+        """Copy host to device."""
+        if array.nbytes:
+            cl.enqueue_copy(queue or self._queue, buffer.handle, array, is_blocking=queue is None)
+
+    def read(self, buffer: OpenCLBuffer, dtype: Any, shape: Sequence[int], out: np.ndarray | None = None) -> np.ndarray:
+        """Copy device to host."""
+        out = np.empty(shape, dtype) if out is None else out
+        if out.nbytes:
+            cl.enqueue_copy(self._queue, out, buffer.handle)
+        return out
+
+    def fill(self, buffer: OpenCLBuffer, byte: int) -> None:
+        """Set every byte."""
+        if buffer.nbytes:
+            cl.enqueue_fill_buffer(self._queue, buffer.handle, np.uint8(byte), 0, buffer.nbytes)
+
+    def pinned(self, nbytes: int) -> np.ndarray:
+        """Allocate page-locked host memory (a mapped host buffer)."""
+        flags = cl.mem_flags.ALLOC_HOST_PTR | cl.mem_flags.READ_WRITE
+        buffer = cl.Buffer(self.context, flags, size=nbytes)
+        array, _ = cl.enqueue_map_buffer(
+            self._queue, buffer, cl.map_flags.READ | cl.map_flags.WRITE, 0, (nbytes,), np.uint8
+        )
+        return array
+
+    def pin(self, array: np.ndarray) -> Callable[[], None]:
+        """OpenCL locks only memory that it has allocated."""
+        return lambda: None
+
+    def image(self, width: int, height: int) -> OpenCLImage:
+        """Allocate an RGBA float image."""
+        check_image(self.info, width, height)
+        rgba = cl.ImageFormat(cl.channel_order.RGBA, cl.channel_type.FLOAT)
+        handle = cl.create_image(self.context, cl.mem_flags.READ_WRITE, rgba, shape=(width, height))
+        return OpenCLImage(handle, width, height)
+
+    def copy_to_image(self, buffer: OpenCLBuffer, image: OpenCLImage) -> None:
+        """Enqueue ``clEnqueueCopyBufferToImage``."""
+        event = cl.enqueue_copy(
+            self._queue, image.write, buffer.handle, offset=0, origin=(0, 0), region=(image.width, image.height)
+        )
+        self._traced("copy_buffer_to_image", event)
+
+    def queue(self) -> cl.CommandQueue:
+        """Return another in-order queue."""
+        queue = cl.CommandQueue(self.context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+        if hasattr(self, "_queues"):
+            self._queues.append(queue)
+        return queue
+
+    def record(self, queue: Any = None) -> cl.Event:
+        """Return an event for what is enqueued so far."""
+        event = cl.enqueue_marker(queue or self._queue)
+        (queue or self._queue).flush()
+        return event
+
+    def wait(self, event: cl.Event, queue: Any = None) -> None:
+        """Make a queue wait for an event."""
+        cl.enqueue_barrier(queue or self._queue, wait_for=[event])
+
+    def synchronize(self, event: cl.Event) -> None:
+        """Make the host wait for an event."""
+        event.wait()
+
+    def attach(self) -> None:
+        """Any thread may use an OpenCL device."""
+
+    def free_bytes(self) -> int:
+        """OpenCL does not tell: on a CPU what the system has, elsewhere what this process has not allocated."""
+        left = self.info.memory_bytes - self.allocated
+        return min(left, psutil.virtual_memory().available) if self.info.kind == "cpu" else left
+
+    def launch(
+        self,
+        kernel: OpenCLKernel,
+        groups: int | tuple[int, ...],
+        group: int | tuple[int, ...],
+        *args: Any,
+        local_bytes: int = 0,
+        queue: Any = None,
+    ) -> None:
+        """Enqueue a kernel."""
+        groups, group = as_tuple(groups), as_tuple(group)
+        check_launch(self.info, kernel, group, local_bytes)
+        handles = [arg.handle if isinstance(arg, OpenCLBuffer) else arg for arg in args]
+        size = tuple(n * g for n, g in zip(groups, group, strict=True))
+        try:
+            event = kernel.handle(queue or self._queue, size, group, *handles)
+        except cl.Error as error:
+            raise self._memory_error(error, 0) from error
+        self._traced(kernel.name, event)
+
+    def _traced(self, name: str, event: cl.Event) -> None:
+        if self._trace is not None:
+            self._trace.append((name, event))
+
+    def timed(
+        self, execute: Callable[[], None], before: Callable[[], None] | None = None, split: bool = False
+    ) -> Times:
+        """Time one execution behind a user event: nothing starts until everything is queued."""
+        gate = cl.UserEvent(self.context)
+        cl.enqueue_barrier(self._queue, wait_for=[gate])
+        try:
+            if before:
+                before()
+            self._trace = []
+            execute()
+            trace = self._trace
+            self._queue.flush()
+        finally:
+            self._trace = None
+            gate.set_status(cl.command_execution_status.COMPLETE)
+            self._queue.finish()
+        kernels: dict[str, float] = {}
+        for name, event in trace:
+            kernels[name] = kernels.get(name, 0.0) + (event.profile.end - event.profile.start) * 1e-9
+        span = (trace[-1][1].profile.end - trace[0][1].profile.start) * 1e-9 if trace else 0.0
+        return Times(span, sum(kernels.values()), len(trace), kernels)
+
+    def profiled(self) -> AbstractContextManager[None]:
+        """OpenCL knows no profiler."""
+        return nullcontext()
+
+    def finish(self) -> None:
+        """Wait for all queues."""
+        for queue in self._queues:
+            queue.finish()
+
+    def clocks(self) -> dict[str, Any]:
+        """OpenCL reports no clocks."""
+        return {}
