@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from perfport.measure.intervals import CONFIDENCE, Verdict, median_ranks, speedup, summarise, verdict
+from perfport.measure.intervals import CONFIDENCE, Verdict, geometric_mean, median_ranks, speedup, summarise, verdict
 from perfport.model.record import Interval
 
 seconds = st.floats(1e-9, 1e3, allow_nan=False)
@@ -47,6 +48,20 @@ def test_ranks_reach_the_confidence_and_no_narrower_pair_does(n: int) -> None:
     assert exact_coverage(n) >= CONFIDENCE
     narrower = sum(math.comb(n, k) for k in range(low + 2, high)) / 2**n
     assert narrower < CONFIDENCE
+
+
+@pytest.mark.parametrize("n", [6, 7, 8, 15, 16, 50, 199, 400])
+def test_interval_against_scipy(n: int) -> None:
+    values = np.random.default_rng(n).lognormal(size=n)
+    expected = stats.quantile_test(values, p=0.5).confidence_interval(CONFIDENCE)
+    made = summarise(values.tolist())
+    assert (made.ci_low, made.ci_high) == (expected.low, expected.high)
+
+
+@given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=30))
+def test_geometric_mean_against_scipy(values: list[float]) -> None:
+    assert geometric_mean(values) == pytest.approx(stats.gmean(values))
+    assert geometric_mean([*values, 0.0]) == 0.0, "a clock too coarse"
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])

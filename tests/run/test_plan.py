@@ -9,9 +9,10 @@ import pytest
 from perfport import workload
 from perfport.model.device import DeviceInfo
 from perfport.model.errors import UsageError
-from perfport.run import plan
+from perfport.run import keys, plan
+from perfport.run.cases import Case, Group
 from perfport.run.experiment import Experiment
-from perfport.run.plan import Case, Group, select_devices
+from perfport.run.plan import select_devices
 
 LIMITS = {
     "compute_units": 4,
@@ -52,7 +53,7 @@ def groups(
     **keys: Any,
 ) -> list[Group]:
     experiment = Experiment.model_validate({"name": "e", "experiments": list(studies), **keys})
-    return plan.make(experiment, "e.yaml", WORKLOADS, list(devices), seed, pattern)
+    return plan.make(experiment, "e.yaml", WORKLOADS, list(devices), seed, pattern=pattern)
 
 
 def cases(*args: Any, **keys: Any) -> list[Case]:
@@ -151,7 +152,7 @@ def test_what_can_change_a_result_changes_the_key(other: dict[str, Any]) -> None
 def test_keys_are_stable_and_change_with_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
     before = key()
     assert before == key(measurement={"max_noise": 0.5}), "how long it is sampled does not change what is run"
-    monkeypatch.setattr(plan, "harness_digest", lambda: "another harness")
+    monkeypatch.setattr(keys, "harness_digest", lambda: "another harness")
     changed = key()
     monkeypatch.setattr(workload.Workload, "source_digest", lambda self: "another workload")
     assert len({before, changed, key()}) == 3

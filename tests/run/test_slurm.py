@@ -111,7 +111,7 @@ def test_what_is_submitted_again(
     path = experiment(tmp_path, {"kind": "slurm", "retries": 2, "partitions": {"gpu": {"devices": ["cuda"]}}})
     jobs, script = [slurm.Job(partition="gpu", part=0, parts=1)], Scripted(*states, reason="because")
     writer = Writer(tmp_path / "out")
-    session = slurm.Session(path, load(path), local.Options(), jobs, script, writer)  # type: ignore[arg-type]
+    session = slurm.Session(load(path), local.Options(), jobs, script, writer)  # type: ignore[arg-type]
     session.run()
     writer.close()
     assert (script.submitted, script.states) == (submissions, [])

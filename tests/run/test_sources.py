@@ -14,7 +14,6 @@ import report_data as data
 from perfport.model.record import Record
 from perfport.report.pages.stale import view
 from perfport.run import sources
-from perfport.run.plan import harness_files
 from perfport.run.sources import MEASURING, WORKLOAD, Age, age, describe, digest, variant_files
 from perfport.store.collection import Collection
 from perfport.store.results import Run
@@ -225,7 +224,3 @@ def test_the_command_lists_what_is_stale(
     assert data.call(monkeypatch, "stale", run.folder) == 0
     assert "0 of 1 results" in capsys.readouterr().out
     assert data.call(monkeypatch, "stale", run.folder, "--variant", "nosuch") == 2
-
-
-def test_what_measures_is_what_keys_depend_on() -> None:
-    assert {"measure.py", "opencl.py", "dialect_opencl.h", "flush.cl"} <= {path.name for path in harness_files()}

@@ -127,7 +127,9 @@ def record(variant: str, seconds: float = 0.05, **change: Any) -> Record:
             base["ceilings"] = exact(ceilings)
             base["problem_bound"] = problem_bound(work, exact(ceilings), *how)
             base["datasheet_bound"] = problem_bound(work, exact(DATASHEET[device]), *how)
-            base["variant_bound"] = variant_bound(traffic, exact(ceilings), *how, device != GPU) if traffic else None
+            base["variant_bound"] = (
+                variant_bound(traffic, exact(ceilings), *how, merged=device != GPU) if traffic else None
+            )
             above = base["problem_bound"] and base["problem_bound"].share.low > IMPOSSIBLE_SHARE
             if above and status.measured:
                 base["status"] = Status.IMPOSSIBLE

@@ -16,11 +16,11 @@ from perfport.workload.source import included, read_source
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A kernel that includes two files, of which one includes the other."""
-    (tmp_path / "twice.cl").write_text("INLINE int twice(int x) { return 2 * x; }")
-    (tmp_path / "four.cl").write_text('#include "twice.cl"\nINLINE int four(int x) { return twice(twice(x)); }\n')
+    (tmp_path / "twice.cl").write_text("int twice(int x) { return 2 * x; }")
+    (tmp_path / "four.cl").write_text('#include "twice.cl"\nint four(int x) { return twice(twice(x)); }\n')
     (tmp_path / "all.cl").write_text(
         '#include "twice.cl"\n  #  include "four.cl"\n\n'
-        "KERNEL void all(GLOBAL int *y) { y[GLOBAL_ID(0)] = four(3) + twice(1); }\n"
+        "__kernel void whole(__global int *y) { y[get_global_id(0)] = four(3) + twice(1); }\n"
     )
     return tmp_path
 
@@ -28,7 +28,11 @@ def folder(tmp_path: Path) -> Path:
 def test_a_file_stands_once_and_lines_keep_their_names(folder: Path) -> None:
     text = read_source(folder / "all.cl")
     assert text.count("int twice(") == 1 and "#include" not in text
-    for name, line, content in (("four.cl", 2, "int four("), ("all.cl", 4, "void all("), ("twice.cl", 1, "int twice(")):
+    for name, line, content in (
+        ("four.cl", 2, "int four("),
+        ("all.cl", 4, "void whole("),
+        ("twice.cl", 1, "int twice("),
+    ):
         at, number = "", 0
         for one in text.splitlines():
             if one.startswith("#line"):
@@ -64,9 +68,9 @@ def test_it_compiles_and_errors_name_the_file(device: OpenDevice, folder: Path) 
     builder = backend.get(device.info.backend)
     built = device.load(builder.build("all.cl", read_source(folder / "all.cl"), {}, device.target))
     buffer = device.empty(4)
-    device.launch(built.kernel("all"), 1, 1, buffer)
+    device.launch(built.kernel("whole"), 1, 1, buffer)
     assert device.read(buffer, np.int32, (1,)).tolist() == [14]
-    (folder / "twice.cl").write_text("INLINE int twice(int x) { return 2 * nothing; }")
+    (folder / "twice.cl").write_text("int twice(int x) { return 2 * nothing; }")
     with pytest.raises(CompileError) as failed:
         device.load(builder.build("all.cl", read_source(folder / "all.cl"), {}, device.target))
     assert "twice.cl" in failed.value.log

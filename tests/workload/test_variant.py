@@ -1,13 +1,18 @@
-"""Variants made of steps."""
+"""Variants: made of steps, able to run or not, with defaults of their tunables."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from perfport.backend.offline import cuda_info
+from perfport.model.errors import UnavailableError, UnsupportedError
 from perfport.model.work import Traffic
-from perfport.workload import Enqueue, Variant
+from perfport.workload import Enqueue, Tunable, Variant, Workload, discover
+
+DATA = Path(__file__).parents[1] / "data"
 
 
 class Stepped(Variant):
@@ -67,3 +72,26 @@ class Own(Nothing):
 @pytest.mark.parametrize(("cls", "missing"), [(Nothing, True), (Stepped, False), (Derived, False), (Own, False)])
 def test_a_variant_that_does_nothing_is_a_mistake(cls: type[Variant], missing: bool) -> None:
     assert any(mistake.startswith("launch: expected") for mistake in cls.mistakes()) == missing
+
+
+@pytest.fixture
+def faulty() -> Workload:
+    return discover([DATA / "faulty"])["faulty"]
+
+
+def test_require(faulty: Workload) -> None:
+    gpu = cuda_info("sm_90")
+    cpu = gpu.model_copy(update={"capabilities": ["opencl"], "kind": "cpu"})
+    cuda, module = faulty.variant("double", "needs_cuda"), faulty.variant("double", "missing_module")
+    cuda.require(gpu)
+    with pytest.raises(UnsupportedError, match="needs cuda, which cuda:offline"):
+        cuda.require(cpu)
+    with pytest.raises(UnavailableError, match="'no_such_module_anywhere' cannot be imported"):
+        module.require(gpu)
+
+
+def test_tunable_defaults() -> None:
+    gpu = cuda_info("sm_90")
+    assert Tunable({"cpu": 1, "gpu": 2}, (1, 2)).default_for(gpu) == 2
+    assert Tunable({"cpu": 1, "gpu": 2}, (1, 2)).default_for(gpu.model_copy(update={"kind": "cpu"})) == 1
+    assert Tunable(7, (7,)).default_for(gpu) == 7

@@ -25,15 +25,8 @@ def worker_medians(record: Record) -> list[float]:
     return block_medians(samples, record.timing.workers)
 
 
-def joined(earlier: Timing, later: Timing, rounds: int) -> Timing:
-    """Return the timing of one more worker joined to what was measured before.
-
-    Parameters
-    ----------
-    earlier, later : Timing
-    rounds : int
-        Rounds that one worker takes at most: the later ones are numbered on from there.
-    """
+def joined(earlier: Timing, later: Timing) -> Timing:
+    """Return the timing of one more worker joined to what was measured before; its rounds are other numbers."""
     before = earlier.workers or [0] * len(earlier.rounds)
     number = max(before, default=-1) + 1
     workers = [*before, *[number] * len(later.rounds)]
@@ -45,11 +38,11 @@ def joined(earlier: Timing, later: Timing, rounds: int) -> Timing:
         if samples
     }
     apart = {}
-    for name, one in later.instances.items():
-        samples = [*earlier.instances[name].samples, *one.samples]
+    for name, instance in later.instances.items():
+        samples = [*earlier.instances[name].samples, *instance.samples]
         apart[name] = {"samples": samples, "summary": summarise(samples, workers).model_dump()}
     return Timing.model_validate({
-        **later.model_dump(), **held, "summary": {name: found.model_dump() for name, found in summary.items()},
-        "rounds": [*earlier.rounds, *[number * rounds + one for one in later.rounds]], "workers": workers,
+        **later.model_dump(), **held, "summary": {clock: made.model_dump() for clock, made in summary.items()},
+        "rounds": [*earlier.rounds, *later.rounds], "workers": workers,
         "instances": apart, "target_met": earlier.target_met and later.target_met,
     })  # fmt: skip

@@ -30,25 +30,25 @@ def measured_ceilings(ceilings: Ceilings, now: Ceilings | None = None) -> dict[s
     lower it. The interval holds both, and reaches as far above them as they are apart: what has moved between two
     moments may have moved as much, upwards too, at a third (a server shared with others).
     """
-    found = {}
+    widened = {}
     for name, entry in ceilings.entries.items():
         parts = [entry] + ([now.entries[name]] if now and name in now.entries else [])
         best = max(parts, key=lambda part: part.value)
         moved = best.value / min(part.value for part in parts)
         high = max(part.high for part in parts) * moved
-        found[name] = Interval(value=best.value, low=min(part.low for part in parts), high=high)
-    return found
+        widened[name] = Interval(value=best.value, low=min(part.low for part in parts), high=high)
+    return widened
 
 
 def datasheet_ceilings(profile: DeviceProfile) -> dict[str, Interval]:
     """Return a profile's nominal ceilings under the names that measured ones have; unknown ones are left out."""
-    found = {}
+    nominal = {}
     if profile.bandwidth:
         exact = Interval(value=profile.bandwidth, low=profile.bandwidth, high=profile.bandwidth)
-        found = {"dram_read": exact, "dram_copy": exact, "dram_triad": exact}
+        nominal = {"dram_read": exact, "dram_copy": exact, "dram_triad": exact}
     if profile.fp32:
-        found["fp32_fma"] = Interval(value=profile.fp32, low=profile.fp32, high=profile.fp32)
-    return found
+        nominal["fp32_fma"] = Interval(value=profile.fp32, low=profile.fp32, high=profile.fp32)
+    return nominal
 
 
 def memory_seconds(read: float, write: float, ceilings: dict[str, Interval]) -> float | None:
@@ -127,6 +127,7 @@ def variant_bound(
     time: Interval,
     unit: str | None = None,
     cold: bool = True,
+    *,
     merged: bool = False,
 ) -> Bound | None:
     """Bound by the operations and the bytes per memory level that the variant causes; ``None`` without ceilings.

@@ -101,7 +101,7 @@ class Subject:
 
     def samples(self, clock: str) -> list[float]:
         """The case's samples on a clock, one for each round."""
-        return _means([getattr(one, clock) for one in self.instances.values()])
+        return _means([getattr(instance, clock) for instance in self.instances.values()])
 
     def done(self, targets: Targets) -> bool:
         """Whether the stopping rule is met."""
@@ -118,11 +118,11 @@ class Subject:
         summary: dict[Literal["span", "busy", "wall"], Summary]
         summary = {name: summarise(samples) for name, samples in clocks.items() if samples}
         every = list(self.instances.values())
-        common = [name for name in every[0].kernels if all(name in one.kernels for one in every)]
-        kernels = {name: geometric_mean([one.kernels[name] for one in every]) for name in common}
-        apart = {name: getattr(one, self.rank) for name, one in self.instances.items()} if len(every) > 1 else {}
+        common = [name for name in every[0].kernels if all(name in instance.kernels for instance in every)]
+        kernels = {name: geometric_mean([instance.kernels[name] for instance in every]) for name in common}
+        apart = {name: getattr(each, self.rank) for name, each in self.instances.items()} if len(every) > 1 else {}
         return Timing(
-            rank=self.rank, cache=targets.cache, launches=round(fmean(one.launches for one in every)),
+            rank=self.rank, cache=targets.cache, launches=round(fmean(instance.launches for instance in every)),
             rounds=self.rounds, **clocks, kernels=kernels, summary=summary,
             instances={name: Instance(samples=taken, summary=summarise(taken)) for name, taken in apart.items()},
             target=targets.max_noise, target_met=summary[self.rank].half_width <= targets.max_noise,
@@ -159,22 +159,25 @@ class Sampler:
 
     def warm_up(self, subject: Subject, announce: Callable[[Subject], None]) -> None:
         """Execute each instance until two successive times agree within 5 %, at most 5 times; announced as in `run`."""
-        for one in subject.instances.values():
+        for execution in subject.instances.values():
             announce(subject)
             previous = 0.0
             for _ in range(WARM_UP_LIMIT):
-                elapsed = self._wall(subject, one)
+                elapsed = self._wall(subject, execution)
                 if abs(elapsed - previous) <= STABLE_WITHIN * elapsed or elapsed > self.targets.time_budget / 4:
                     break
                 previous = elapsed
 
-    def run(self, subjects: list[Subject], announce: Callable[[Subject], None]) -> Iterator[Subject]:
+    def run(
+        self, subjects: list[Subject], announce: Callable[[Subject], None], first_round: int = 0
+    ) -> Iterator[Subject]:
         """Sample all subjects in turn, A B A B, and yield each when its stopping rule is met.
 
         ``announce`` is called before a subject executes an instance, so that a crash or a hang can be attributed.
+        Rounds are numbered from ``first_round``.
         """
         waiting = list(subjects)
-        number = 0
+        number = first_round
         while waiting:
             for subject in list(waiting):
                 started = time.perf_counter()
@@ -188,37 +191,37 @@ class Sampler:
 
     def _sample(self, subject: Subject, number: int, announce: Callable[[Subject], None]) -> None:
         subject.rounds.append(number)
-        for one in subject.instances.values():
+        for execution in subject.instances.values():
             announce(subject)
             if self._flush is None and len(subject.instances) > 1:
-                one.execute()  # warm means that this instance's data are, not those of the one before
+                execution.execute()  # warm means that this instance's data are, not those of the one before
             if subject.rank == "span":
-                times = self.device.timed(one.execute, self._flush)
-                one.span.append(times.span)
-                self._note(one, times)
+                times = self.device.timed(execution.execute, self._flush)
+                execution.span.append(times.span)
+                self._note(execution, times)
             if subject.rank == "wall" or self.need_wall:
-                one.wall.append(self._wall(subject, one))
+                execution.wall.append(self._wall(subject, execution))
 
     def _split(self, subject: Subject) -> None:
         """Where busy time lengthens the span it is read in executions of their own."""
-        for one in subject.instances.values():
-            if subject.rank == "span" and not one.busy:
+        for execution in subject.instances.values():
+            if subject.rank == "span" and not execution.busy:
                 for _ in range(3):
-                    self._note(one, self.device.timed(one.execute, self._flush, split=True))
+                    self._note(execution, self.device.timed(execution.execute, self._flush, split=True))
 
     @staticmethod
-    def _note(one: Execution, times: Times) -> None:
-        one.launches = times.launches
+    def _note(execution: Execution, times: Times) -> None:
+        execution.launches = times.launches
         if times.busy is not None:
-            one.busy.append(times.busy)
-            one.kernels = times.kernels
+            execution.busy.append(times.busy)
+            execution.kernels = times.kernels
 
-    def _wall(self, subject: Subject, one: Execution) -> float:
+    def _wall(self, subject: Subject, execution: Execution) -> float:
         if self._flush:
             self._flush()
         self.device.finish()
         started = time.perf_counter()
-        one.execute()
+        execution.execute()
         if not subject.host:
             self.device.finish()
         return time.perf_counter() - started

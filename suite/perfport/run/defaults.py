@@ -9,7 +9,7 @@ from ..model.device import DeviceInfo
 from ..model.record import Identity
 from ..store.results import Run
 from ..workload import Variant, Workload
-from .plan import Group
+from .cases import Group
 from .sources import shipped
 
 

@@ -9,13 +9,12 @@ import shutil
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .. import workload
 from ..machine import discovery, environment
 from ..machine.device_profile import match_profile
 from ..measure.repeats import workers_of
@@ -23,12 +22,12 @@ from ..model.device import DeviceInfo
 from ..model.errors import InfrastructureError, UsageError, check_writable
 from ..model.record import RETRY, SCHEMA_VERSION, Record, Status
 from ..store.results import ENVIRONMENT, EXPERIMENT, RECORDS, Writer, find_runs, read_environment, read_records
-from ..workload import Workload
+from ..workload import Workload, discover
 from . import defaults, experiment, plan, sources
+from .cases import Group, pending
 from .experiment import Experiment
-from .plan import Group
 from .progress import RunProgress
-from .runner import Runner, pending, stamp
+from .runner import Runner, stamp
 
 RESULTS = Path("results")
 REPORT = "report.md"
@@ -54,8 +53,9 @@ class Options:
         return self.pattern is None and not self.devices and self.out is None
 
 
-class Prepared(NamedTuple):
-    """A planned run: everything that `execute` takes."""
+@dataclass(frozen=True)
+class Prepared:
+    """A planned run: everything that `execute` takes; ``found`` are the devices here, broken ones among them."""
 
     groups: list[Group]
     definition: Experiment
@@ -109,12 +109,12 @@ def prepare(path: Path, definition: Experiment, options: Options) -> Prepared:
     folder = _folder(definition, options)
     if (report := report_file(definition, folder, options.whole)) and not options.dry_run:
         check_writable(report, f"{path}: report.path")
-    workloads = workload.discover(options.workloads)
+    workloads = discover(options.workloads)
     plan.check(definition, str(path), workloads, pattern=options.pattern)
     found = discovery.discover()
     devices = _choose(definition, path, found, options.devices)
     seed = _seed(folder, definition, options)
-    groups = plan.make(definition, str(path), workloads, devices, seed, options.pattern)
+    groups = plan.make(definition, str(path), workloads, devices, seed, pattern=options.pattern)
     if not groups:
         raise UsageError(f"{path}: no case is left" + (f" that matches {options.pattern!r}" if options.pattern else ""))
     return Prepared(groups, definition, path, workloads, folder, options, found)
@@ -237,7 +237,7 @@ def opened(prepared: Prepared) -> Iterator[tuple[Writer, dict[str, Any]]]:
             held = {record.key for record in read_records(folder / RECORDS)}
             content["planned"] = max(content.get("planned", 0), len(held | _keys(prepared.groups)))
         else:
-            content = _environment(*prepared)
+            content = _environment(prepared)
             writer.text(EXPERIMENT, prepared.path.read_text())
         writer.environment(content)
         yield writer, content
@@ -247,32 +247,20 @@ def _keys(groups: list[Group]) -> set[str]:
     return {case.key for group in groups for case in group.cases}
 
 
-def _environment(
-    groups: list[Group],
-    definition: Experiment,
-    path: Path,
-    workloads: dict[str, Workload],
-    folder: Path,
-    options: Options,
-    found: list[DeviceInfo],
-) -> dict[str, Any]:
+def _environment(prepared: Prepared) -> dict[str, Any]:
+    groups, definition, workloads = prepared.groups, prepared.definition, prepared.workloads
     used = {group.device.id: group.device for group in groups}
-    profiles = {}
-    for device in used.values():
-        if profile := match_profile(device.name, device.kind):
-            profiles[device.id] = {
-                "name": profile.name, "title": profile.title, "bandwidth": profile.bandwidth, "fp32": profile.fp32,
-            }  # fmt: skip
     names = sorted({group.workload for group in groups})
     identities = [case.identity for group in groups for case in group.cases]
     return {
         "schema_version": SCHEMA_VERSION,
-        "run": folder.name,
+        "run": prepared.folder.name,
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "seed": groups[0].seed,
-        "command": options.command,
+        "command": prepared.options.command,
         "experiment": {
-            "name": definition.name, "title": definition.title, "file": path.name, "sha256": experiment.digest(path),
+            "name": definition.name, "title": definition.title, "file": prepared.path.name,
+            "sha256": experiment.digest(prepared.path),
         },
         "host": environment.host(),
         "versions": environment.versions(),
@@ -281,16 +269,26 @@ def _environment(
         "code": sources.describe(workloads, identities),
         "planned": len(_keys(groups)),
         "devices": {name: device.model_dump() for name, device in used.items()},
-        "broken_devices": {device.id: device.reason for device in found if not device.healthy},
+        "broken_devices": {device.id: device.reason for device in prepared.found if not device.healthy},
         "ceilings": {},
         "probes": [],
-        "profiles": profiles,
+        "profiles": _profiles(used.values()),
         "workloads": {name: _describe(workloads[name]) for name in names},
         "report": definition.report.model_dump(),
     }  # fmt: skip
 
 
-def _describe(found: Workload) -> dict[str, Any]:
+def _profiles(devices: Iterable[DeviceInfo]) -> dict[str, Any]:
+    """Return what the data sheet says of each device that has a profile, by the device's id."""
+    matching = {device.id: match_profile(device.name, device.kind) for device in devices}
+    return {
+        id_: {"name": profile.name, "title": profile.title, "bandwidth": profile.bandwidth, "fp32": profile.fp32}
+        for id_, profile in matching.items()
+        if profile
+    }
+
+
+def _describe(workload: Workload) -> dict[str, Any]:
     problems = {
         name: {
             "title": problem.title,
@@ -300,12 +298,12 @@ def _describe(found: Workload) -> dict[str, Any]:
             },
             "figures": dict(problem.figures),
         }
-        for name, problem in found.problems.items()
+        for name, problem in workload.problems.items()
     }  # fmt: skip
     return {
-        "title": found.title,
+        "title": workload.title,
         "problems": problems,
-        "published": [figure.model_dump(exclude_none=True) for figure in found.published],
+        "published": [figure.model_dump(exclude_none=True) for figure in workload.published],
     }
 
 

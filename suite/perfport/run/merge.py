@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..model.record import Record, Status
+from ..model.record import Failure, Record, Status
 from ..store.collection import Host
 from ..store.results import ENVIRONMENT, EXPERIMENT, RECORDS, Run, Writer
-from .plan import Case
-from .worker import failed_record
+from .cases import Case
 
 
 @dataclass
@@ -71,12 +70,10 @@ def merge(parts: Sequence[Part], seed: int) -> Merged:
     for part in parts:
         gone = [case for case in part.planned or () if case.key not in best and case.key not in missing]
         missing |= {case.key for case in gone}
-        lost.append([
-            failed_record(case.identity, case.key, part.folder.name, seed, Status.CRASHED, f"lost: {part.fate}")
-            for case in gone
-        ])  # fmt: skip
+        failure = Failure(reason=f"lost: {part.fate}")
+        lost.append([case.record(part.folder.name, seed, Status.CRASHED, failure=failure) for case in gone])
     return Merged(
-        records=[[one for where, one in best.values() if where == number] for number in range(len(parts))],
+        records=[[record for where, record in best.values() if where == number] for number in range(len(parts))],
         lost=lost,
         duplicates=[key for key, count in copies.items() if count > 1],
     )

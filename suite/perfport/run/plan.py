@@ -2,94 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import math
 import string
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
-from importlib.resources import files
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from ..machine.device_profile import load_profile, parameters_for
 from ..measure.sampling import Targets
 from ..model.device import DeviceInfo
 from ..model.errors import UsageError, nearest
-from ..model.record import Identity, Record
+from ..model.record import Identity
 from ..workload import Problem, Tunable, Variant, Workload
+from .cases import Case, Group
 from .experiment import NATIVE, Experiment, Study, explain
+from .keys import case_key
 
 #: An experiment of more cases is refused: at a second each, this many take longer than a day.
 MOST_CASES = 100_000
-
-
-class Case(BaseModel):
-    """One variant at one set of tunables and one profile; ``key`` changes with all that can change its result.
-
-    ``earlier`` is what the workers before measured of it: the next one adds its samples.
-    """
-
-    key: str
-    identity: Identity
-    macros: dict[str, int | float | str] = {}
-    earlier: Record | None = None
-
-
-class Group(BaseModel):
-    """Cases that run interleaved in one worker: one problem on one device. ``workers`` fresh ones do so in turn.
-
-    ``inputs`` are the seeds of the timed instances by name. ``verify_seed`` is that of the inputs that verification
-    draws; ``None``: any.
-    """
-
-    device: DeviceInfo
-    workload: str
-    problem: str
-    preset: str | None
-    parameters: dict[str, Any]
-    inputs: dict[str, int]
-    verify_seed: int | None = None
-    targets: Targets
-    timeout: float
-    workers: int = 1
-    cases: list[Case]
-
-    @property
-    def seed(self) -> int:
-        """Seed of the first instance: the run's."""
-        return next(iter(self.inputs.values()))
-
-    @property
-    def title(self) -> str:
-        """Short name for progress and logs."""
-        size = self.preset or ", ".join(f"{key}={value}" for key, value in self.parameters.items())
-        return f"{self.workload}/{self.problem} ({size}) on {self.device.id}"
-
-
-def harness_files() -> list[Path]:
-    """Return the files of the harness that take part in a measurement."""
-    root = Path(str(files("perfport")))
-    parts = [
-        *root.glob("backend/*"),
-        *root.glob("measure/kernels/*"),
-        root / "measure" / "sampling.py",
-        root / "measure" / "cache.py",
-        root / "workload" / "outputs.py",
-    ]
-    return sorted(path for path in parts if path.is_file())
-
-
-@cache
-def harness_digest() -> str:
-    """SHA-256 over the harness's own code that takes part in a measurement."""
-    sha = hashlib.sha256()
-    for path in harness_files():
-        sha.update(path.name.encode() + path.read_bytes())
-    return sha.hexdigest()
 
 
 def select_devices(selectors: Iterable[str], devices: list[DeviceInfo], where: str) -> list[DeviceInfo]:
@@ -110,7 +44,8 @@ def select_devices(selectors: Iterable[str], devices: list[DeviceInfo], where: s
                 f"there are: {', '.join(ids) or 'none'}, and all, cpu, gpu"
             )
         chosen += [device for device in matching if device.healthy]
-    return [device for device in devices if any(device.id == one.id for one in chosen)]
+    named = {device.id for device in chosen}
+    return [device for device in devices if device.id in named]
 
 
 def make(
@@ -119,6 +54,7 @@ def make(
     workloads: dict[str, Workload],
     devices: list[DeviceInfo],
     seed: int,
+    *,
     pattern: str | None = None,
 ) -> list[Group]:
     """Expand an experiment's matrix over devices.
@@ -144,35 +80,36 @@ def make(
     """
     groups: dict[str, Group] = {}
     resolved = check(experiment, where, workloads, devices, pattern)
-    for study, found in zip(experiment.experiments, resolved, strict=True):
-        workload, variants, targets = found.workload, found.variants, found.targets
+    for study, entry in zip(experiment.experiments, resolved, strict=True):
         number = study.instances or experiment.instances
-        conditions = (targets.cache, workload.source_digest(), harness_digest())
-        for (preset, parameters), device in itertools.product(found.sizes, _chosen(study, devices)):
-            inputs = instances(found.problem, parameters, seed, number)
-            cases = [
-                case
-                for variant, profile in itertools.product(variants, study.profiles)
-                for case in _cases(study, workload, variant, profile, preset, parameters, device, inputs, conditions)
-                if pattern is None or pattern in f"{workload.name}/{study.problem}/{variant.name}"
-            ]
+        source = entry.workload.source_digest()
+        for (preset, parameters), device in itertools.product(entry.sizes, _chosen(study, devices)):
+            inputs = instances(entry.problem, parameters, seed, number)
+            size = _Size(study, entry, preset, parameters, device, inputs, source)
             group = Group(
-                device=device, workload=workload.name, problem=study.problem, preset=preset, parameters=parameters,
-                inputs=inputs, targets=targets, timeout=study.timeout or experiment.timeout,
-                workers=experiment.workers, cases=cases,
+                device=device, workload=entry.workload.name, problem=study.problem, preset=preset,
+                parameters=parameters, inputs=inputs, targets=entry.targets,
+                timeout=study.timeout or experiment.timeout, workers=experiment.workers,
+                cases=list(size.cases(pattern)),
             )  # fmt: skip
-            key = json.dumps(
-                [device.id, group.workload, group.problem, preset, parameters, inputs, targets.model_dump()],
-                default=str,
-            )
-            if key in groups:
-                have = {case.key for case in groups[key].cases}
-                groups[key].cases.extend(case for case in cases if case.key not in have)
-            elif cases:
-                groups[key] = group
+            _add(groups, group)
     # One device after the other, so that a worker serves many groups.
     order = {device.id: number for number, device in enumerate(devices)}
     return sorted(groups.values(), key=lambda group: order[group.device.id])
+
+
+def _add(groups: dict[str, Group], group: Group) -> None:
+    """Add a group, or its cases to the group of the same problem, inputs and targets."""
+    same = [
+        group.device.id, group.workload, group.problem, group.preset, group.parameters, group.inputs,
+        group.targets.model_dump(),
+    ]  # fmt: skip
+    key = json.dumps(same, default=str)
+    if key in groups:
+        have = {case.key for case in groups[key].cases}
+        groups[key].cases.extend(case for case in group.cases if case.key not in have)
+    elif group.cases:
+        groups[key] = group
 
 
 def instances(problem: type[Problem], parameters: Mapping[str, Any], seed: int, number: int) -> dict[str, int]:
@@ -185,7 +122,8 @@ def instances(problem: type[Problem], parameters: Mapping[str, Any], seed: int, 
     return {name: seed + 1000 * i for i, name in enumerate(string.ascii_lowercase[:wanted])}
 
 
-class Resolved(NamedTuple):
+@dataclass(frozen=True)
+class Resolved:
     """What the names of an entry of ``experiments`` stand for.
 
     ``at`` is its key path, for errors; ``sizes`` are preset and parameters of each problem.
@@ -197,6 +135,14 @@ class Resolved(NamedTuple):
     variants: list[type[Variant]]
     targets: Targets
     sizes: list[tuple[str | None, dict[str, Any]]]
+
+    def named(self, pattern: str | None = None) -> list[type[Variant]]:
+        """Return the variants whose ``workload/problem/variant`` contains a text."""
+        return [variant for variant in self.variants if pattern is None or pattern in self.name_of(variant)]
+
+    def name_of(self, variant: type[Variant]) -> str:
+        """Return ``workload/problem/variant``."""
+        return f"{self.workload.name}/{self.problem.name}/{variant.name}"
 
 
 def check(
@@ -218,25 +164,27 @@ def check(
     UsageError
         For any name or value that does not exist, and for more than `MOST_CASES`.
     """
-    found = [
+    entries = [
         _resolve(study, experiment, f"{where}: experiments[{n}]", workloads)
         for n, study in enumerate(experiment.experiments)
     ]
-    meant = [f"{one.workload.name}/{one.problem.name}/{variant.name}" for one in found for variant in one.variants]
-    if pattern is not None and not any(pattern in name for name in meant):
-        hint = nearest(pattern, meant)
+    names = [entry.name_of(variant) for entry in entries for variant in entry.variants]
+    if pattern is not None and not any(pattern in name for name in names):
+        hint = nearest(pattern, names)
         raise UsageError(f"{where}: no case is left by -b {pattern!r}: no workload/problem/variant contains it{hint}")
-    counted = [_axes(study, one, devices, pattern) for study, one in zip(experiment.experiments, found, strict=True)]
+    counted = [
+        _axes(study, entry, devices, pattern) for study, entry in zip(experiment.experiments, entries, strict=True)
+    ]
     total = sum(math.prod(axes.values()) for axes in counted)
     if total > MOST_CASES:
-        largest, axes = max(zip(found, counted, strict=True), key=lambda pair: math.prod(pair[1].values()))
+        largest, axes = max(zip(entries, counted, strict=True), key=lambda pair: math.prod(pair[1].values()))
         factors = " x ".join(f"{count:,} {name}" for name, count in axes.items() if count > 1)
         raise UsageError(
             f"{largest.at}: {factors}; {total:,} cases in all, expected at most {MOST_CASES:,} in one experiment"
         )
     return [
-        one._replace(sizes=_sizes(study, one.problem, one.at))
-        for study, one in zip(experiment.experiments, found, strict=True)
+        replace(entry, sizes=_sizes(study, entry.problem, entry.at))
+        for study, entry in zip(experiment.experiments, entries, strict=True)
     ]
 
 
@@ -260,12 +208,11 @@ def _resolve(study: Study, experiment: Experiment, at: str, workloads: dict[str,
     return Resolved(at, workload, problem, variants, targets, [])
 
 
-def _axes(study: Study, found: Resolved, devices: Sequence[DeviceInfo], pattern: str | None) -> dict[str, int]:
+def _axes(study: Study, entry: Resolved, devices: Sequence[DeviceInfo], pattern: str | None) -> dict[str, int]:
     """Return how many values each axis of an entry has, by the axis's name."""
     swept = [
         math.prod(len(values) for name, values in study.tunables.items() if name in variant.tunables)
-        for variant in found.variants
-        if pattern is None or pattern in f"{found.workload.name}/{study.problem}/{variant.name}"
+        for variant in entry.named(pattern)
     ]
     return {
         "presets": len(study.presets or [None]),
@@ -325,44 +272,46 @@ def parameter_sets(
         If the problem has no such parameter, or not with this value.
     """
     lists = {key: value if isinstance(value, list) and value else [value] for key, value in axes.items()}
-    found = []
+    sets = []
     for values in itertools.product(*lists.values()):
         try:
             parameters = problem.Parameters.model_validate({**base, **dict(zip(lists, values, strict=True))})
         except ValidationError as error:
             raise UsageError(f"{at}{explain(error, problem.Parameters)}") from None
-        found.append(parameters.model_dump(exclude_unset=True))
-    return found
+        sets.append(parameters.model_dump(exclude_unset=True))
+    return sets
 
 
-def _cases(
-    study: Study,
-    workload: Workload,
-    variant: type[Variant],
-    profile: str,
-    preset: str | None,
-    parameters: dict[str, Any],
-    device: DeviceInfo,
-    inputs: dict[str, int],
-    conditions: tuple[str, ...],
-) -> Iterable[Case]:
-    macros = {} if profile == NATIVE else parameters_for(load_profile(profile), workload.name)
-    tunables = {name: macros.get(name, tunable.default_for(device)) for name, tunable in variant.tunables.items()}
-    axes = {name: values for name, values in study.tunables.items() if name in variant.tunables}
-    for values in itertools.product(*axes.values()):
-        identity = Identity(
-            workload=workload.name, problem=study.problem, preset=preset, parameters=parameters,
-            variant=variant.name, role=variant.role, rung=variant.rung,
-            tunables={**tunables, **dict(zip(axes, values, strict=True))}, devices=[device.id],
-            backend=device.backend, profile=None if profile == NATIVE else profile, precision=variant.precision,
-            inputs=inputs,
-        )  # fmt: skip
-        parts = [
-            identity.model_dump_json(),
-            macros,
-            *conditions,
-            device.driver,
-            device.chip,
-        ]
-        key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
-        yield Case(key=key, identity=identity, macros={k: v for k, v in macros.items() if k not in variant.tunables})
+@dataclass(frozen=True)
+class _Size:
+    """An entry at one set of parameters on one device: what the cases of a group have in common."""
+
+    study: Study
+    entry: Resolved
+    preset: str | None
+    parameters: dict[str, Any]
+    device: DeviceInfo
+    inputs: dict[str, int]
+    source_digest: str
+
+    def cases(self, pattern: str | None) -> Iterator[Case]:
+        """Yield the cases of the variants that the pattern leaves: by variant, profile and tunables."""
+        for variant, profile in itertools.product(self.entry.named(pattern), self.study.profiles):
+            yield from self._cases_of(variant, profile)
+
+    def _cases_of(self, variant: type[Variant], profile: str) -> Iterator[Case]:
+        workload, device = self.entry.workload.name, self.device
+        macros = {} if profile == NATIVE else parameters_for(load_profile(profile), workload)
+        tunables = {name: macros.get(name, tunable.default_for(device)) for name, tunable in variant.tunables.items()}
+        axes = {name: values for name, values in self.study.tunables.items() if name in variant.tunables}
+        for values in itertools.product(*axes.values()):
+            identity = Identity(
+                workload=workload, problem=self.study.problem, preset=self.preset, parameters=self.parameters,
+                variant=variant.name, role=variant.role, rung=variant.rung,
+                tunables={**tunables, **dict(zip(axes, values, strict=True))}, devices=[device.id],
+                backend=device.backend, profile=None if profile == NATIVE else profile, precision=variant.precision,
+                inputs=self.inputs,
+            )  # fmt: skip
+            key = case_key(identity, macros, device, self.entry.targets.cache, self.source_digest)
+            own = {name: value for name, value in macros.items() if name not in variant.tunables}
+            yield Case(key=key, identity=identity, macros=own)

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ..measure.repeats import workers_of
 from ..model.names import telling
 from ..model.record import Record
-from .plan import Case, Group
+from .cases import Case, Group
 
 
 class RunProgress:

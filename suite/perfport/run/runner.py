@@ -6,16 +6,25 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from typing import Any
 
 from ..machine.chip_lock import chip_lock
-from ..measure.repeats import workers_of
-from ..model.record import Record, Status
+from ..model.record import Failure, Record, Status
 from ..store.results import Writer
-from .plan import Group
-from .worker import failed_record, main
+from .cases import Case, Group, pending, rounds_after
+from .messages import (
+    CaseFinished,
+    CeilingsInUse,
+    CeilingsProbed,
+    DeviceLost,
+    GroupFinished,
+    Message,
+    StepStarted,
+    WorkerFailed,
+)
+from .worker.serving import main
 
 MAX_GROUP_FAILURES = 3  # a worker that dies outside any case, this often, ends its group
 GROUP_STEP_S = 180.0  # least time-out of steps that belong to no case: starting, opening the device, ceilings
@@ -50,14 +59,15 @@ class WorkerHandle:
         """Hand a group over."""
         self._pipe.send(group)
 
-    def receive(self, timeout: float) -> Any:
+    def receive(self, timeout: float) -> Message:
         """Return the next message. Raises `WorkerDied` when none comes in time or the process is gone."""
         pipe: Connection = self._pipe
         try:
             if not pipe.poll(timeout):
                 self.kill()
                 raise WorkerDied(Status.TIMEOUT, f"a step took longer than its time-out of {timeout:g} s")
-            return pipe.recv()
+            message: Message = pipe.recv()
+            return message
         except (EOFError, ConnectionError):
             self._process.join(5)
             raise self._cause() from None
@@ -140,33 +150,41 @@ class Runner:
         waiting = {case.key: case for case in group.cases}
         failures = 0
         while waiting:
-            in_flight: str | None = None
-            step = ""
+            at = StepStarted(None, "")
             try:
-                for kind, *content in self._serve(group.model_copy(update={"cases": list(waiting.values())})):
-                    if kind == "at":
-                        in_flight, step = content
-                        self.progress.step(waiting.get(in_flight or ""), step)
-                    elif kind == "record":
-                        waiting.pop(content[0].key, None)
-                        self._store(content[0])
-                    else:
-                        self._environment(kind, content)
+                for message in self._serve(group.model_copy(update={"cases": list(waiting.values())})):
+                    match message:
+                        case StepStarted(key, step):
+                            at = message
+                            self.progress.step(waiting.get(key or ""), step)
+                        case CaseFinished(record):
+                            waiting.pop(record.key, None)
+                            self._store(record)
+                        case CeilingsInUse(device, values):
+                            self.environment["ceilings"][device] = values
+                            self.writer.environment(self.environment)
+                        case CeilingsProbed(probe):
+                            self.environment["probes"].append(probe)
+                            self.writer.environment(self.environment)
                 if waiting:
                     raise WorkerDied(Status.CRASHED, "the worker ended a group without all its records")
             except WorkerDied as died:
                 self._worker = None
-                failures += in_flight is None
-                if in_flight in waiting:
-                    case = waiting.pop(in_flight)
-                    died.reason += f" ({step})"
-                    self._store(_record(case, group, self.writer.folder.name, died))
+                failures += at.key is None
+                if at.key in waiting:
+                    died.reason += f" ({at.step})"
+                    self._lose([waiting.pop(at.key)], group, died)
                 elif failures >= MAX_GROUP_FAILURES:
-                    for case in waiting.values():
-                        self._store(_record(case, group, self.writer.folder.name, died))
+                    self._lose(list(waiting.values()), group, died)
                     return
+                group = self._after_stored(group)
 
-    def _serve(self, group: Group) -> Iterator[Any]:
+    def _after_stored(self, group: Group) -> Group:
+        """The group, with rounds that no stored sample has: what is left of it is measured later."""
+        first = max(group.first_round, rounds_after(self.records).get(group.place, 0))
+        return group.model_copy(update={"first_round": first})
+
+    def _serve(self, group: Group) -> Iterator[Message]:
         """Give a group to a worker and yield its messages until it is done."""
         # A worker loads the OpenCL runtime of its device when it starts: another device gets another worker.
         if self._worker and self._served != group.device.id:
@@ -178,55 +196,29 @@ class Runner:
         shared = max(group.timeout, GROUP_STEP_S)
         limit = shared
         while True:
-            message = self._worker.receive(limit)
-            if message[0] == "at":
-                limit = shared if message[1] is None else group.timeout
-            if message[0] == "done":
-                return
-            if message[0] == "retire":
-                self._close()
-                if not group.cases:
+            match message := self._worker.receive(limit):
+                case GroupFinished():
                     return
-                raise WorkerDied(Status.CRASHED, "the device reported an error that outlasts its case")
-            if message[0] == "failed":
-                self._close()
-                last = message[1].strip().splitlines()[-1]
-                raise WorkerDied(message[2], last, message[1])
+                case DeviceLost():
+                    self._close()
+                    raise WorkerDied(Status.CRASHED, "the device reported an error that outlasts its case")
+                case WorkerFailed(status, log):
+                    self._close()
+                    raise WorkerDied(status, log.strip().splitlines()[-1], log)
+                case StepStarted(key):
+                    limit = shared if key is None else group.timeout
             yield message
+
+    def _lose(self, cases: list[Case], group: Group, died: WorkerDied) -> None:
+        """Store a record of each case that a worker took with it."""
+        failure = Failure(reason=died.reason, log=died.log)
+        for case in cases:
+            self._store(case.record(self.writer.folder.name, group.seed, died.status, failure=failure))
 
     def _store(self, record: Record) -> None:
         self.writer.append(record)
         self.records.append(record)
         self.progress.record(record)
-
-    def _environment(self, kind: str, content: list[Any]) -> None:
-        if kind == "ceilings":
-            self.environment["ceilings"][content[0]] = content[1]
-        elif kind == "probe":
-            self.environment["probes"].append(content[0])
-        self.writer.environment(self.environment)
-
-
-def _record(case: Any, group: Group, run: str, died: WorkerDied) -> Record:
-    return failed_record(case.identity, case.key, run, group.seed, died.status, died.reason, died.log)
-
-
-def pending(groups: list[Group], done: list[Record], retry: Container[Status] = ()) -> list[Group]:
-    """Return groups without the cases that are done: those that have a record of no status in ``retry``.
-
-    A case that fewer workers have measured than its group wants is left, with what they measured.
-    """
-    kept = {record.key: record for record in done if record.status not in retry}
-    left = []
-    for group in groups:
-        cases = [
-            case.model_copy(update={"earlier": kept.get(case.key)})
-            for case in group.cases
-            if case.key not in kept or (kept[case.key].status.measured and workers_of(kept[case.key]) < group.workers)
-        ]
-        if cases:
-            left.append(group.model_copy(update={"cases": cases}))
-    return left
 
 
 def stamp() -> str:

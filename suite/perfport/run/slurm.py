@@ -12,6 +12,7 @@ preempted or out of time; a job that ended otherwise without finishing is submit
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shutil
@@ -31,9 +32,9 @@ from .. import workload
 from ..model.errors import InfrastructureError, UsageError, check_writable
 from ..store.results import EXPERIMENT, RECORDS, Writer
 from . import local, plan
+from .cases import Case
 from .experiment import Experiment, ReportOptions, load
 from .merge import Part, merge, write
-from .plan import Case
 from .runner import stamp
 
 JOBS = "jobs.json"
@@ -117,7 +118,7 @@ class Share(BaseModel):
         partial.replace(self.folder / PLAN)
         if groups := prepared.groups[self.part :: self.parts]:
             unreported = prepared.definition.model_copy(update={"report": ReportOptions()})
-            local.execute(prepared._replace(groups=groups, definition=unreported))
+            local.execute(dataclasses.replace(prepared, groups=groups, definition=unreported))
         return ""
 
     def checkpoint(self) -> Any:
@@ -225,7 +226,8 @@ def run(path: Path, definition: Experiment, options: local.Options) -> local.Fin
     cluster = Cluster(top, definition)
     writer = Writer(top)
     try:
-        session = Session(path, definition, options, jobs, cluster, writer)
+        writer.text(EXPERIMENT, path.read_text())
+        session = Session(definition, options, jobs, cluster, writer)
         session.run()
         return session.close()
     except KeyboardInterrupt:
@@ -256,13 +258,7 @@ class Session:
     """One run over all partitions, from submission to the merged results."""
 
     def __init__(
-        self,
-        path: Path,
-        definition: Experiment,
-        options: local.Options,
-        jobs: list[Job],
-        cluster: Cluster,
-        writer: Writer,
+        self, definition: Experiment, options: local.Options, jobs: list[Job], cluster: Cluster, writer: Writer
     ) -> None:
         self.top, self.definition, self.options = writer.folder, definition, options
         self.jobs, self.cluster, self.writer = jobs, cluster, writer
@@ -272,7 +268,6 @@ class Session:
             self.seed = stored["seed"]
             known = {(job.partition, job.part, job.parts): job for job in map(Job.model_validate, stored["jobs"])}
             self.jobs = [known.get((job.partition, job.part, job.parts), job) for job in jobs]
-        writer.text(EXPERIMENT, path.read_text())
 
     def _store(self) -> None:
         content = {"seed": self.seed, "jobs": [job.model_dump() for job in self.jobs]}
@@ -329,19 +324,19 @@ class Session:
         print(tabulate(rows, headers="keys", disable_numparse=True))
         if merged.duplicates:
             print(f"stored more than once, counted once: {', '.join(merged.duplicates)}")
-        found = [record for records in (*merged.records, *merged.lost) for record in records]
+        every = [record for records in (*merged.records, *merged.lost) for record in records]
         if folders:
-            local.conclude(found, folders, print, local.again(self.options.command))
+            local.conclude(every, folders, print, local.again(self.options.command))
         report = local.report_file(self.definition, self.top, self.options.whole) if folders else None
         unknown = [f"{job.partition} {job.part + 1}: {job.fate}" for job in self.jobs if self._planned(job) is None]
         untold = f"lost, and nobody planned what they were to run: {'; '.join(unknown)}" if unknown else ""
-        return local.Finished(found, folders, report, untold)
+        return local.Finished(every, folders, report, untold)
 
     def _planned(self, job: Job) -> list[Case] | None:
         """What a job was to run, by its own plan or, if it never began, by that of another job of its partition."""
-        for one in sorted(self.jobs, key=lambda other: other is not job):
-            file = one.folder(self.top) / PLAN
-            if (one.partition, one.parts) == (job.partition, job.parts) and file.exists():
+        for planner in sorted(self.jobs, key=lambda other: other is not job):
+            file = planner.folder(self.top) / PLAN
+            if (planner.partition, planner.parts) == (job.partition, job.parts) and file.exists():
                 listed = map(Planned.model_validate, json.loads(file.read_text()))
                 return [planned.case for planned in listed if planned.part == job.part]
         return None

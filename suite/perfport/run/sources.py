@@ -2,7 +2,7 @@
 
 A variant's files are the modules of its workload that its class, its problem's class and their bases come from, with
 what these import of the workload, and the kernels that any of them names. A change elsewhere in the workload leaves its
-results as they are. Beside them stands what measures: `perfport.run.plan.harness_files`.
+results as they are. Beside them stands what measures: `perfport.run.keys.harness_files`.
 
 A run stores a digest of each (``code`` in its environment). Where a run has none, the history of the repository tells
 which files differ from its commit.
@@ -15,7 +15,7 @@ import hashlib
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -27,7 +27,8 @@ from ..model.errors import PerfportError
 from ..model.record import Identity
 from ..store.results import Run
 from ..workload import Variant, Workload, discover
-from .plan import harness_digest, harness_files
+from ..workload.source import INCLUDE
+from .keys import harness_digest, harness_files
 
 KERNELS = (".cl", ".h", ".cu", ".cpp")
 MEASURING, WORKLOAD = "measuring code", "workload"
@@ -49,6 +50,18 @@ class Verdict:
     why: str = ""
 
 
+def _reachable(roots: Iterable[Path], used_by: Callable[[Path], Iterable[Path]]) -> frozenset[Path]:
+    """Return what can be reached from some files by what each of them uses, the files themselves included."""
+    reached: set[Path] = set()
+    waiting = list(roots)
+    while waiting:
+        path = waiting.pop()
+        if path not in reached:
+            reached.add(path)
+            waiting += used_by(path)
+    return frozenset(reached)
+
+
 class _Folder:
     """The modules and kernels of a workload's folder, and what each of them uses."""
 
@@ -59,20 +72,9 @@ class _Folder:
 
     def closure(self, roots: Iterable[Path]) -> frozenset[Path]:
         """Return the files that some modules of the folder rest on, themselves included."""
-        found: set[Path] = set()
-        waiting = [path for path in roots if path in self.modules]
-        while waiting:
-            path = waiting.pop()
-            if path not in found:
-                found.add(path)
-                waiting += self._imports(path)
-        waiting = [kernel for path in found for kernel in self._kernels(path)]
-        while waiting:
-            path = waiting.pop()
-            if path not in found:
-                found.add(path)
-                waiting += self._named(re.findall(r'#include\s+"([^"]+)"', path.read_text()))
-        return frozenset(found)
+        modules = _reachable((path for path in roots if path in self.modules), self._imports)
+        named = (kernel for path in modules for kernel in self._kernels(path))
+        return modules | _reachable(named, lambda path: self._named(INCLUDE.findall(path.read_text())))
 
     def _imports(self, path: Path) -> Iterator[Path]:
         """Yield what a module uses of its workload: by relative imports, or a neighbour that it starts by its name."""
@@ -167,10 +169,10 @@ def age(run: Run, identity: Identity, workloads: Mapping[str, Workload] | None =
         return Verdict(Age.UNKNOWN, "the run's commit is in no repository here")
     measuring = [MEASURING] if since & {path.resolve() for path in harness_files()} else []
     folder = workload.folder.resolve()
-    found = _verdict([*measuring, *(path.relative_to(folder).as_posix() for path in sorted(since & own))])
-    if found.age is Age.CURRENT and commit.get("dirty"):
+    judged = _verdict([*measuring, *(path.relative_to(folder).as_posix() for path in sorted(since & own))])
+    if judged.age is Age.CURRENT and commit.get("dirty"):
         return Verdict(Age.UNKNOWN, "measured with uncommitted changes")
-    return found
+    return judged
 
 
 @cache

@@ -18,14 +18,14 @@ from typing import Any, TextIO
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from .. import backend, workload
+from .. import backend
 from ..backend import OpenDevice
 from ..machine import platforms
 from ..model.device import DeviceInfo
 from ..model.record import Status, Verification
 from ..model.work import Traffic
-from ..workload import Session, Variant
-from ..workload.execution import build, status_of
+from ..workload import Session, Variant, Workload, build, discover
+from ..workload.execution import status_of
 
 #: Environment variable: the file that ``begin VARIANT`` and ``end VARIANT`` are appended to around launches that count.
 MARKS = "PERFPORT_MARKS"
@@ -123,33 +123,33 @@ def _run_child(job: Job, wrapping: Wrapping, timeout: float) -> list[Outcome]:
             expired = True
             os.killpg(child.pid, 9)
             out, log = child.communicate()
-    found, printed = _outcomes(out)
+    parsed, printed = _outcomes(out)
     before, *parts = log.split(_CASE)
     errors = [part.partition("\n")[2].split(_END)[0] for part in parts]
     outcomes = [
         outcome.model_copy(update={"log": before * (number == 0) + error + text})
-        for number, (outcome, error, text) in enumerate(zip(found, errors, printed, strict=False))
+        for number, (outcome, error, text) in enumerate(zip(parsed, errors, printed, strict=False))
     ]
     if len(outcomes) < len(job.cases) and (expired or child.returncode or not outcomes):
         status = Status.TIMEOUT if expired else Status.CRASHED
         ended = f"killed by signal {-child.returncode}" if child.returncode < 0 else f"exit code {child.returncode}"
         reason = f"no answer within {timeout:g} s" if expired else ended
-        text = errors[len(found)] if len(found) < len(errors) else log
+        text = errors[len(parsed)] if len(parsed) < len(errors) else log
         outcomes.append(Outcome(case=job.cases[len(outcomes)], status=status, reason=reason, log=text))
     return outcomes
 
 
 def _outcomes(out: str) -> tuple[list[Outcome], list[str]]:
     """Split the child's standard output into outcomes and what a tool printed ahead of each."""
-    found, printed, text = [], [], ""
+    outcomes, printed, text = [], [], ""
     for line in out.splitlines(keepends=True):
         if line.startswith("OUTCOME "):
-            found.append(Outcome.model_validate_json(line[8:]))
+            outcomes.append(Outcome.model_validate_json(line[8:]))
             printed.append(text)
             text = ""
         else:
             text += line
-    return found, printed
+    return outcomes, printed
 
 
 def main() -> None:
@@ -159,15 +159,15 @@ def main() -> None:
     if job.device.runtime:
         platforms.use([job.device.runtime])
     device = backend.get(job.device.backend).open(job.device)
-    found = workload.discover(job.workloads, job.workload)[job.workload]
-    cls = found.problem(job.problem)
+    source = discover(job.workloads, job.workload)[job.workload]
+    cls = source.problem(job.problem)
     problem = cls(cls.Parameters.model_validate(job.parameters), job.seed)
-    session = Session(device, problem, found.folder, job.timed)
+    session = Session(device, problem, source.folder, job.timed)
     with contextlib.ExitStack() as stack:
         marks = stack.enter_context(Path(os.environ[MARKS]).open("a")) if MARKS in os.environ else None
         for number, case in enumerate(job.cases):
             print(f"{_CASE}{number}", file=sys.stderr, flush=True)
-            outcome = _one(session, found.variant(job.problem, case.variant), case, job, marks)
+            outcome = _run_case(session, source.variant(job.problem, case.variant), case, job, marks)
             print(_END, file=sys.stderr, flush=True)
             print("OUTCOME " + outcome.model_dump_json(), flush=True)
             if outcome.status is Status.CRASHED and _lost(device):
@@ -183,7 +183,7 @@ def _lost(device: OpenDevice) -> bool:
     return False
 
 
-def _one(session: Session, cls: type[Variant], case: CheckCase, job: Job, marks: TextIO | None) -> Outcome:
+def _run_case(session: Session, cls: type[Variant], case: CheckCase, job: Job, marks: TextIO | None) -> Outcome:
     outcome = Outcome(case=case, status=Status.CRASHED, unit=cls.unit)
     built = None
     try:
@@ -222,19 +222,19 @@ def _mark(marks: TextIO | None, text: str) -> None:
         marks.flush()
 
 
-def chosen(found: workload.Workload, problem: str, variant: str, pattern: str) -> bool:
+def chosen(workload: Workload, problem: str, variant: str, pattern: str) -> bool:
     """Whether a variant launches kernels of ours and its ``workload/problem/variant`` contains the pattern."""
-    return found.variants[problem][variant].role != "peer" and pattern in f"{found.name}/{problem}/{variant}"
+    return workload.variants[problem][variant].role != "peer" and pattern in f"{workload.name}/{problem}/{variant}"
 
 
 def cases(
-    found: workload.Workload, problem: str, info: DeviceInfo, macros: Mapping[str, Any] = {}, pattern: str = ""
+    workload: Workload, problem: str, info: DeviceInfo, macros: Mapping[str, Any] = {}, pattern: str = ""
 ) -> list[CheckCase]:
     """Return the variants of a problem that launch kernels of ours, with the values of tunables that suit a device.
 
     Parameters
     ----------
-    found : Workload
+    workload : Workload
     problem : str
     info : DeviceInfo
     macros : dict
@@ -248,8 +248,8 @@ def cases(
             tunables={key: macros.get(key, tunable.default_for(info)) for key, tunable in cls.tunables.items()},
             macros={key: value for key, value in macros.items() if key not in cls.tunables},
         )
-        for name, cls in found.variants[problem].items()
-        if chosen(found, problem, name, pattern)
+        for name, cls in workload.variants[problem].items()
+        if chosen(workload, problem, name, pattern)
     ]
 
 

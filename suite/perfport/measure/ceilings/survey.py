@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import multiprocessing
 import re
-import signal
 import traceback
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ... import backend
 from ...machine import environment, platforms
+from ...machine.children import obey_parent
 from ...machine.chip_lock import chip_lock
 from ...model.device import DeviceInfo
 from ...model.errors import InfrastructureError, UnavailableError, UsageError
@@ -28,6 +28,20 @@ from .sweeping import sweep
 
 FORMAT_VERSION = 1
 STEP_TIMEOUT_S = 600.0  # for one ceiling
+
+
+@dataclass(frozen=True)
+class CeilingStarted:
+    """Message of the child: it is about to measure the ceiling of this name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class SweepFailed:
+    """Message of the child: why there will be no ceilings."""
+
+    reason: str
 
 
 class Survey(BaseModel):
@@ -73,22 +87,22 @@ def survey(
     """
     with chip_lock(info.chip, step):
         runs = []
-        found = clpeak.Peer(version=clpeak.version()) if peer else None
+        measured_peer = clpeak.Peer(version=clpeak.version()) if peer else None
         try:
             if peer:
                 step(f"{info.id}: {clpeak.PROGRAM} before")
                 runs.append(clpeak.run(info))
         except UnavailableError as error:
-            found = clpeak.Peer(status="unavailable", reason=str(error))
+            measured_peer = clpeak.Peer(status="unavailable", reason=str(error))
         ceilings = _in_child(info, full, step)
-        if found and found.status == "ok":
+        if measured_peer and measured_peer.status == "ok":
             step(f"{info.id}: {clpeak.PROGRAM} after")
             with contextlib.suppress(UnavailableError):  # it has just worked: one run is enough
                 runs.append(clpeak.run(info))
-            found.entries = clpeak.collect(runs)
+            measured_peer.entries = clpeak.collect(runs)
     store(info, ceilings)
     return Survey(
-        device=info, ceilings=ceilings, peer=found, host=environment.host(), versions=environment.versions(),
+        device=info, ceilings=ceilings, peer=measured_peer, host=environment.host(), versions=environment.versions(),
         commit=environment.commit(), command=command or [],
     )  # fmt: skip
 
@@ -101,13 +115,13 @@ def _in_child(info: DeviceInfo, full: bool, step: Callable[[str], None]) -> Ceil
     other.close()
     try:
         while pipe.poll(STEP_TIMEOUT_S):
-            kind, content = pipe.recv()
-            if kind == "step":
-                step(f"{info.id}: {content}")
-            elif kind == "failed":
-                raise InfrastructureError(f"{info.id}: the ceilings cannot be measured: {content}")
-            else:
-                return Ceilings.model_validate(content)
+            match pipe.recv():
+                case CeilingStarted(name):
+                    step(f"{info.id}: {name}")
+                case SweepFailed(reason):
+                    raise InfrastructureError(f"{info.id}: the ceilings cannot be measured: {reason}")
+                case Ceilings() as ceilings:
+                    return ceilings
         raise InfrastructureError(f"{info.id}: a ceiling took longer than {STEP_TIMEOUT_S:g} s")
     except EOFError:
         process.join(5)
@@ -118,17 +132,15 @@ def _in_child(info: DeviceInfo, full: bool, step: Callable[[str], None]) -> Ceil
 
 
 def child(pipe: Connection, info: DeviceInfo, full: bool) -> None:
-    """Open a device, sweep it, and send what comes out."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
+    """Open a device, sweep it, and send its `Ceilings`, or why there are none."""
+    obey_parent()
     try:
         if info.runtime:
             platforms.use([info.runtime])
         device = backend.get(info.backend).open(info)
-        pipe.send(("done", sweep(device, full, lambda name: pipe.send(("step", name))).model_dump()))
+        pipe.send(sweep(device, full, lambda name: pipe.send(CeilingStarted(name))))
     except Exception:
-        pipe.send(("failed", traceback.format_exc().strip().splitlines()[-1]))
+        pipe.send(SweepFailed(traceback.format_exc().strip().splitlines()[-1]))
 
 
 def file_name(info: DeviceInfo) -> str:
@@ -136,12 +148,12 @@ def file_name(info: DeviceInfo) -> str:
     return re.sub(r"[^a-z0-9]+", "-", f"{info.chip} {info.id}".lower()).strip("-") + ".json"
 
 
-def write(found: Survey, folder: Path) -> Path:
+def write(measured: Survey, folder: Path) -> Path:
     """Store a survey. Raises `InfrastructureError` where the folder cannot be written."""
-    path = folder / file_name(found.device)
+    path = folder / file_name(measured.device)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(found.model_dump(mode="json"), indent=1) + "\n")
+        path.write_text(json.dumps(measured.model_dump(mode="json"), indent=1) + "\n")
     except OSError as error:
         raise InfrastructureError(f"{path}: cannot write the ceilings ({error.strerror})") from None
     return path

@@ -61,11 +61,11 @@ def _measure(bench: Bench, kind: Kind, full: bool) -> tuple[Ceiling | None, str]
     before = bench.device.clocks()
     for shape in kind.shapes(bench, full):
         try:
-            found = kind.samples(bench, shape, SWEEP_SAMPLES)
+            samples = kind.samples(bench, shape, SWEEP_SAMPLES)
         except (CompileError, UnsupportedError, DeviceMemoryError) as error:
             reason = str(error)
             continue
-        values[label(shape)] = max(found, key=lambda value: sign * value)
+        values[label(shape)] = max(samples, key=lambda value: sign * value)
         shapes[label(shape)] = shape
     if not values:
         return None, reason

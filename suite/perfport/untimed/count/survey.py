@@ -2,65 +2,33 @@
 
 from __future__ import annotations
 
-import fnmatch
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from tabulate import tabulate
 
-from ... import workload
 from ...machine import discovery, environment, simulator
-from ...model import yamlfile
 from ...model.device import DeviceInfo
-from ...model.errors import UsageError, nearest
+from ...model.errors import UsageError
 from ...model.record import Identity, Status
 from ...model.work import Traffic
-from ...run.plan import parameter_sets, select_devices
+from ...run.plan import select_devices
 from ...run.runner import stamp
-from ...workload import Problem, Workload
 from .. import child
-from ..child import CheckCase, Job, Outcome
+from ..child import Outcome
 from . import profiled, simulated
 from .coalescing import DEFAULT_SHAPES, AccessPattern, Shape, shape_of
 from .counts import COUNTS, SCHEMA_VERSION, Comparison, Count, Verdict, append, begin, compare, overall
+from .subjects import Options, Subject, size_of, subjects_of
 
 RESULTS = Path("results")
-SIZES = 2  # of a problem's check sizes: two show whether a declared quantity scales as the counted one
-
-
-@dataclass
-class Options:
-    """Options of ``perfport count``."""
-
-    what: str | None = None
-    devices: list[str] = field(default_factory=list)
-    out: Path | None = None
-    presets: list[str] = field(default_factory=list)
-    coalescing: bool = False
-    profiles: list[str] = field(default_factory=list)
-    stalls: bool = False
-    parameters: list[str] = field(default_factory=list)
-    workloads: list[str] = field(default_factory=list)
-    seed: int = 1
-    timeout: float = 1800.0
-    command: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class _Subject:
-    """One problem at one size, and the variants to count."""
-
-    found: Workload
-    problem: type[Problem]
-    preset: str | None
-    parameters: dict[str, Any]
-    variants: tuple[str, ...]
 
 
 def run(options: Options) -> tuple[Path, list[Count]]:
@@ -80,8 +48,9 @@ def run(options: Options) -> tuple[Path, list[Count]]:
         If the tool that counts on the device is missing or fails.
     """
     console = Console(stderr=True, highlight=False)
+    say = partial(console.print, markup=False)
     shapes = _shapes(options)
-    subjects = _subjects(options)
+    subjects = subjects_of(options)
     folder = options.out or RESULTS / f"count-{stamp()}"
     if (folder / COUNTS).exists():
         raise UsageError(f"--out {folder}: holds counts already; name another folder")
@@ -93,17 +62,16 @@ def run(options: Options) -> tuple[Path, list[Count]]:
         if shapes:
             raise UsageError(f"--coalescing: needs the simulator's trace of accesses, which {device.id} does not give")
         tool = {"name": "ncu", "version": profiled.version()}
-        stream = _profile(subjects, device, options, tool["version"], console)
+        stream = _profile(subjects, _Counting(device, options, "ncu", tool["version"], say))
     else:
         using, why = simulated.counter()
         if why:
-            console.print(
-                f"using Oclgrind's own counter, which sees neither vector widths nor integer data: {why}", markup=False
-            )
+            say(f"using Oclgrind's own counter, which sees neither vector widths nor integer data: {why}")
             if shapes:
                 raise UsageError(f"--coalescing: needs the plugin: {why}")
         tool = {"name": using.name, "version": device.driver, "reason": why}
-        stream = _simulate(subjects, device, options, using, shapes, console)
+        counting = _Counting(device, options, using.name, device.driver, say)
+        stream = _simulate(subjects, counting, using, shapes)
     begin(folder, _environment(folder, device, tool, options))
     counts = []
     for count in stream:
@@ -140,99 +108,47 @@ def _device(options: Options) -> DeviceInfo:
     return chosen[0]
 
 
-def _subjects(options: Options) -> list[_Subject]:
-    names = options.what.split("/") if options.what else []
-    if len(names) > 3:
-        raise UsageError(f"{options.what!r}: expected WORKLOAD[/PROBLEM[/VARIANT]]")
-    workloads = workload.discover(options.workloads)
-    if names and names[0] not in workloads:
-        known = ", ".join(workloads)
-        raise UsageError(f"no workload {names[0]!r}{nearest(names[0], workloads)}; there are: {known}")
-    if options.parameters and not options.presets:
-        raise UsageError("--set: needs the --preset whose parameters it replaces")
-    subjects: list[_Subject] = []
-    for found in [workloads[names[0]]] if names else workloads.values():
-        every = len(names) < 2 or names[1] == "*"
-        for problem in found.problems.values() if every else [found.problem(names[1])]:
-            chosen = tuple(fnmatch.filter(found.variants[problem.name], names[2])) if len(names) > 2 else ()
-            if len(names) > 2 and not chosen:
-                if every:
-                    continue
-                found.variant(problem.name, names[2])  # says which there are
-            subjects += [
-                _Subject(found, problem, preset, parameters, chosen) for preset, parameters in _sizes(problem, options)
-            ]
-    presets = {preset for subject in subjects for preset in subject.problem.presets}
-    if unknown := [preset for preset in options.presets if preset not in presets]:
-        raise UsageError(f"--preset: no problem here has {unknown[0]!r}{nearest(unknown[0], presets)}")
-    if not subjects:
-        raise UsageError(f"{options.what or 'workloads'}: no such variant, or no check sizes; give --preset")
-    return subjects
+@dataclass(frozen=True)
+class _Counting:
+    """A device, the tool that counts on it, and what the options want of it."""
 
+    device: DeviceInfo
+    options: Options
+    tool: str
+    version: str
+    say: Callable[[str], None]
 
-def _sizes(problem: type[Problem], options: Options) -> list[tuple[str | None, dict[str, Any]]]:
-    axes = _axes(options.parameters)
-    sizes: list[tuple[str | None, dict[str, Any]]] = []
-    if not axes:
-        sizes += [(None, dict(size)) for size in problem.check_sizes[:SIZES]]
-    sizes += [(preset, problem.presets[preset]) for preset in options.presets if preset in problem.presets]
-    return [(name, values) for name, size in sizes for values in parameter_sets(problem, size, axes, "--set ")]
-
-
-def _axes(parameters: Sequence[str]) -> dict[str, list[Any]]:
-    """Read ``NAME=VALUE[,VALUE...]``, values as in YAML."""
-    axes = {}
-    for text in parameters:
-        name, equals, values = text.partition("=")
-        if not (name and equals and values):
-            raise UsageError(f"--set {text}: expected NAME=VALUE, or several values with commas between them")
-        axes[name] = [yamlfile.parse(value, f"--set {text}") for value in values.split(",")]
-    return axes
-
-
-def _job(subject: _Subject, device: DeviceInfo, options: Options, peers: bool) -> Job:
-    known = subject.found.variants[subject.problem.name]
-    cases = [
-        CheckCase(variant=name, tunables={key: t.default_for(device) for key, t in known[name].tunables.items()})
-        for name in subject.variants or known
-        if name in subject.variants or (peers and not known[name].host) or known[name].role != "peer"
-    ]
-    return Job(
-        device=device, workloads=options.workloads, workload=subject.found.name, problem=subject.problem.name,
-        parameters=subject.parameters, seed=options.seed, cases=cases,
-    )  # fmt: skip
-
-
-def _simulated_jobs(subject: _Subject, device: DeviceInfo, options: Options) -> list[Job]:
-    """The simulator passes for a GPU, and for a CPU where a variant is for CPUs alone."""
-    known = subject.found.variants[subject.problem.name]
-    jobs = []
-    for kind in ("gpu", "cpu"):
-        job = _job(subject, device.model_copy(update={"kind": kind}), options, peers=False)
-        cases = [case for case in job.cases if ("cpu" in known[case.variant].needs) == (kind == "cpu")]
-        jobs += [job.model_copy(update={"cases": cases})] if cases else []
-    return jobs
+    def count(self, subject: Subject, outcome: Outcome) -> Count:
+        """Return the count of a case, without any quantity yet."""
+        cls = subject.workload.variant(subject.problem.name, outcome.case.variant)
+        identity = Identity(
+            workload=subject.workload.name, problem=subject.problem.name, preset=subject.preset,
+            parameters=subject.parameters, variant=cls.name, role=cls.role, rung=cls.rung,
+            tunables=outcome.case.tunables, devices=[self.device.id], backend=self.device.backend,
+            precision=cls.precision,
+        )  # fmt: skip
+        unsupported = outcome.status in (Status.UNSUPPORTED, Status.UNAVAILABLE)
+        return Count(
+            identity=identity, time=datetime.now(UTC).isoformat(timespec="seconds"), seed=self.options.seed,
+            tool=self.tool, tool_version=self.version, status=outcome.status, reason=outcome.reason,
+            declared=outcome.traffic, verdict=Verdict.UNSUPPORTED if unsupported else Verdict.FAILED,
+        )  # fmt: skip
 
 
 def _simulate(
-    subjects: list[_Subject],
-    device: DeviceInfo,
-    options: Options,
-    using: simulated.Counter,
-    shapes: tuple[Shape, ...],
-    console: Console,
+    subjects: list[Subject], counting: _Counting, using: simulated.Counter, shapes: tuple[Shape, ...]
 ) -> Iterator[Count]:
-    def count(subject: _Subject) -> list[tuple[Outcome, simulated.Tally]]:
-        console.print(f"counting {_title(subject)}", markup=False)
+    def count(subject: Subject) -> list[tuple[Outcome, simulated.Tally]]:
+        counting.say(f"counting {subject.title}")
         largest = [other for other in subjects if other.problem is subject.problem][-1]  # the others would say less
-        jobs = _simulated_jobs(subject, device, options)
+        jobs = subject.simulated_jobs(counting.device, counting.options)
         traced = shapes if subject is largest else ()
-        return [pair for job in jobs for pair in simulated.count(job, using, traced, options.timeout)]
+        return [pair for job in jobs for pair in simulated.count(job, using, traced, counting.options.timeout)]
 
     with ThreadPoolExecutor(child.parallel()) as pool:
         for subject, own in zip(subjects, pool.map(count, subjects), strict=True):
             for outcome, tally in own:
-                made = _count(subject, outcome, device, options, using.name, device.driver)
+                made = counting.count(subject, outcome)
                 if made.status is Status.OK:
                     counted = tally.traffic()
                     quantities = (using.judged, ()) if outcome.traffic else ((), using.judged)
@@ -240,15 +156,14 @@ def _simulate(
                 yield made
 
 
-def _profile(
-    subjects: list[_Subject], device: DeviceInfo, options: Options, version: str, console: Console
-) -> Iterator[Count]:
+def _profile(subjects: list[Subject], counting: _Counting) -> Iterator[Count]:
+    options = counting.options
     for subject in subjects:
-        console.print(f"counting {_title(subject)}", markup=False)
-        job = _job(subject, device, options, peers=True)
+        counting.say(f"counting {subject.title}")
+        job = subject.job(counting.device, options, peers=True)
         job.warm_up = True  # peers compile at first use
         for outcome, tally in profiled.count(job, options.timeout, options.stalls):
-            count = _count(subject, outcome, device, options, "ncu", version)
+            count = counting.count(subject, outcome)
             if count.status is Status.OK:
                 count.stalls = profiled.stalls(tally)
                 declared, counted = outcome.traffic or Traffic(), profiled.traffic(tally)
@@ -257,30 +172,6 @@ def _profile(
                 expansion = {"flops": profiled.expanded_flops(tally)}
                 _fill(count, tally, counted, compare(declared, counted, judged, shown, expansion))
             yield count
-
-
-def _title(subject: _Subject) -> str:
-    return f"{subject.found.name}/{subject.problem.name} ({_size(subject.preset, subject.parameters)})"
-
-
-def _size(preset: str | None, parameters: dict[str, Any]) -> str:
-    values = ", ".join(f"{key}={value}" for key, value in parameters.items())
-    return ": ".join(filter(None, (preset, values)))
-
-
-def _count(subject: _Subject, outcome: Outcome, device: DeviceInfo, options: Options, tool: str, version: str) -> Count:
-    cls = subject.found.variant(subject.problem.name, outcome.case.variant)
-    identity = Identity(
-        workload=subject.found.name, problem=subject.problem.name, preset=subject.preset,
-        parameters=subject.parameters, variant=cls.name, role=cls.role, rung=cls.rung, tunables=outcome.case.tunables,
-        devices=[device.id], backend=device.backend, precision=cls.precision,
-    )  # fmt: skip
-    unsupported = outcome.status in (Status.UNSUPPORTED, Status.UNAVAILABLE)
-    return Count(
-        identity=identity, time=datetime.now(UTC).isoformat(timespec="seconds"), seed=options.seed, tool=tool,
-        tool_version=version, status=outcome.status, reason=outcome.reason, declared=outcome.traffic,
-        verdict=Verdict.UNSUPPORTED if unsupported else Verdict.FAILED,
-    )  # fmt: skip
 
 
 def _fill(count: Count, tally: simulated.Tally, counted: Traffic, quantities: dict[str, Comparison]) -> None:
@@ -312,12 +203,12 @@ def tables(counts: Sequence[Count]) -> str:
     for count in counts:
         groups.setdefault((count.identity.workload, count.identity.problem), []).append(count)
     for (workload_name, problem), group in groups.items():
-        sizes = list(dict.fromkeys(_size(count.identity.preset, count.identity.parameters) for count in group))
+        sizes = list(dict.fromkeys(size_of(count.identity.preset, count.identity.parameters) for count in group))
         parts.append(f"{workload_name}/{problem}: declared, counted, declared / counted at " + "; ".join(sizes))
         parts.append(_table(group, sizes))
         for count in group:
             if count.counted is None:
-                where = _size(count.identity.preset, count.identity.parameters)
+                where = size_of(count.identity.preset, count.identity.parameters)
                 parts.append(f"  {count.identity.variant} ({where}): {count.status.value}: {count.reason}")
             if count.unknown:
                 parts.append(f"  {count.identity.variant}: not counted: calls of {', '.join(count.unknown)}")
@@ -332,14 +223,13 @@ def _table(group: Sequence[Count], sizes: Sequence[str]) -> str:
     for count in group:
         for name, comparison in count.quantities.items():
             by_size_of = cells.setdefault((count.identity.variant, name), {})
-            by_size_of[_size(count.identity.preset, count.identity.parameters)] = comparison
+            by_size_of[size_of(count.identity.preset, count.identity.parameters)] = comparison
     rows, previous = [], ""
     for (variant, name), by_size in cells.items():
         cell_row = [variant if variant != previous else "", name]
         for size in sizes:
-            found = by_size.get(size)
-            cell_row += [f"{found.declared:,.0f}", f"{found.counted:,.0f}", _ratio(found)] if found else ["", "", ""]
-        verdicts = [found.verdict for found in by_size.values()]
+            cell_row += _cells(by_size[size]) if size in by_size else ["", "", ""]
+        verdicts = [comparison.verdict for comparison in by_size.values()]
         cell_row.append(", ".join(dict.fromkeys(verdict.value for verdict in verdicts)))
         rows.append(cell_row)
         previous = variant
@@ -348,8 +238,9 @@ def _table(group: Sequence[Count], sizes: Sequence[str]) -> str:
     return tabulate(rows, headers, colalign=align, disable_numparse=True) if rows else "  nothing counted"
 
 
-def _ratio(comparison: Comparison) -> str:
-    return "" if comparison.ratio is None else f"{comparison.ratio:.3f}"
+def _cells(comparison: Comparison) -> list[str]:
+    ratio = "" if comparison.ratio is None else f"{comparison.ratio:.3f}"
+    return [f"{comparison.declared:,.0f}", f"{comparison.counted:,.0f}", ratio]
 
 
 def _stalls(group: Sequence[Count]) -> str:
@@ -357,7 +248,7 @@ def _stalls(group: Sequence[Count]) -> str:
     rows = []
     for count in group:
         if count.stalls:
-            where = _size(count.identity.preset, count.identity.parameters)
+            where = size_of(count.identity.preset, count.identity.parameters)
             reasons = ", ".join(f"{name} {share:.0%}" for name, share in count.largest_stalls.items())
             rows.append([count.identity.variant, where, f"{count.fetch_stalls:.1%}", reasons])
     if not rows:
@@ -370,7 +261,7 @@ def _patterns(count: Count) -> str:
     """Cache lines per access of a hardware thread."""
     if not count.coalescing:
         return ""
-    where = _size(count.identity.preset, count.identity.parameters)
+    where = size_of(count.identity.preset, count.identity.parameters)
     rows = [_pattern_row(pattern) for pattern in count.coalescing]
     headers = ["shape", "kernel", "argument", "access", "accesses", "lines", "ideal", "lines / ideal"]
     title = f"\n{count.identity.variant} ({where}): cache lines touched by an access of a hardware thread\n"

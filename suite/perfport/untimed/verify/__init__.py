@@ -156,7 +156,7 @@ def _jobs(
     profile: DeviceProfile | None,
 ) -> list[Job]:
     """Devices of one id (the simulator as a CPU and as a GPU) share the cases whose tunables are equal."""
-    found: list[Job] = []
+    jobs: list[Job] = []
     seen: set[str] = set()
 
     def new(key: str) -> bool:
@@ -178,8 +178,8 @@ def _jobs(
                     device=device, workload=workload.name, problem=name, parameters=parameters, seed=seed, cases=cases,
                     timed=False,
                 )  # fmt: skip
-                found += [job] if cases else []
-    return found
+                jobs += [job] if cases else []
+    return jobs
 
 
 def run(tasks: Sequence[Task], workloads: Sequence[str] = ()) -> Iterator[Verdict]:
@@ -192,13 +192,13 @@ def run(tasks: Sequence[Task], workloads: Sequence[str] = ()) -> Iterator[Verdic
         Folders with further workloads.
     """
 
-    def one(task: Task) -> list[Verdict]:
+    def judge(task: Task) -> list[Verdict]:
         job = task.job.model_copy(update={"workloads": list(workloads)})
         outcomes = child.run(job, task.tool.wrapping())
         return [Verdict(job, task.tool.name, outcome, task.tool.findings(outcome.log)) for outcome in outcomes]
 
     with ThreadPoolExecutor(child.parallel()) as pool:
-        for verdicts in pool.map(one, tasks):
+        for verdicts in pool.map(judge, tasks):
             yield from verdicts
 
 
@@ -226,6 +226,6 @@ def rows(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
 def summary(verdicts: Sequence[Verdict]) -> str:
     """Return one line: cases by status, and findings."""
     counts = Counter(verdict.outcome.status.value for verdict in verdicts)
-    found = sum(finding.count for verdict in verdicts for finding in verdict.findings)
+    findings = sum(finding.count for verdict in verdicts for finding in verdict.findings)
     parts = [f"{count} {status}" for status, count in sorted(counts.items())]
-    return f"{len(verdicts)} cases: {', '.join(parts)}; {found} findings"
+    return f"{len(verdicts)} cases: {', '.join(parts)}; {findings} findings"

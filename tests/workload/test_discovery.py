@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 
 from perfport import workload
-from perfport.backend.offline import OfflineDevice, cuda_info
-from perfport.model.errors import UnavailableError, UnsupportedError, UsageError
+from perfport.model.errors import UsageError
 from perfport.model.published import Figure
-from perfport.workload import Session, Setup, Tunable
 
 DATA = Path(__file__).parents[1] / "data"
 MINIMAL = '''
@@ -157,41 +155,6 @@ def test_the_digest_follows_code_and_data(tmp_path: Path) -> None:
     after = found.source_digest()
     (path / "k.cl").rename(path / "l.cl")
     assert len({before, after, found.source_digest()}) == 3
-
-
-@pytest.fixture
-def faulty() -> workload.Workload:
-    return workload.discover([DATA / "faulty"])["faulty"]
-
-
-def test_require(faulty: workload.Workload) -> None:
-    gpu = cuda_info("sm_90")
-    cpu = gpu.model_copy(update={"capabilities": ["opencl"], "kind": "cpu"})
-    cuda, module = faulty.variant("double", "needs_cuda"), faulty.variant("double", "missing_module")
-    cuda.require(gpu)
-    with pytest.raises(UnsupportedError, match="needs cuda, which cuda:offline"):
-        cuda.require(cpu)
-    with pytest.raises(UnavailableError, match="'no_such_module_anywhere' cannot be imported"):
-        module.require(gpu)
-
-
-def test_tunable_defaults() -> None:
-    gpu = cuda_info("sm_90")
-    assert Tunable({"cpu": 1, "gpu": 2}, (1, 2)).default_for(gpu) == 2
-    assert Tunable({"cpu": 1, "gpu": 2}, (1, 2)).default_for(gpu.model_copy(update={"kind": "cpu"})) == 1
-    assert Tunable(7, (7,)).default_for(gpu) == 7
-
-
-def test_a_session_makes_inputs_once_and_charges_layouts_to_each(faulty: workload.Workload) -> None:
-    problem = faulty.problem("double")
-    session = Session(OfflineDevice(cuda_info("sm_90")), problem(problem.Parameters(n=3), 1), faulty.folder)  # type: ignore[arg-type]
-    made: list[str] = []
-    setups = [Setup(session, {}, {}) for _ in range(2)]
-    values = [setup.input("x", lambda: made.append("x") or object()) for setup in setups]
-    layouts = [setup.layout("x", lambda: made.append("layout") or object()) for setup in setups]
-    assert made == ["x", "layout"] and values[0] is values[1] and layouts[0] is layouts[1] is not values[0]
-    assert setups[0].layout_s == setups[1].layout_s and setups[0].layout_s is not None
-    assert Setup(session, {}, {}).layout_s is None
 
 
 def test_a_child_imports_its_own_workload_alone() -> None:

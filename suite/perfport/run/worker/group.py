@@ -1,0 +1,182 @@
+"""One group: each case built and verified, all of them sampled in turn, each record sent when its case is done."""
+
+from __future__ import annotations
+
+import secrets
+import traceback
+from collections.abc import Iterable
+
+from ...backend import Artifact, Module
+from ...measure.contention import Watch
+from ...measure.sampling import Sampler, Subject
+from ...model.record import Failure, Status
+from ...model.work import mean_of
+from ...workload import Problem, Session, build
+from ...workload.execution import status_of
+from ..cases import Case, Group, now
+from ..messages import CaseFinished, StepStarted
+from .live import Live
+from .placement import Placement
+from .probing import GroupCeilings, wanted_ceilings
+from .resources import Resources
+
+
+class DeviceLostError(Exception):
+    """The device is in a state that no further case may meet."""
+
+
+class GroupRun:
+    """Runs one group.
+
+    Raises
+    ------
+    PerfportError
+        If the problem cannot be made: no case of it can run.
+    """
+
+    def __init__(self, group: Group, resources: Resources) -> None:
+        self.group, self.resources = group, resources
+        self.workload = resources.workload(group.workload)
+        resources.send(StepStarted(None, "opening the device"))
+        self.device = resources.device(group.device)
+        self.problems = {name: self._problem(seed) for name, seed in group.inputs.items()}
+        self.work = mean_of([problem.work().on(group.device.kind) for problem in self.problems.values()])
+        artifacts: dict[str, Artifact] = {}
+        folder = self.workload.folder
+        self.sessions = {
+            name: Session(self.device, problem, folder, artifacts=artifacts) for name, problem in self.problems.items()
+        }
+        # Inputs that nothing is tuned for or timed on: each run draws others.
+        drawn = secrets.randbelow(2**31) if group.verify_seed is None else group.verify_seed
+        self.drawn = Session(self.device, self._problem(drawn), folder, timed=False, artifacts=artifacts)
+
+    def _problem(self, seed: int) -> Problem:
+        cls = self.workload.problem(self.group.problem)
+        return cls(cls.Parameters.model_validate(self.group.parameters), seed)
+
+    def run(self) -> None:
+        """Measure every case, with a probe of the ceilings before and after."""
+        units = [self.workload.variant(self.group.problem, case.identity.variant).unit for case in self.group.cases]
+        cold = self.group.targets.cache == "cold"
+        ceilings = GroupCeilings(self.device, wanted_ceilings(self.work, units, cold), self.resources)
+        self.placement = Placement(self.device, list(self.problems.values()), ceilings)
+        cases = [live for case in self.group.cases if (live := self._prepare(case))]
+        self.drawn.close()
+        self._sample(cases)
+        for session in self.sessions.values():  # first: the probe needs room for arrays of its own
+            session.close()
+        ceilings.probe("after")
+
+    def _sample(self, cases: Iterable[Live]) -> None:
+        """Warm all cases up, then sample them in turn; each is finished when its stopping rule is met."""
+        by_key = {live.case.key: live for live in cases}
+        need_wall = any(live.cls.host or live.cls.host_driven for live in by_key.values())
+        sampler = Sampler(self.device, self.group.targets, need_wall)
+        subjects = []
+        for live in by_key.values():
+            subject = live.subject()
+            sampler.warm_up(subject, lambda subject: self._at(subject.key, "warm-up"))
+            live.watch = Watch(self.device)
+            subjects.append(subject)
+        sampled = sampler.run(subjects, lambda subject: self._at(subject.key, "sampling"), self.group.first_round)
+        try:
+            for subject in sampled:
+                self._finish(by_key[subject.key], subject)
+        finally:
+            sampler.close()
+
+    def _at(self, key: str, step: str) -> None:
+        self.resources.send(StepStarted(key, step))
+
+    def _prepare(self, case: Case) -> Live | None:
+        """Build and verify; send a record and return nothing if that ends the case."""
+        cls = self.workload.variant(self.group.problem, case.identity.variant)
+        record = case.record(
+            self.resources.run, self.group.seed, Status.CRASHED, title=cls.title, unit=cls.unit, source=cls.source,
+            work=self.work, verification=case.earlier.verification if case.earlier else None,
+        )  # fmt: skip
+        live = Live(case, cls, record)
+        modules: dict[str, Module] = {}
+        try:
+            for name, session in self.sessions.items():
+                self._at(case.key, "compile")
+                live.instances[name] = build(cls, session, case.identity.tunables, case.macros, modules)
+            live.describe()
+            self._verify(live, "verify")
+            self._verify_drawn(live, modules)
+        except Exception as error:
+            self._fail(live, error)
+            return None
+        return None if self._wrong(live) else live
+
+    def _verify(self, live: Live, step: str) -> None:
+        for built in live.instances.values():
+            self._at(live.case.key, step)
+            live.verified(built.execute())
+
+    def _verify_drawn(self, live: Live, modules: dict[str, Module]) -> None:
+        """Verify the variant built anew on inputs of its own; what fails there names their seed."""
+        step = f"verify on inputs drawn from seed {self.drawn.problem.seed}"
+        self._at(live.case.key, step)
+        try:
+            built = build(live.cls, self.drawn, live.case.identity.tunables, live.case.macros, modules)
+            try:
+                live.verified(built.execute())
+            finally:
+                built.release()
+        except Exception as error:
+            error.add_note(step)
+            raise
+
+    def _finish(self, live: Live, subject: Subject) -> None:
+        """Verify again, and complete the record."""
+        record = live.record
+        try:
+            timing = live.timing(subject, self.group.targets)
+            contended = live.contention()
+            self._verify(live, "verify again")
+            live.account()
+        except Exception as error:
+            self._fail(live, error)
+            return
+        if self._wrong(live):
+            return
+        record.status = Status.CONTENDED if contended else Status.OK
+        if contended:
+            record.failure = Failure(reason=contended)
+        record.time = now()
+        record.timing = timing
+        record.clocks = self.device.clocks()
+        record.overheads = live.overheads()
+        self.placement.place(record, live.cls.fewer_operations)
+        self._end(live)
+
+    def _end(self, live: Live) -> None:
+        """Send the record and give the case's buffers back."""
+        self.resources.send(CaseFinished(live.record))
+        live.release()
+
+    def _wrong(self, live: Live) -> bool:
+        """Whether an output does not pass: that ends the case."""
+        verification = live.record.verification
+        if verification is None or verification.passed:
+            return False
+        live.record.status = Status.WRONG
+        live.record.failure = Failure(reason=verification.complaint)
+        self._end(live)
+        return True
+
+    def _fail(self, live: Live, error: Exception) -> None:
+        """End a case with an error. Raises `DeviceLostError` where the device does not survive it."""
+        record = live.record
+        record.status = status_of(error)
+        crashed = record.status is Status.CRASHED
+        reason = ", ".join([str(error) or type(error).__name__, *getattr(error, "__notes__", ())])
+        record.failure = Failure(reason=reason, log=traceback.format_exc() if crashed else getattr(error, "log", ""))
+        self.resources.send(CaseFinished(record))
+        if crashed:
+            try:
+                self.device.finish()
+            except Exception as sticky:
+                raise DeviceLostError from sticky
+        live.release()

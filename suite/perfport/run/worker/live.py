@@ -1,0 +1,78 @@
+"""A case while it is measured: built on every instance of its inputs, with the record that it fills."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...measure.contention import Watch
+from ...measure.repeats import joined
+from ...measure.sampling import Execution, Subject, Targets
+from ...model.record import Overheads, Record, Status, Timing, Verification
+from ...model.work import mean_of
+from ...workload import Built, Variant
+from ..cases import Case
+
+
+@dataclass
+class Live:
+    """A case with its variant, built on every instance of the inputs, and its record so far."""
+
+    case: Case
+    cls: type[Variant]
+    record: Record
+    instances: dict[str, Built] = field(default_factory=dict)
+    watch: Watch | None = None
+
+    @property
+    def first(self) -> Built:
+        """The instance that stands for the case where instances do not differ, or are not averaged."""
+        return next(iter(self.instances.values()))
+
+    def subject(self) -> Subject:
+        """Return the case as the sampler takes it, with no samples yet."""
+        instances = {name: Execution(built.variant.launch) for name, built in self.instances.items()}
+        return Subject(self.case.key, instances, self.cls.host, self.cls.host_driven)
+
+    def describe(self) -> None:
+        """Record what was compiled, and what it takes of the device."""
+        artifacts = [artifact for built in self.instances.values() for artifact in built.setup.artifacts]
+        self.record.source_hash = "+".join(sorted({artifact.source_hash[:16] for artifact in artifacts}))
+        self.record.options = sorted({option for artifact in artifacts for option in artifact.options})
+        self.record.resources = {kernel.name: kernel.resources for kernel in self.first.setup.kernels}
+
+    def verified(self, outcome: Verification) -> None:
+        """Keep the worst of all verifications of the case."""
+        known = self.record.verification
+        self.record.verification = min(filter(None, (known, outcome)), key=lambda each: (each.passed, -each.worst))
+
+    def timing(self, subject: Subject, targets: Targets) -> Timing:
+        """Return what was measured, joined to what the workers before measured."""
+        timing, earlier = subject.timing(targets), self.case.earlier
+        return joined(earlier.timing, timing) if earlier and earlier.timing else timing
+
+    def contention(self) -> str:
+        """Return why the samples of this worker, or of those before, are not to be trusted; empty where they are."""
+        reason = self.watch.reason() if self.watch else ""
+        earlier = self.case.earlier
+        if earlier and earlier.status is Status.CONTENDED and earlier.failure:
+            reason = reason or earlier.failure.reason
+        return reason
+
+    def account(self) -> None:
+        """Record what the last executions caused, and the variant's own figures."""
+        traffics = [built.variant.traffic() for built in self.instances.values()]
+        self.record.traffic = mean_of([traffic for traffic in traffics if traffic]) if all(traffics) else None
+        self.record.extra = self.first.variant.notes()
+
+    def overheads(self) -> Overheads:
+        """Return what was paid outside the timed window, on the first instance."""
+        setup = self.first.setup
+        return Overheads(
+            compile_s=setup.compile_s, layout_s=setup.layout_s, upload_s=setup.input_s,
+            device_bytes=setup.device_bytes,
+        )  # fmt: skip
+
+    def release(self) -> None:
+        """Give the buffers back."""
+        for built in self.instances.values():
+            built.release()

@@ -1,0 +1,86 @@
+"""The metric of a measured case, and its place under the bounds."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+from ...backend import OpenDevice
+from ...machine.device_profile import match_profile
+from ...measure.intervals import geometric_mean
+from ...measure.roofline import IMPOSSIBLE_SHARE, datasheet_ceilings, problem_bound, variant_bound
+from ...model.errors import DeviceMemoryError
+from ...model.record import Failure, Interval, MetricValue, Record, Status
+from ...workload import Problem
+from .probing import GroupCeilings
+
+
+class Placement:
+    """Fills in what a record derives from its timing.
+
+    Parameters
+    ----------
+    device : OpenDevice
+    problems : sequence of Problem
+        The problem of the group on each instance of its inputs.
+    ceilings : GroupCeilings
+    """
+
+    def __init__(self, device: OpenDevice, problems: Sequence[Problem], ceilings: GroupCeilings) -> None:
+        profile = match_profile(device.info.name, device.info.kind)
+        self._datasheet = datasheet_ceilings(profile) if profile else {}
+        self._merged = device.info.kind == "cpu"
+        self._problems = problems
+        self._ceilings = ceilings
+
+    def place(self, record: Record, fewer_operations: bool) -> None:
+        """Fill in metric and bounds; a time that the problem bound does not allow makes the record ``impossible``."""
+        assert record.timing
+        chosen = record.timing.summary[record.timing.rank]
+        taken = Interval(value=chosen.median, low=chosen.ci_low, high=chosen.ci_high)
+        record.metric = self._metric(taken)
+        if record.identity.device_count > 1:  # ceilings are of one device
+            record.ceilings = self._ceilings.values
+            return
+        self._bound(record, taken, fewer_operations)
+        if _impossible(record):  # unless the ceilings were taken in a bad moment
+            with contextlib.suppress(DeviceMemoryError):
+                self._ceilings.take(self._ceilings.probe("again"))
+            self._bound(record, taken, fewer_operations)
+        if (bound := record.problem_bound) and _impossible(record):
+            record.status = Status.IMPOSSIBLE
+            record.failure = Failure(
+                reason=f"{taken.value:.3g} s is less than the problem bound of {bound.seconds:.3g} s allows "
+                f"({bound.share.value:.0%} of the {bound.binding} bound, at least {bound.share.low:.0%}): "
+                "the declared work, the clock or the ceiling is wrong"
+            )
+
+    def _metric(self, taken: Interval) -> MetricValue:
+        metric = self._problems[0].metric
+        values = [self._mean_metric(seconds) for seconds in (taken.value, taken.low, taken.high)]
+        return MetricValue(
+            tag=metric.tag, unit=metric.unit, direction=metric.direction,
+            value=values[0], low=min(values), high=max(values),
+        )  # fmt: skip
+
+    def _mean_metric(self, seconds: float) -> float:
+        values = [problem.metric_value(seconds) for problem in self._problems]
+        return geometric_mean(values) if len(values) > 1 else values[0]
+
+    def _bound(self, record: Record, taken: Interval, fewer_operations: bool) -> None:
+        """Fill in the bounds under the ceilings as they are known now."""
+        assert record.work and record.timing
+        unit, cold = record.unit, record.timing.cache == "cold"
+        record.ceilings = self._ceilings.values
+        required = record.work.moved() if fewer_operations else record.work
+        record.problem_bound = problem_bound(required, record.ceilings, taken, unit, cold)
+        record.datasheet_bound = problem_bound(required, self._datasheet, taken, unit, cold)
+        if record.traffic:
+            record.variant_bound = variant_bound(
+                record.traffic, record.ceilings, taken, unit, cold, merged=self._merged
+            )  # fmt: skip
+
+
+def _impossible(record: Record) -> bool:
+    """Whether a case was faster than its problem bound, whatever the uncertainty of the two."""
+    return record.problem_bound is not None and record.problem_bound.share.low > IMPOSSIBLE_SHARE

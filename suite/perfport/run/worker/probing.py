@@ -1,0 +1,85 @@
+"""The ceilings that bound a group: swept once per device, probed beside the group, corrected by the probes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from ...backend import OpenDevice
+from ...measure.ceilings import Ceilings, load_cached, probe_again, raise_to, store, sweep
+from ...measure.roofline import INTEGER_CEILINGS, measured_ceilings
+from ...model.record import Interval
+from ...model.work import Work
+from ..messages import CeilingsInUse, CeilingsProbed, StepStarted
+from .resources import Resources
+
+PROBE_AGE_S = 10.0
+
+
+def wanted_ceilings(work: Work, units: Iterable[str | None], cold: bool) -> set[str]:
+    """Return the names of the ceilings to probe: what the work goes under, and memory where caches are cold."""
+    names = set(filter(None, units))
+    names |= {"dram_read", "dram_copy"} if cold else set()
+    names |= {"fp32_fma"} if work.flops else set()
+    names |= set(INTEGER_CEILINGS) if work.integer_ops else set()
+    return names
+
+
+class GroupCeilings:
+    """The ceilings in use for a group.
+
+    Parameters
+    ----------
+    device : OpenDevice
+    wanted : set of str
+        Those to probe, as far as the device has them.
+    resources : Resources
+
+    Attributes
+    ----------
+    values : dict of Interval
+        By name, as records hold them.
+    """
+
+    values: dict[str, Interval]
+
+    def __init__(self, device: OpenDevice, wanted: set[str], resources: Resources) -> None:
+        self._device = device
+        self._resources = resources
+        self._known = self._swept()
+        self._wanted = wanted & set(self._known.entries)
+        self.take(self._recent() or self.probe("before"))
+
+    def _swept(self) -> Ceilings:
+        info = self._device.info
+        known = load_cached(info)
+        if known is None:
+            send = self._resources.send
+            known = sweep(self._device, progress=lambda name: send(StepStarted(None, f"measuring ceiling {name}")))
+            store(info, known)
+        return known
+
+    def _recent(self) -> Ceilings | None:
+        """The probe that ended the group before, if that was just now and of all that this group needs."""
+        taken, probe = self._resources.probes.get(self._device.info.id, (0.0, None))
+        fresh = probe is not None and time.monotonic() - taken < PROBE_AGE_S
+        return probe if probe and fresh and self._wanted <= set(probe.entries) else None
+
+    def take(self, probe: Ceilings) -> None:
+        """Take what a probe gave into account: where it gave more than the sweep, the sweep was disturbed."""
+        raised = raise_to(self._known, probe)
+        if raised is not self._known:
+            store(self._device.info, raised)
+        self._known = raised
+        self.values = measured_ceilings(raised, probe)
+        self._resources.send(CeilingsInUse(self._device.info.id, raised.model_dump()))
+
+    def probe(self, when: str) -> Ceilings:
+        """Measure the wanted ceilings again, briefly; ``when`` is told to the parent."""
+        self._resources.send(StepStarted(None, f"probing ceilings {when}"))
+        now = probe_again(self._device, self._known, self._wanted)
+        self._resources.probes[self._device.info.id] = (time.monotonic(), now)
+        entries = {name: {"value": e.value, "low": e.low, "high": e.high} for name, e in now.entries.items()}
+        entry = {"device": self._known.device, "when": when, "date": now.date, "entries": entries}
+        self._resources.send(CeilingsProbed(entry))
+        return now

@@ -1,0 +1,62 @@
+"""Foreign load: the share of the processor that others took, on devices that need it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from perfport.measure import contention
+from perfport.measure.contention import Watch
+
+
+class Device:
+    """A device that may have throttled."""
+
+    def __init__(self, kind: str = "cpu", throttled: tuple[str, ...] = ()) -> None:
+        self.info = type("I", (), {"kind": kind})()
+        self._throttled = throttled
+
+    def clocks(self) -> dict[str, Any]:
+        return {"throttled": self._throttled}
+
+
+def reason(monkeypatch: pytest.MonkeyPatch, device: Any, busy: float, own: float, elapsed: float = 10.0) -> str:
+    """What a watch says after the processor was busy for so many seconds, and this process for some of them."""
+    readings = iter([(100.0, 50.0), (100.0 + busy, 50.0 + own)])
+    clock = iter([0.0, elapsed])
+    monkeypatch.setattr(Watch, "_read", lambda self: next(readings))
+    monkeypatch.setattr(contention.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(contention.psutil, "cpu_count", lambda: 4)
+    return Watch(device).reason()
+
+
+@pytest.mark.parametrize(
+    ("busy", "own", "expected"),
+    [(40.0, 40.0, ""), (15.9, 10.0, ""), (16.1, 10.0, "other processes used 15% of the processor meanwhile")],
+)
+def test_others_may_use_a_share_of_all_cores(
+    monkeypatch: pytest.MonkeyPatch, busy: float, own: float, expected: str
+) -> None:
+    assert reason(monkeypatch, Device(), busy, own) == expected
+
+
+def test_a_gpu_does_not_need_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert reason(monkeypatch, Device("gpu"), 40.0, 0.0) == ""
+
+
+def test_half_a_second_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert reason(monkeypatch, Device(), 40.0, 0.0, elapsed=0.4) == ""
+
+
+def test_a_device_that_throttled(monkeypatch: pytest.MonkeyPatch) -> None:
+    throttled = Device("gpu", ("power", "heat"))
+    assert reason(monkeypatch, throttled, 0.0, 0.0) == "the device throttled (power, heat)"
+
+
+def test_own_work_is_no_foreign_load() -> None:
+    watch = Watch(Device())  # type: ignore[arg-type]
+    busy, own = watch._read()
+    sum(range(3_000_000))
+    later, used = watch._read()
+    assert later >= busy and used > own

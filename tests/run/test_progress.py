@@ -1,0 +1,46 @@
+"""Progress: one plain line for each case where there is no terminal."""
+
+from __future__ import annotations
+
+import pytest
+import report_data as data
+
+from perfport.measure.sampling import Targets
+from perfport.model.device import DeviceInfo
+from perfport.model.record import Failure, Status
+from perfport.run.cases import Case, Group
+from perfport.run.progress import RunProgress
+
+
+def group(workers: int = 1) -> Group:
+    """A group of two cases."""
+    records = [data.record("fast"), data.record("slow")]
+    identity = records[0].identity
+    return Group(
+        device=DeviceInfo.model_validate(data.device(data.POCL)), workload=identity.workload, problem=identity.problem,
+        preset="tiny", parameters=identity.parameters, inputs={"a": 1}, targets=Targets(), timeout=1, workers=workers,
+        cases=[Case(key=record.key, identity=record.identity) for record in records],
+    )  # fmt: skip
+
+
+def test_a_line_for_each_case_with_time_metric_and_share(capsys: pytest.CaptureFixture[str]) -> None:
+    with RunProgress(2) as progress:
+        progress.group(group())
+        progress.step(None, "opening the device")
+        progress.record(data.record("fast", 0.01))
+        progress.record(data.record("slow", 0.02))
+    title, first, second = capsys.readouterr().err.splitlines()
+    assert title.endswith(f"(tiny) on {data.POCL}: 2 cases")
+    assert first.split()[:2] == ["fast", "ok"] and " ms  " in first and "of bound" in first
+    assert "[1/2," in first and "[2/2," in second
+
+
+def test_a_failure_says_why_and_counts_for_all_its_workers(capsys: pytest.CaptureFixture[str]) -> None:
+    failed = data.record("fast", status=Status.CRASHED)
+    failed.failure = Failure(reason="[because]\nand more")
+    with RunProgress(6) as progress:
+        progress.group(group(workers=3))
+        progress.record(failed)
+        progress.record(data.record("slow"))
+    _, first, second = capsys.readouterr().err.splitlines()
+    assert "crashed  ([because])  [3/6," in first and "more" not in first and "[4/6," in second

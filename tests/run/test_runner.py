@@ -1,0 +1,141 @@
+"""Faults, really caused: each costs its own case, says why, and loses nothing that was measured."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faulty_runs import command, experiment, lines
+
+from perfport.model.record import Record, Status
+from perfport.run.runner import QUIET, WorkerHandle
+from perfport.store.results import Run
+
+#: Status and part of the reason, per variant of tests/data/faulty that has no result.
+EXPECTED = {
+    "wrong": (Status.WRONG, "max abs error"),
+    "wrong_late": (Status.WRONG, "max abs error"),
+    "unwritten": (Status.WRONG, "not finite"),
+    "no_compile": (Status.COMPILE_ERROR, "broken.cl does not compile"),
+    "raises": (Status.CRASHED, "planted: raised in launch"),
+    "raises_late": (Status.CRASHED, "planted: raised while sampling"),
+    "memory": (Status.OUT_OF_MEMORY, "exceeds the largest"),
+    "memory_late": (Status.OUT_OF_MEMORY, "planted: no memory while sampling"),
+    "host_memory": (Status.OUT_OF_MEMORY, "Unable to allocate"),
+    "segfault": (Status.CRASHED, "SIGSEGV"),
+    "segfault_late": (Status.CRASHED, "SIGSEGV"),
+    "oom_killed": (Status.OUT_OF_MEMORY, "SIGKILL"),
+    "exits": (Status.CRASHED, "code 7"),
+    "hang": (Status.TIMEOUT, "longer than its time-out"),
+    "hang_kernel": (Status.TIMEOUT, "longer than its time-out"),
+    "needs_cuda": (Status.UNSUPPORTED, "needs cuda"),
+    "missing_module": (Status.UNAVAILABLE, "no_such_module_anywhere"),
+}
+
+
+GOOD = ("good", "also_good", "slow")
+
+
+@pytest.fixture(scope="module")
+def by_variant(faults: tuple[Any, Path]) -> dict[str, Record]:
+    """The records of that run."""
+    return {record.identity.variant: record for record in Run(faults[1]).records}
+
+
+def test_each_case_has_exactly_one_record(faults: tuple[Any, Path]) -> None:
+    names = [json.loads(line)["identity"]["variant"] for line in lines(faults[1])]
+    assert Counter(names) == Counter([*EXPECTED, *GOOD])
+
+
+@pytest.mark.parametrize("variant", EXPECTED)
+def test_a_fault_costs_its_own_case_and_says_why(by_variant: dict[str, Record], variant: str) -> None:
+    record = by_variant[variant]
+    status, reason = EXPECTED[variant]
+    assert record.failure is not None
+    assert (record.status, reason in record.failure.reason) == (status, True), record.failure
+    assert record.timing is None and record.metric is None
+
+
+@pytest.mark.parametrize("variant", GOOD)
+def test_the_others_are_measured(by_variant: dict[str, Record], variant: str) -> None:
+    record = by_variant[variant]
+    assert record.status.measured, record.failure
+    assert record.verification and record.verification.passed
+    assert record.timing and len(record.timing.rounds) == 3 and record.timing.summary[record.timing.rank].median > 0
+
+
+def test_logs_are_kept_for_the_author(by_variant: dict[str, Record]) -> None:
+    logs = {name: record.failure.log for name, record in by_variant.items() if record.failure}
+    assert "planted_undeclared_name" in logs["no_compile"]
+    assert "in fault" in logs["raises"] and "in fault" in logs["raises_late"]
+
+
+def test_wrong_outranks_failed_in_the_exit_code(faults: tuple[Any, Path]) -> None:
+    done, _ = faults
+    assert done.returncode == 3, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_wrong_is_never_ranked_in_the_report(faults: tuple[Any, Path], perfport: Any, tmp_path: Path) -> None:
+    done = perfport("report", faults[1], "-o", tmp_path / "report.md", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "report.md").read_text()
+    rows = [[c.strip() for c in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| rung")]
+    seen = Counter()
+    for row in rows:
+        for variant in ("wrong", "wrong_late", "unwritten"):
+            if f"`{variant}`" in row[1]:
+                seen[variant] += 1
+                assert not row[1].startswith("**"), "marked as best"
+                assert "**wrong**" in row or not any(c.isdigit() for cell in row[2:] for c in cell), row
+                assert not any(cell[:1].isdigit() for cell in row[3:]), row
+    assert min(seen[v] for v in ("wrong", "wrong_late", "unwritten")) >= 1
+    best = [row[1] for row in rows if row[1].startswith("**")]
+    assert best and all(any(f"`{good}`" in name for good in GOOD) for name in best)
+    assert "### wrong (3)" in text
+
+
+@pytest.mark.parametrize(
+    ("variants", "code"),
+    [(["good", "needs_cuda", "missing_module"], 0), (["good", "raises"], 4), (["raises", "wrong"], 3)],
+)
+def test_exit_codes(
+    selector: str, perfport: Any, no_ceilings: Any, tmp_path: Path, variants: list[str], code: int
+) -> None:
+    file = experiment(tmp_path, {"variants": variants})
+    done = perfport(*command(file, selector, tmp_path / "out"), env=no_ceilings, cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+
+
+def test_threads_of_libraries_sleep_in_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenBLAS's threads spin for tens of milliseconds after a product, which the next case would pay for."""
+    for name in QUIET:
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    handle = WorkerHandle([], "nothing")
+    wanted = {f"{name}={value}".encode() for name, value in QUIET.items()}
+    environment: set[bytes] = set()
+    try:
+        (child,) = multiprocessing.active_children()
+        deadline = time.monotonic() + 30
+        while not wanted <= environment and time.monotonic() < deadline:  # it is empty while the program is replaced
+            environment = set(Path(f"/proc/{child.pid}/environ").read_bytes().split(b"\0"))
+    finally:
+        handle.kill()
+    assert wanted <= environment
+    program = (
+        "import time, numpy as np; a = np.ones((600, 600), np.float32); a @ a; began = time.process_time();"
+        "time.sleep(0.1); print(time.process_time() - began)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, **QUIET}, capture_output=True, text=True, check=True
+    )
+    assert float(done.stdout) < 0.05

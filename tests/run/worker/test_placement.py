@@ -1,0 +1,98 @@
+"""Judgement of a time under ceilings, on ceilings that are made up."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+import report_data as data
+
+from perfport.measure.ceilings import Ceilings
+from perfport.measure.ceilings.entry import Ceiling
+from perfport.measure.roofline import measured_ceilings
+from perfport.model.errors import DeviceMemoryError
+from perfport.model.record import Record, Status
+from perfport.model.work import Work
+from perfport.run.worker.placement import Placement
+from perfport.workload import Metric
+
+
+def ceilings(rate: float) -> Ceilings:
+    """Ceilings of DRAM alone."""
+    entry = Ceiling(value=rate, low=0.99 * rate, high=1.01 * rate, unit="B/s", samples=9)
+    return Ceilings(device="d", driver="1", date="", entries={"dram_read": entry, "dram_copy": entry})
+
+
+class Problem:
+    """A metric of 1 / time, times a factor that differs by instance."""
+
+    metric = Metric("m", "GB/s", "higher", "a rate")
+
+    def __init__(self, factor: float = 1.0) -> None:
+        self.factor = factor
+
+    def metric_value(self, seconds: float) -> float:
+        return self.factor / seconds
+
+
+class Probed:
+    """Ceilings of 10 GB/s, and what a probe of them gives."""
+
+    def __init__(self, probe: Ceilings | None) -> None:
+        self.values = measured_ceilings(ceilings(1e10), ceilings(1e10))
+        self.given = probe
+        self.probes: list[str] = []
+
+    def probe(self, when: str) -> Ceilings:
+        self.probes.append(when)
+        if self.given is None:
+            raise DeviceMemoryError("no room")
+        return self.given
+
+    def take(self, probe: Ceilings) -> None:
+        self.values = measured_ceilings(probe, probe)
+
+
+def placed(probe: Ceilings | None, seconds: float = 0.02, devices: int = 1, factors: tuple[float, ...] = (1.0,)) -> Any:
+    """Place a case that moves 1 GB; returns the record and the ceilings."""
+    record = data.record("a", seconds, noise=1e-3, ceilings=None, cache="cold")
+    record.status, record.work, record.traffic = Status.OK, Work(read_bytes=1e9), None
+    if devices > 1:
+        record.identity.tunables = {"devices": devices}
+    info = type("I", (), {"name": "made up", "kind": "gpu"})()
+    known = Probed(probe)
+    device: Any = type("D", (), {"info": info})()
+    problems = cast(Any, [Problem(factor) for factor in factors])
+    Placement(device, problems, cast(Any, known)).place(record, fewer_operations=False)
+    return record, known
+
+
+def test_a_slow_enough_time_is_placed_and_nothing_is_probed() -> None:
+    record, known = placed(None, seconds=0.2)
+    assert record.status is Status.OK and record.problem_bound.share.value == pytest.approx(0.5, rel=0.01)
+    assert not known.probes and record.ceilings == known.values
+    assert record.metric.low <= record.metric.value == pytest.approx(5, rel=0.01) and record.metric.unit == "GB/s"
+
+
+def test_a_sweep_in_a_bad_moment_makes_nothing_impossible() -> None:
+    record, known = placed(ceilings(8e10))
+    assert record.status is Status.OK and known.probes == ["again"]
+    assert record.problem_bound.share.value == pytest.approx(5 / 8, rel=0.01)
+
+
+@pytest.mark.parametrize("probe", [ceilings(1e10), None])
+def test_what_no_probe_explains_is_impossible(probe: Ceilings | None) -> None:
+    record, _ = placed(probe)
+    assert record.status is Status.IMPOSSIBLE
+    assert "the declared work, the clock or the ceiling is wrong" in record.failure.reason
+
+
+def test_several_devices_are_not_held_to_the_ceilings_of_one() -> None:
+    record: Record
+    record, known = placed(None, devices=4)
+    assert record.status is Status.OK and record.problem_bound is None and record.ceilings == known.values
+
+
+def test_the_metric_of_several_instances_is_their_geometric_mean() -> None:
+    (one, _), (several, _) = placed(None, 0.2), placed(None, 0.2, factors=(1.0, 4.0))
+    assert several.metric.value == pytest.approx(2 * one.metric.value)

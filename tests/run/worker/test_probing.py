@@ -1,0 +1,104 @@
+"""Ceilings of a group: swept once, probed before and after, raised by what a probe gives."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from perfport.measure.ceilings import Ceilings
+from perfport.measure.ceilings.entry import Ceiling
+from perfport.model.work import Work
+from perfport.run.messages import CeilingsInUse, CeilingsProbed, StepStarted
+from perfport.run.worker import probing
+from perfport.run.worker.probing import GroupCeilings, wanted_ceilings
+from perfport.run.worker.resources import Resources
+
+
+def ceilings(rate: float, *names: str) -> Ceilings:
+    """Ceilings of equal value."""
+    entry = Ceiling(value=rate, low=0.99 * rate, high=1.01 * rate, unit="B/s", samples=9)
+    return Ceilings(device="d", driver="1", date="", entries=dict.fromkeys(names or ("dram_read", "fp32_fma"), entry))
+
+
+class Bench:
+    """A device whose ceilings are what a test says; what was stored, sent and probed of it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, cached: Ceilings | None, rate: float = 1e10) -> None:
+        self.stored: list[Ceilings] = []
+        self.sent: list[Any] = []
+        self.probed: list[set[str]] = []
+        self.rate = rate
+        self.device: Any = type("D", (), {"info": type("I", (), {"id": "d"})()})()
+        self.resources = Resources("run", [], self.sent.append)
+        monkeypatch.setattr(probing, "load_cached", lambda info: cached)
+        monkeypatch.setattr(probing, "store", lambda info, known: self.stored.append(known))
+        monkeypatch.setattr(probing, "sweep", lambda device, progress: progress("dram_read") or ceilings(1e10))
+        monkeypatch.setattr(probing, "probe_again", self.probe)
+
+    def probe(self, device: Any, known: Ceilings, names: set[str]) -> Ceilings:
+        self.probed.append(set(names))
+        return ceilings(self.rate, *names) if names else known.model_copy(update={"entries": {}})
+
+    def start(self, *wanted: str) -> GroupCeilings:
+        return GroupCeilings(self.device, set(wanted), self.resources)
+
+
+@pytest.mark.parametrize(
+    ("work", "units", "cold", "expected"),
+    [
+        (Work(read_bytes=1), [None], True, {"dram_read", "dram_copy"}),
+        (Work(flops=1), [None, "tf32_mma"], False, {"fp32_fma", "tf32_mma"}),
+        (Work(integer_ops=1), [], False, {"int32_mad", "int32_logic"}),
+    ],
+)
+def test_what_the_work_goes_under_is_probed(
+    work: Work, units: list[str | None], cold: bool, expected: set[str]
+) -> None:
+    assert wanted_ceilings(work, units, cold) == expected
+
+
+def test_a_device_is_swept_once_and_then_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(monkeypatch, None)
+    bench.start("dram_read")
+    assert [known.entries["dram_read"].value for known in bench.stored] == [1e10]
+    assert bench.sent[:2] == [
+        StepStarted(None, "measuring ceiling dram_read"), StepStarted(None, "probing ceilings before"),
+    ]  # fmt: skip
+    known = Bench(monkeypatch, ceilings(1e10))
+    known.start("dram_read")
+    assert not known.stored
+
+
+def test_only_what_the_device_has_is_probed_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(monkeypatch, ceilings(1e10))
+    used = bench.start("dram_read", "tf32_mma")
+    used.probe("after")
+    assert bench.probed == [{"dram_read"}] * 2 and set(used.values) == {"dram_read", "fp32_fma"}
+    probes = [message.probe for message in bench.sent if isinstance(message, CeilingsProbed)]
+    assert [(probe["when"], probe["device"], set(probe["entries"])) for probe in probes] == [
+        ("before", "d", {"dram_read"}), ("after", "d", {"dram_read"}),
+    ]  # fmt: skip
+
+
+def test_a_probe_that_gives_more_raises_the_ceiling_for_later_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(monkeypatch, ceilings(1e10), rate=8e10)
+    used = bench.start("dram_read")
+    assert used.values["dram_read"].value == 8e10 and used.values["fp32_fma"].value == 1e10
+    assert [known.entries["dram_read"].value for known in bench.stored] == [8e10]
+    (told,) = [message for message in bench.sent if isinstance(message, CeilingsInUse)]
+    assert told.device == "d" and told.values["entries"]["dram_read"]["value"] == 8e10
+
+
+def test_a_fresh_probe_of_the_group_before_serves_where_it_has_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(monkeypatch, ceilings(1e10))
+    bench.start("dram_read").probe("after")
+    bench.start("dram_read")
+    assert len(bench.probed) == 2, "just now, and of all that is needed"
+    bench.start("dram_read", "fp32_fma")
+    assert len(bench.probed) == 3, "another ceiling is needed"
+    _, probe = bench.resources.probes["d"]
+    bench.resources.probes["d"] = (time.monotonic() - probing.PROBE_AGE_S - 1, probe)
+    bench.start("dram_read")
+    assert len(bench.probed) == 4, "too old"

@@ -1,0 +1,60 @@
+"""What the author of a problem got wrong is named: member, what is expected, what is there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from perfport.workload import Metric, Problem
+
+
+class Size(BaseModel):
+    """One parameter."""
+
+    n: int = Field(gt=0)
+
+
+class Right(Problem):
+    """A problem without mistakes."""
+
+    name = "right"
+    metric = Metric("t", "s", "lower", "d")
+    presets = {"tiny": {"n": 9}}
+    check_sizes = ({"n": 3}, {"n": 5})
+    Parameters = Size
+
+    def work(self) -> Any: ...
+
+    def metric_value(self, seconds: float) -> Any: ...
+
+    def check(self, outputs: Any) -> Any: ...
+
+
+def test_a_problem_without_mistakes() -> None:
+    assert not list(Right.mistakes()) and not Right.data_decide_time(Size(n=1))
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"name": ""}, "name: expected a text, got ''"),
+        ({"metric": "GB/s"}, "metric: expected a Metric, got 'GB/s'"),
+        ({"metric": Metric("t", "s", "up", "d")}, "metric: direction: expected 'higher' or 'lower', got 'up'"),  # type: ignore[arg-type]
+        ({"Parameters": dict}, "Parameters: expected a pydantic model, got <class 'dict'>"),
+        ({"presets": {}}, "presets: expected parameters by the name of a preset, got none"),
+        ({"presets": {"tiny": {"n": 0}}}, "presets['tiny']: n: Input should be greater than 0, got 0"),
+        ({"check_sizes": ({"n": 3}, {"n": "x"})}, "check_sizes[1]: n: Input should be a valid integer"),
+        ({"check_sizes": ({"n": 3}, {"n": 3})}, "check_sizes: expected at least two different ones"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_named(change: dict[str, Any], expected: str) -> None:
+    (mistake,) = type("Wrong", (Right,), change).mistakes()
+    assert mistake.startswith(expected)
+
+
+def test_methods_that_are_missing() -> None:
+    made = type("Empty", (Problem,), {"name": "empty", "metric": Right.metric, "Parameters": Size})
+    mistakes = list(made.mistakes())
+    assert [text.split(":")[0] for text in mistakes[:3]] == ["check", "metric_value", "work"]
