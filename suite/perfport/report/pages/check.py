@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from ...nightly.check import ALARMS, Finding, Judgement, Outcome
+from ...nightly.finding import ALARMS, Finding, Judgement, Outcome
 from ...nightly.significance import LEAST_CASES
 from ..parts.markdown import NONE, code, details, join, line, middle, table, text
 from ..parts.quantities import interval, seconds
