@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from statistics import geometric_mean
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, NonNegativeFloat
+from pydantic import BaseModel, NonNegativeFloat
+
+from .schema import Model
 
 Amounts = TypeVar("Amounts", bound=BaseModel)
 
@@ -27,7 +29,7 @@ def mean_of(amounts: Sequence[Amounts]) -> Amounts:
     return first.model_copy(update=means) if len(amounts) > 1 else first
 
 
-class Work(BaseModel):
+class Work(Model):
     """Useful operations and compulsory bytes of one execution of a problem.
 
     Compulsory means each input read once and each output written once; neither depends on the variant.
@@ -43,8 +45,6 @@ class Work(BaseModel):
     host_bytes : float
         Bytes that lie in host memory at the start and must go to the device; a CPU has them already.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     flops: NonNegativeFloat = 0.0
     integer_ops: NonNegativeFloat = 0.0
@@ -71,7 +71,7 @@ class Work(BaseModel):
         return (self.flops or self.integer_ops) / self.bytes if self.bytes else float("inf")
 
 
-class Traffic(BaseModel):
+class Traffic(Model):
     """Operations and bytes that one execution of a variant really causes, per memory level.
 
     Attributes
@@ -99,8 +99,6 @@ class Traffic(BaseModel):
     provenance : str
         ``modelled`` by the variant, or ``counted`` by a tool.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     flops: NonNegativeFloat = 0.0
     special_ops: NonNegativeFloat = 0.0

@@ -20,8 +20,9 @@ from ..measure.sampling import Targets
 from ..model.device import DeviceInfo
 from ..model.errors import UsageError, nearest
 from ..model.record import Identity, Record
+from ..model.schema import explain
 from ..workload import Problem, Tunable, Variant, Workload
-from .experiment import NATIVE, Experiment, Study, explain
+from .experiment import NATIVE, Experiment, Study
 
 #: An experiment of more cases is refused: at a second each, this many take longer than a day.
 MOST_CASES = 100_000

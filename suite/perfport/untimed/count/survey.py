@@ -16,7 +16,7 @@ from tabulate import tabulate
 
 from ... import workload
 from ...machine import discovery, environment, simulator
-from ...model import yamlfile
+from ...model import schema
 from ...model.device import DeviceInfo
 from ...model.errors import UsageError, nearest
 from ...model.record import Identity, Status
@@ -186,7 +186,7 @@ def _axes(parameters: Sequence[str]) -> dict[str, list[Any]]:
         name, equals, values = text.partition("=")
         if not (name and equals and values):
             raise UsageError(f"--set {text}: expected NAME=VALUE, or several values with commas between them")
-        axes[name] = [yamlfile.parse(value, f"--set {text}") for value in values.split(",")]
+        axes[name] = [schema.parse(value, f"--set {text}") for value in values.split(",")]
     return axes
 
 
