@@ -48,12 +48,12 @@ def test_figures_of_a_folder_are_read_where_none_ship(tmp_path: Path) -> None:
         ("- {problem: p", "not valid YAML"),
         (
             "- {problem: p, variant: a, device: d, value: fast, unit: s, source: x}",
-            "[0].value: input should be a valid number",
+            "[0].value: input should be",
         ),
         ("- {problem: p, variant: a, device: d, value: 1, unit: s}", "[0].source: required key is missing"),
         (
             "- {problem: p, variant: a, device: d, value: 1, unit: s, source: x, speed: 3}",
-            "[0].speed: unknown key; allowed: problem",
+            "[0].speed: unknown key; ",
         ),
         ("{problem: p}", "list"),
     ],

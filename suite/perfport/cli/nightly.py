@@ -106,6 +106,7 @@ def check(
     from ..nightly.base import base_of
     from ..nightly.check import Outcome, check_run
     from ..report.pages import check as pages
+    from ..report.pages.junit import junit as as_junit
     from ..report.parts.plots import write_page
     from ..store.results import Run
 
@@ -113,7 +114,7 @@ def check(
     base = base_of(run, baseline=baseline, history=history, last=last, change_points=change_points)
     judgement = check_run(run, base, remeasure=remeasure, workloads=workloads or [], command=command_line())
     if junit:
-        write_page(junit, pages.junit(judgement).removesuffix("\n"), ())
+        write_page(junit, as_junit(judgement).removesuffix("\n"), ())
     show(pages.view(judgement), form, output)
     print(f"perfport check: {pages.headline(judgement)}", file=sys.stderr)
     finish(
