@@ -44,5 +44,5 @@ def import_(
     from ..interop import imports
     from ..store.results import Run
 
-    records = imports.adopt(file, form, Run(beside), case, out, command_line())
+    records = imports.adopt(imports.Source(file, form), Run(beside), case, out, command_line())
     print(f"{out}: {len(records)} peers of {case}")

@@ -11,10 +11,11 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from ..backend import OpenDevice, Times
+from ..model.arithmetic import geometric_mean
 from ..model.record import Instance, Summary, Timing
 from ..model.schema import Model
 from .cache import CacheFlush
-from .intervals import geometric_mean, summarise
+from .intervals import summarise
 
 WARM_UP_LIMIT = 5
 STABLE_WITHIN = 0.05

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import geometric_mean
 from typing import Literal, TypeVar
 
 from pydantic import BaseModel, NonNegativeFloat
 
+from .arithmetic import geometric_mean
 from .schema import Model
 
 Amounts = TypeVar("Amounts", bound=BaseModel)
@@ -20,13 +20,15 @@ def mean_of(amounts: Sequence[Amounts]) -> Amounts:
     binds all: no mean of times can be less. A field that is zero or unknown in one of them is so in the mean.
     """
     first = amounts[0]
-    columns = {name: [getattr(one, name) for one in amounts] for name in type(first).model_fields}
+    if len(amounts) == 1:
+        return first
+    columns = {name: [getattr(amount, name) for amount in amounts] for name in type(first).model_fields}
     means = {
-        name: (geometric_mean(column) if all(column) else min(column, key=bool))
+        name: None if None in column else geometric_mean(column)
         for name, column in columns.items()
         if not isinstance(column[0], str)
     }
-    return first.model_copy(update=means) if len(amounts) > 1 else first
+    return first.model_copy(update=means)
 
 
 class Work(Model):

@@ -24,7 +24,6 @@ from ..machine import platforms
 from ..machine.device_profile import match_profile
 from ..measure.ceilings import Ceilings, load_cached, probe_again, raise_to, store, sweep
 from ..measure.contention import Watch
-from ..measure.intervals import geometric_mean
 from ..measure.repeats import joined
 from ..measure.roofline import (
     IMPOSSIBLE_SHARE,
@@ -35,6 +34,7 @@ from ..measure.roofline import (
     variant_bound,
 )
 from ..measure.sampling import Execution, Sampler, Subject
+from ..model.arithmetic import geometric_mean
 from ..model.errors import (
     DeviceMemoryError,
     PerfportError,
