@@ -32,7 +32,8 @@ from perfport.measure.ceilings import Ceilings, store
 from perfport.measure.repeats import worker_medians
 from perfport.model.device import DeviceInfo
 from perfport.nightly import check, remeasure
-from perfport.nightly.check import Outcome
+from perfport.nightly.base import AgainstRun
+from perfport.nightly.finding import Judgement, Outcome
 from perfport.run import experiment, local, plan
 from perfport.store.results import Run
 
@@ -79,11 +80,11 @@ def measure(file: Path, folder: Path, device: DeviceInfo, factor: float) -> Run:
     return Run(folder)
 
 
-def night(file: Path, folder: Path, device: DeviceInfo, slowdown: float) -> tuple[check.Judgement, list[float]]:
+def night(file: Path, folder: Path, device: DeviceInfo, slowdown: float) -> tuple[Judgement, list[float]]:
     """Measure a pair and judge it; returns the judgement and each case's spread between workers."""
     base = measure(file, folder / "a", device, 1.0)
     run = measure(file, folder / "b", device, 1.0 + slowdown)
-    against = check.AgainstRun(base, run)
+    against = AgainstRun(base, run)
     judgement = check.judge(run, against)
     if wanted := check.suspects(judgement, remeasure.WORKERS):
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):

@@ -14,7 +14,7 @@ import pytest
 import report_data as data
 
 from perfport.interop.exports import export, measured
-from perfport.interop.imports import READERS, adopt, read, template
+from perfport.interop.imports import READERS, Source, adopt, template
 from perfport.model.errors import UsageError
 from perfport.store.collection import Collection
 from perfport.store.ratios import compare
@@ -44,7 +44,7 @@ def google(folder: Path, seconds: list[float], unit: str = "us", **entry: Any) -
 @pytest.mark.parametrize("form", READERS)
 def test_what_was_exported_reads_the_same(run: Run, form: str, tmp_path: Path) -> None:
     (file,) = export([run], form, tmp_path / "file.json")
-    found, own = read(file, form), measured(run)
+    found, own = Source(file, form).samples(), measured(run)
     assert set(found) == set(own)
     for name, values in found.items():
         timing = own[name].timing
@@ -55,13 +55,13 @@ def test_a_real_file_of_pyperf_is_read(tmp_path: Path) -> None:
     pyperf = pytest.importorskip("pyperf")
     bench = pyperf.Benchmark([pyperf.Run([0.1, 0.2], metadata={"name": "theirs"}, collect_metadata=False)])
     bench.dump(str(tmp_path / "file.json"))
-    assert read(tmp_path / "file.json", "pyperf") == {"theirs": [0.1, 0.2]}
+    assert Source(tmp_path / "file.json", "pyperf").samples() == {"theirs": [0.1, 0.2]}
 
 
 @pytest.mark.parametrize("unit", ["us", "ms"])
 def test_an_imported_result_is_a_peer_under_the_same_bound(run: Run, unit: str, tmp_path: Path) -> None:
     seconds = [0.0301, 0.0300, 0.0302, 0.0300, 0.0299, 0.0300, 0.0301]
-    (record,) = adopt(google(tmp_path, seconds, unit), "google-benchmark", run, CASE, tmp_path / "theirs", [])
+    (record,) = adopt(Source(google(tmp_path, seconds, unit), "google-benchmark"), run, CASE, tmp_path / "theirs", [])
     assert Run(tmp_path / "theirs").planned == 1, "the plan of the run beside it says nothing of this one"
     own = template(run, CASE)
     assert record.identity.variant == "theirs/100" and record.identity.role == "peer"
@@ -117,13 +117,13 @@ def test_a_case_that_is_not_one_is_named(run: Run, case: str, complaint: str) ->
 def test_bad_files_are_named(tmp_path: Path, form: str, text: str, complaint: str) -> None:
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(UsageError) as error:
-        read(tmp_path / "x.json", form)
+        Source(tmp_path / "x.json", form).samples()
     assert complaint in str(error.value)
 
 
 def test_an_error_of_theirs_is_no_sample(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no samples"):
-        read(google(tmp_path, [0.1], error_occurred=True), "google-benchmark")
+        Source(google(tmp_path, [0.1], error_occurred=True), "google-benchmark").samples()
 
 
 def test_a_module_of_pytest_benchmark_is_read(tmp_path: Path) -> None:
@@ -132,5 +132,5 @@ def test_a_module_of_pytest_benchmark_is_read(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=.", "--benchmark-json=o.json"]
     alone = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}  # no worker of xdist
     subprocess.run(command, cwd=tmp_path, env=alone, capture_output=True, check=True)
-    found = read(tmp_path / "o.json", "pytest-benchmark")
+    found = Source(tmp_path / "o.json", "pytest-benchmark").samples()
     assert list(found) == ["test_theirs.py::test_it"] and len(found["test_theirs.py::test_it"]) == 5

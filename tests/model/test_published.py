@@ -9,6 +9,7 @@ import pytest
 from perfport import workload
 from perfport.model import published
 from perfport.model.errors import UsageError
+from perfport.workload.discovery import CLAIMS
 
 WORKLOADS = ("svm_rbf", "gdn", "face_detection", "vocab_tree", "sparse_conv")
 
@@ -27,8 +28,8 @@ def test_figures_name_problems_that_exist() -> None:
 
 def test_inconsistencies_say_what_is_used_instead() -> None:
     found = published.inconsistencies()
-    assert {one.workload for one in found} == set(WORKLOADS)
-    assert all(one.stated and one.used for one in found)
+    assert {entry.workload for entry in found} == set(WORKLOADS)
+    assert all(entry.stated and entry.used for entry in found)
 
 
 def test_figures_of_a_folder_are_read_where_none_ship(tmp_path: Path) -> None:
@@ -45,9 +46,15 @@ def test_figures_of_a_folder_are_read_where_none_ship(tmp_path: Path) -> None:
     ("content", "complaint"),
     [
         ("- {problem: p", "not valid YAML"),
-        ("- {problem: p, variant: a, device: d, value: fast, unit: s, source: x}", "0.value"),
-        ("- {problem: p, variant: a, device: d, value: 1, unit: s}", "0.source"),
-        ("- {problem: p, variant: a, device: d, value: 1, unit: s, source: x, speed: 3}", "0.speed"),
+        (
+            "- {problem: p, variant: a, device: d, value: fast, unit: s, source: x}",
+            "[0].value: input should be",
+        ),
+        ("- {problem: p, variant: a, device: d, value: 1, unit: s}", "[0].source: required key is missing"),
+        (
+            "- {problem: p, variant: a, device: d, value: 1, unit: s, source: x, speed: 3}",
+            "[0].speed: unknown key; ",
+        ),
         ("{problem: p}", "list"),
     ],
 )
@@ -63,7 +70,7 @@ def test_figures_and_claims_change_no_key(tmp_path: Path) -> None:
     one = workload.Workload("w", "t", tmp_path)
     (tmp_path / "problems.py").write_text("x = 1\n")
     before = one.source_digest()
-    for name in (published.FILE, workload.CLAIMS):
+    for name in (published.FILE, CLAIMS):
         (tmp_path / name).write_text("[]")
     assert one.source_digest() == before
     (tmp_path / "data.yaml").write_text("[]")

@@ -18,7 +18,9 @@ from perfport.measure.intervals import summarise
 from perfport.model.errors import UnavailableError
 from perfport.model.record import Failure, Record, Status, Timing
 from perfport.nightly import changepoints
-from perfport.nightly.check import AgainstNights, AgainstRun, Finding, Judgement, Outcome, in_line, judge, suspects
+from perfport.nightly.base import AgainstNights, AgainstRun, in_line
+from perfport.nightly.check import judge, suspects
+from perfport.nightly.finding import Finding, Judgement, Outcome
 from perfport.nightly.history import History, add
 from perfport.store.results import Run
 

@@ -22,7 +22,9 @@ import report_data as data
 
 from perfport.model.errors import InfrastructureError, UsageError
 from perfport.model.record import Status
-from perfport.nightly.history import History, Place, add, night, read_night, store
+from perfport.nightly.history import History, add, read_night, store
+from perfport.nightly.night import night
+from perfport.nightly.place import Place
 from perfport.report.pages import history as pages
 from perfport.store.collection import Filter
 from perfport.store.results import Run

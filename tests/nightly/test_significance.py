@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perfport.nightly.check import Before, Finding, Outcome, Trial, in_line, settle
+from perfport.nightly.base import Before, in_line
+from perfport.nightly.finding import Finding, Outcome
 from perfport.nightly.significance import LEAST_SPREAD, Prior, discoveries, usual
+from perfport.nightly.trials import Trial, settle
 
 CASES = 500
 KEYS = [

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from perfport.nightly.history import Night, store
+from perfport.nightly.history import store
+from perfport.nightly.night import Night
 
 START = datetime(2026, 1, 1, 2, 15, tzinfo=UTC)
 CHIP = "AMD EPYC 9999"

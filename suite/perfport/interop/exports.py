@@ -42,7 +42,7 @@ def description(record: Record) -> dict[str, Any]:
     """Return what is known of a measured case beside its samples: identity, interval, bounds, provenance."""
     assert record.timing
     clock = record.timing.summary[record.timing.rank]
-    found: dict[str, Any] = {
+    known: dict[str, Any] = {
         "key": record.key, "run": record.run, "status": record.status.value, "provenance": record.provenance,
         **{name: value for name in IDENTITY if (value := getattr(record.identity, name)) is not None},
         "devices": record.identity.devices, "backend": record.identity.backend, "source_hash": record.source_hash,
@@ -50,13 +50,13 @@ def description(record: Record) -> dict[str, Any]:
         "median": clock.median, "median_low": clock.ci_low, "median_high": clock.ci_high,
     }  # fmt: skip
     if record.metric:
-        found["metric"] = f"{record.metric.value:.6g} {record.metric.unit}"
+        known["metric"] = f"{record.metric.value:.6g} {record.metric.unit}"
     for name in ("problem_bound", "variant_bound"):
         if bound := getattr(record, name):
-            found[name] = {"seconds": bound.seconds, "binding": bound.binding, "share": bound.share.value}
+            known[name] = {"seconds": bound.seconds, "binding": bound.binding, "share": bound.share.value}
     if record.status == "contended" and record.failure:
-        found["contended"] = record.failure.reason
-    return found
+        known["contended"] = record.failure.reason
+    return known
 
 
 def measured(run: Run) -> dict[str, Record]:
@@ -218,8 +218,8 @@ def p3(runs: Sequence[Run], path: Path) -> dict[Path, str]:
     from ..report.pages import portability
     from ..report.parts.view import as_csv
 
-    found = Collection(runs)
-    return {path: as_csv(portability.export(found, found.places))}
+    collection = Collection(runs)
+    return {path: as_csv(portability.export(collection, collection.places))}
 
 
 OF_ONE_RUN: dict[str, Callable[[Run], str]] = {

@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -31,20 +33,20 @@ def _pytest_benchmark(content: Any) -> Samples:
 
 
 def _google_benchmark(content: Any) -> Samples:
-    found: Samples = {}
+    samples: Samples = {}
     for entry in content["benchmarks"]:
         if entry.get("run_type", "iteration") == "iteration" and not entry.get("error_occurred"):
-            found.setdefault(entry["name"], []).append(entry["real_time"] * UNITS[entry["time_unit"]])
-    return found
+            samples.setdefault(entry["name"], []).append(entry["real_time"] * UNITS[entry["time_unit"]])
+    return samples
 
 
 def _pyperf(content: Any) -> Samples:
-    shared, found = content.get("metadata") or {}, {}
+    shared, samples = content.get("metadata") or {}, {}
     for entry in content["benchmarks"]:
         known = {**shared, **(entry.get("metadata") or {})}
         if known.get("unit", "second") == "second":
-            found[known["name"]] = [value for run in entry["runs"] for value in run.get("values", ())]
-    return found
+            samples[known["name"]] = [value for run in entry["runs"] for value in run.get("values", ())]
+    return samples
 
 
 READERS: dict[str, Callable[[Any], Samples]] = {
@@ -54,28 +56,51 @@ READERS: dict[str, Callable[[Any], Samples]] = {
 }
 
 
-def read(file: Path, form: str) -> Samples:
-    """Return the samples in seconds of each benchmark that a file of another tool holds.
+@dataclass(frozen=True)
+class Source:
+    """A file of another tool, and the format that it is in."""
 
-    Raises
-    ------
-    UsageError
-        For an unknown format, or a file that is not of that format or holds no samples.
-    """
-    if form not in READERS:
-        raise UsageError(f"--format: {form!r} is not one of {', '.join(READERS)}{nearest(form, READERS)}")
-    try:
-        found = READERS[form](json.loads(file.read_text()))
-    except OSError as error:
-        raise UsageError(f"{file}: cannot be read ({error.strerror})") from None
-    except (ValueError, UnicodeDecodeError):
-        raise UsageError(f"{file}: not JSON") from None
-    except (KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"{file}: not a file of {form} with its samples ({type(error).__name__}: {error})") from None
-    found = {name: values for name, values in found.items() if values}
-    if not found:
-        raise UsageError(f"{file}: no samples of any benchmark")
-    return found
+    file: Path
+    form: str
+
+    def __str__(self) -> str:
+        return f"{self.form} file {self.file.name}"
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the file."""
+        return hashlib.sha256(self.file.read_bytes()).hexdigest()
+
+    @property
+    def taken(self) -> str:
+        """When it was written, in ISO 8601."""
+        return datetime.fromtimestamp(self.file.stat().st_mtime, UTC).isoformat(timespec="milliseconds")
+
+    def samples(self) -> Samples:
+        """Return the samples in seconds of each benchmark.
+
+        Raises
+        ------
+        UsageError
+            For an unknown format, or a file that is not of that format or holds no samples.
+        """
+        file, form = self.file, self.form
+        if form not in READERS:
+            raise UsageError(f"--format: {form!r} is not one of {', '.join(READERS)}{nearest(form, READERS)}")
+        try:
+            samples = READERS[form](json.loads(file.read_text()))
+        except OSError as error:
+            raise UsageError(f"{file}: cannot be read ({error.strerror})") from None
+        except (ValueError, UnicodeDecodeError):
+            raise UsageError(f"{file}: not JSON") from None
+        except (KeyError, TypeError, AttributeError) as error:
+            raise UsageError(
+                f"{file}: not a file of {form} with its samples ({type(error).__name__}: {error})"
+            ) from None
+        samples = {name: values for name, values in samples.items() if values}
+        if not samples:
+            raise UsageError(f"{file}: no samples of any benchmark")
+        return samples
 
 
 def template(run: Run, case: str) -> Record:
@@ -88,7 +113,7 @@ def template(run: Run, case: str) -> Record:
     """
     what, _, device = case.partition("@")
     wanted = what.split("/")
-    found: dict[str, Record] = {}
+    candidates: dict[str, Record] = {}
     listed: dict[str, None] = {}
     for record in run.records:
         identity = record.identity
@@ -98,14 +123,14 @@ def template(run: Run, case: str) -> Record:
         name = f"{identity.workload}/{identity.problem}/{identity.preset or json.dumps(identity.parameters)}@{where}"
         listed[name] = None
         if [identity.workload, identity.problem, identity.preset][: len(wanted)] == wanted and device in ("", where):
-            found.setdefault(f"{name} {sorted(identity.parameters.items())}", record)
-    if len(found) == 1:
-        return next(iter(found.values()))
-    problem = "several cases of the run are" if found else "no measured case of the run is"
+            candidates.setdefault(f"{name} {sorted(identity.parameters.items())}", record)
+    if len(candidates) == 1:
+        return next(iter(candidates.values()))
+    problem = "several cases of the run are" if candidates else "no measured case of the run is"
     raise UsageError(f"--as: {problem} {case!r}{nearest(case, listed)}; there are: {', '.join(listed) or 'none'}")
 
 
-def adopt(file: Path, form: str, run: Run, case: str, folder: Path, command: list[str]) -> list[Record]:
+def adopt(source: Source, run: Run, case: str, folder: Path, command: list[str]) -> list[Record]:
     """Write a run folder with a file's benchmarks as peers of a run's case.
 
     Raises
@@ -115,15 +140,10 @@ def adopt(file: Path, form: str, run: Run, case: str, folder: Path, command: lis
     """
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"--out {folder}: is not empty")
-    samples, model = read(file, form), template(run, case)
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    taken = datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="milliseconds")
-    records = [
-        _record(name, values, model, f"{form} file {file.name}", digest, folder.name, taken)
-        for name, values in samples.items()
-    ]
-    source = {"file": file.name, "sha256": digest, "format": form, "beside": run.name}
-    environment = {**run.environment, "run": folder.name, "command": command, "imported": source, "probes": []}
+    samples, model = source.samples(), template(run, case)
+    records = [_record(name, values, source, model, folder.name) for name, values in samples.items()]
+    imported = {"file": source.file.name, "sha256": source.digest, "format": source.form, "beside": run.name}
+    environment = {**run.environment, "run": folder.name, "command": command, "imported": imported, "probes": []}
     environment["planned"] = len(records)
     with Writer(folder) as writer:
         writer.environment(environment)
@@ -134,7 +154,7 @@ def adopt(file: Path, form: str, run: Run, case: str, folder: Path, command: lis
     return records
 
 
-def _record(name: str, values: list[float], model: Record, origin: str, digest: str, run: str, taken: str) -> Record:
+def _record(name: str, values: list[float], source: Source, model: Record, run: str) -> Record:
     summary = summarise(values)
     seconds = Interval(value=summary.median, low=summary.ci_low, high=summary.ci_high)
     known = model.identity
@@ -149,9 +169,10 @@ def _record(name: str, values: list[float], model: Record, origin: str, digest: 
     )  # fmt: skip
     assert model.work
     return Record(
-        key=hashlib.sha256(f"{identity.model_dump_json()}{digest}".encode()).hexdigest()[:16], run=run, time=taken,
-        status=Status.OK, identity=identity, title="measured elsewhere, not verified", source=origin, seed=model.seed,
-        timing=timing, work=model.work, ceilings=model.ceilings, metric=_metric(model, seconds),
+        key=hashlib.sha256(f"{identity.model_dump_json()}{source.digest}".encode()).hexdigest()[:16], run=run,
+        time=source.taken, status=Status.OK, identity=identity, title="measured elsewhere, not verified",
+        source=str(source), seed=model.seed, timing=timing, work=model.work, ceilings=model.ceilings,
+        metric=_metric(model, seconds),
         problem_bound=problem_bound(model.work, model.ceilings, seconds, None, cold=False),
     )  # fmt: skip
 

@@ -132,7 +132,8 @@ class ExperimentFile(pytest.File):
         from ..run.runner import Runner
 
         if item.key not in self.records:
-            chosen = {one.key for one in self.session.items if isinstance(one, CaseItem) and one.parent is self}
+            mine = (each for each in self.session.items if isinstance(each, CaseItem) and each.parent is self)
+            chosen = {each.key for each in mine}
             cases = [case for case in item.group.cases if case.key in chosen]
             with RunProgress(len(cases)) as progress:
                 runner = Runner(self._writer, self._environment, self.prepared.options.workloads, progress)

@@ -31,7 +31,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from ..measure.intervals import SAME_WITHIN
-from ..model import yamlfile
+from ..model import schema
 from ..model.errors import UsageError
 from ..model.record import Interval, Record
 from ..store.collection import Case, Collection, Site, fastest
@@ -305,7 +305,7 @@ def read(file: Path) -> list[Claim]:
     UsageError
         If it is no list of claims; the text names file, entry and key.
     """
-    content = yamlfile.read(file)
+    content = schema.read(file)
     try:
         found = TypeAdapter(list[Claim]).validate_python(content or [])
     except ValidationError as error:

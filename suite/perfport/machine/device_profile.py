@@ -14,10 +14,11 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from ..model import yamlfile
+from ..model import schema
 from ..model.errors import UsageError, nearest
+from ..model.schema import Model
 
 #: Ceilings that every profile states (null where unknown), and all of them with their units.
 REQUIRED_CEILINGS = ("dram_bandwidth", "fp32_base", "fp32_boost", "local_bandwidth", "l2_bandwidth")
@@ -41,11 +42,11 @@ Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 Text = Annotated[str, Field(min_length=1)]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class _Frozen(Model):
+    model_config = ConfigDict(frozen=True)
 
 
-class Quantity(_Model):
+class Quantity(_Frozen):
     """One number in SI base units with its source. ``value`` is ``None`` where unknown; then ``note`` says why."""
 
     value: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] | None
@@ -60,7 +61,7 @@ class Quantity(_Model):
         return self
 
 
-class Tuning(_Model):
+class Tuning(_Frozen):
     """One tuning parameter, passed to kernels as ``-D NAME=value``. A text value must be a C identifier."""
 
     value: int | float | str
@@ -76,7 +77,7 @@ class Tuning(_Model):
         return value
 
 
-class DeviceProfile(_Model):
+class DeviceProfile(_Frozen):
     """What is known about one device from its documentation and the literature.
 
     Attributes
@@ -109,7 +110,9 @@ class DeviceProfile(_Model):
         for table, allowed in (("ceilings", CEILINGS), ("hierarchy", HIERARCHY)):
             for key, quantity in getattr(self, table).items():
                 if key not in allowed:
-                    raise ValueError(f"{table}.{key}: unknown key{nearest(key, allowed)}; known: {', '.join(allowed)}")
+                    raise ValueError(
+                        f"{table}.{key}: unknown key{nearest(key, allowed)}; allowed: {', '.join(allowed)}"
+                    )
                 if quantity.unit != allowed[key]:
                     raise ValueError(f"{table}.{key}.unit: expected {allowed[key]!r}, got {quantity.unit!r}")
                 self._check_source(f"{table}.{key}", quantity.source)
@@ -143,30 +146,8 @@ class DeviceProfile(_Model):
         return boost if boost is not None else self.ceilings["fp32_base"].value
 
 
-def _explain(error: ValidationError, where: str) -> str:
-    """One line for the first problem that pydantic found: file, key path, what was expected."""
-    first: Any = error.errors()[0]
-    path = ".".join(str(part) for part in first["loc"] if part != "[key]")
-    if first["type"] == "value_error":
-        return f"{where}: {path + ': ' if path else ''}{first['ctx']['error']}"
-    if first["type"] == "extra_forbidden":
-        models: dict[int, type[BaseModel]] = {1: DeviceProfile, 3: Quantity, 4: Tuning}
-        known = models[len(first["loc"])].model_fields
-        return f"{where}: {path}: unknown key{nearest(str(first['loc'][-1]), known)}; known: {', '.join(known)}"
-    if first["type"] == "missing":
-        return f"{where}: {path}: required key is missing"
-    hint = " (YAML reads 1e9 as text: write 1.0e+9)" if first["type"] == "float_type" else ""
-    return f"{where}: {path}: {first['msg']}, got {first['input']!r}{hint}"
-
-
 def _read(file: Path | Traversable, where: str) -> DeviceProfile:
-    data = yamlfile.read(file, where)
-    if not isinstance(data, dict):
-        raise UsageError(f"{where}: expected a mapping with the keys {', '.join(DeviceProfile.model_fields)}")
-    try:
-        return DeviceProfile.model_validate(data)
-    except ValidationError as error:
-        raise UsageError(_explain(error, where)) from None
+    return schema.validate(DeviceProfile, schema.read(file, where), where)
 
 
 @cache

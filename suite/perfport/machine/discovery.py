@@ -19,6 +19,7 @@ from .. import backend
 from ..model.device import DeviceInfo
 from ..model.errors import PerfportError
 from . import platforms
+from .device_profile import match_profile
 
 CHECK_TIMEOUT_S = 60.0
 _PROBE = """
@@ -94,6 +95,15 @@ def discover() -> list[DeviceInfo]:
             number = str(int(number) + 1)
         unique[f"{stem}:{number}"] = device.model_copy(update={"id": f"{stem}:{number}"})
     return list(unique.values())
+
+
+def profiled() -> list[DeviceInfo]:
+    """List the devices as `discover` does, each healthy one with the name of the device profile that matches it."""
+    devices = []
+    for device in discover():
+        profile = match_profile(device.name, device.kind) if device.healthy else None
+        devices.append(device.model_copy(update={"profile": profile.name if profile else None}))
+    return devices
 
 
 def main(backend_name: str, library: str) -> None:

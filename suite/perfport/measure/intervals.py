@@ -89,11 +89,6 @@ def block_medians(samples: Sequence[float], blocks: Sequence[int]) -> list[float
     return [float(np.median(values[owner == block])) for block in np.unique(owner)]
 
 
-def geometric_mean(values: Sequence[float]) -> float:
-    """Return the geometric mean of values of at least 0: zero if one of them is, as of a clock too coarse."""
-    return math.exp(math.fsum(map(math.log, values)) / len(values)) if all(values) else 0.0
-
-
 def student_interval(values: Sequence[float] | np.ndarray) -> Interval:
     """Return the mean of values with Student's 95 % interval; at least two values are needed."""
     from scipy.special import stdtrit  # a fifth of a second, which each child would pay at its start

@@ -8,18 +8,20 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from ..backend import OpenDevice, Times
+from ..model.arithmetic import geometric_mean
 from ..model.record import Instance, Summary, Timing
+from ..model.schema import Model
 from .cache import CacheFlush
-from .intervals import geometric_mean, summarise
+from .intervals import summarise
 
 WARM_UP_LIMIT = 5
 STABLE_WITHIN = 0.05
 
 
-class Targets(BaseModel):
+class Targets(Model):
     """When sampling of a case ends; the ``measurement`` block of an experiment file.
 
     Attributes
@@ -34,8 +36,6 @@ class Targets(BaseModel):
     time_budget : float
         Seconds of sampling per case after which it ends with the target unmet.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     cache: Literal["cold", "warm"] = "cold"
     max_noise: float = Field(0.02, gt=0, le=1)

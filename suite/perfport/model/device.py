@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from .schema import Model
 
 
-class DeviceInfo(BaseModel):
+class DeviceInfo(Model):
     """One device as one backend reports it. Sizes are in bytes; ``None`` means the driver does not say.
 
     Attributes
@@ -24,8 +26,6 @@ class DeviceInfo(BaseModel):
     healthy, reason
         Outcome of the health check (a trivial kernel built and run in a child process).
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     id: str
     backend: str

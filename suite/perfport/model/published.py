@@ -12,23 +12,18 @@ from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field
 
-from . import yamlfile
-from .errors import UsageError
+from . import schema
+from .schema import Model
 
 FILE = "published.yaml"
 _FOLDER = "perfport.published_results"
-Entry = TypeVar("Entry", bound=BaseModel)
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Figure(_Model):
+class Figure(Model):
     """One figure of a publication.
 
     Attributes
@@ -60,7 +55,7 @@ class Figure(_Model):
     origin: Literal["published", "preliminary"] = "published"
 
 
-class Inconsistency(_Model):
+class Inconsistency(Model):
     """Where a source contradicts itself or is incomplete: what it states, and what the suite uses."""
 
     workload: str
@@ -77,17 +72,7 @@ def read(file: Path | Traversable) -> list[Figure]:
     UsageError
         If it is no list of figures; the text names file, entry and key.
     """
-    return _read(file, TypeAdapter(list[Figure]))
-
-
-def _read(file: Path | Traversable, form: TypeAdapter[list[Entry]]) -> list[Entry]:
-    content = yamlfile.read(file)
-    try:
-        return form.validate_python(content or [])
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"{file}: {where}: {first['msg']}, got {first['input']!r}") from None
+    return schema.validate(list[Figure], schema.read(file) or [], str(file))
 
 
 @cache
@@ -107,12 +92,12 @@ def stated(workload: str, problem: str, environment: Mapping[str, Any]) -> list[
     about = (environment.get("workloads") or {}).get(workload) or {}
     # A figure that was corrected since the run is shown as it is now.
     now = [figure.model_dump(exclude_none=True) for figure in figures(workload)]
-    found: dict[str, dict[str, Any]] = {}
+    entries: dict[str, dict[str, Any]] = {}
     for entry in now or about.get("published") or []:
         if entry.get("problem") == problem and isinstance(entry.get("value"), int | float):
             key = json.dumps([entry.get(name) for name in ("variant", "device", "value", "high", "unit", "source")])
-            found.setdefault(key, entry)
-    return list(found.values())
+            entries.setdefault(key, entry)
+    return list(entries.values())
 
 
 def of_workload(name: str, folder: Path) -> list[Figure]:
@@ -124,4 +109,5 @@ def of_workload(name: str, folder: Path) -> list[Figure]:
 @cache
 def inconsistencies() -> tuple[Inconsistency, ...]:
     """Return what is known to be inconsistent in the sources, by workload."""
-    return tuple(_read(_shipped()["inconsistencies"], TypeAdapter(list[Inconsistency])))
+    file = _shipped()["inconsistencies"]
+    return tuple(schema.validate(list[Inconsistency], schema.read(file), str(file)))

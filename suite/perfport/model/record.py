@@ -8,8 +8,9 @@ import sys
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
+from .schema import Model
 from .work import Traffic, Work
 
 SCHEMA_VERSION = 2
@@ -69,8 +70,8 @@ Error = Annotated[float, BeforeValidator(_finite), Field(ge=0)]
 Provenance = Literal["measured", "published", "modelled"]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+class _Part(Model):
+    model_config = ConfigDict(allow_inf_nan=False)
 
     def _rising(self, *names: str) -> None:
         """Raise `ValueError` if a field is below the one before it by more than rounding explains."""
@@ -80,7 +81,7 @@ class _Model(BaseModel):
                 raise ValueError(f"expected {' <= '.join(names)}, got {one} {low:g} above {other} {high:g}")
 
 
-class Interval(_Model):
+class Interval(_Part):
     """A value with the ends of its 95 % interval."""
 
     value: float
@@ -93,7 +94,7 @@ class Interval(_Model):
         return self
 
 
-class Identity(_Model):
+class Identity(_Part):
     """What was run. Two records with equal identities are measurements of the same thing."""
 
     workload: str
@@ -119,7 +120,7 @@ class Identity(_Model):
         return max(len(self.devices), said if isinstance(said, int) else 0)
 
 
-class Summary(_Model):
+class Summary(_Part):
     """Distribution of one clock over the samples, in seconds."""
 
     median: Seconds
@@ -145,14 +146,14 @@ class Summary(_Model):
         return (self.ci_high - self.ci_low) / 2 / self.median if self.median else 0.0
 
 
-class Instance(_Model):
+class Instance(_Part):
     """One instance of a case's inputs: samples on the clock that ranks, in seconds, one for each round of the case."""
 
     samples: list[Seconds]
     summary: Summary
 
 
-class Timing(_Model):
+class Timing(_Part):
     """Samples of one case. ``span``, ``busy`` and ``wall`` are seconds per execution, one entry per sample.
 
     ``rank`` names the clock that rankings use: ``span`` (device events), or ``wall`` for host-driven
@@ -196,7 +197,7 @@ class Timing(_Model):
         return self
 
 
-class Overheads(_Model):
+class Overheads(_Part):
     """What was paid outside the timed window, in seconds and bytes; ``None`` where it does not apply."""
 
     compile_s: Seconds | None = None
@@ -205,7 +206,7 @@ class Overheads(_Model):
     device_bytes: int | None = Field(None, ge=0)
 
 
-class OutputError(_Model):
+class OutputError(_Part):
     """Error of one output against the float64 reference. What is not finite is held as the largest float."""
 
     max_abs: Error
@@ -217,7 +218,7 @@ class OutputError(_Model):
     detail: str | None = None
 
 
-class Verification(_Model):
+class Verification(_Part):
     """Outcome of all outputs of a case, on inputs drawn from ``seed``: the worst of all verifications of the case."""
 
     passed: bool
@@ -240,7 +241,7 @@ class Verification(_Model):
         return max((o.relative_l2 for o in self.outputs.values()), default=0.0)
 
 
-class MetricValue(_Model):
+class MetricValue(_Part):
     """The problem's metric for this case, with the interval that the timing's interval gives."""
 
     tag: str
@@ -256,7 +257,7 @@ class MetricValue(_Model):
         return self
 
 
-class Bound(_Model):
+class Bound(_Part):
     """A lower bound on time and how much of it the case reaches (1.0 = at the bound).
 
     ``terms`` holds the seconds that each resource alone would need, by the name of its ceiling (``dram`` for memory);
@@ -276,14 +277,14 @@ class Bound(_Model):
         return self
 
 
-class Failure(_Model):
+class Failure(_Part):
     """Why a case has no result: one line for tables, a log for its author."""
 
     reason: str
     log: str = ""
 
 
-class Record(_Model):
+class Record(_Part):
     """Everything about one case. See docs/records.md for the meaning of each field."""
 
     schema_version: int = SCHEMA_VERSION

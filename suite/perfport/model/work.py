@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import geometric_mean
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, NonNegativeFloat
+from pydantic import BaseModel, NonNegativeFloat
+
+from .arithmetic import geometric_mean
+from .schema import Model
 
 Amounts = TypeVar("Amounts", bound=BaseModel)
 
@@ -18,16 +20,18 @@ def mean_of(amounts: Sequence[Amounts]) -> Amounts:
     binds all: no mean of times can be less. A field that is zero or unknown in one of them is so in the mean.
     """
     first = amounts[0]
-    columns = {name: [getattr(one, name) for one in amounts] for name in type(first).model_fields}
+    if len(amounts) == 1:
+        return first
+    columns = {name: [getattr(amount, name) for amount in amounts] for name in type(first).model_fields}
     means = {
-        name: (geometric_mean(column) if all(column) else min(column, key=bool))
+        name: None if None in column else geometric_mean(column)
         for name, column in columns.items()
         if not isinstance(column[0], str)
     }
-    return first.model_copy(update=means) if len(amounts) > 1 else first
+    return first.model_copy(update=means)
 
 
-class Work(BaseModel):
+class Work(Model):
     """Useful operations and compulsory bytes of one execution of a problem.
 
     Compulsory means each input read once and each output written once; neither depends on the variant.
@@ -43,8 +47,6 @@ class Work(BaseModel):
     host_bytes : float
         Bytes that lie in host memory at the start and must go to the device; a CPU has them already.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     flops: NonNegativeFloat = 0.0
     integer_ops: NonNegativeFloat = 0.0
@@ -71,7 +73,7 @@ class Work(BaseModel):
         return (self.flops or self.integer_ops) / self.bytes if self.bytes else float("inf")
 
 
-class Traffic(BaseModel):
+class Traffic(Model):
     """Operations and bytes that one execution of a variant really causes, per memory level.
 
     Attributes
@@ -99,8 +101,6 @@ class Traffic(BaseModel):
     provenance : str
         ``modelled`` by the variant, or ``counted`` by a tool.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     flops: NonNegativeFloat = 0.0
     special_ops: NonNegativeFloat = 0.0

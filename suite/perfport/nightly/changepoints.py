@@ -40,7 +40,7 @@ def change_points(logs: Sequence[float], threshold: float) -> list[int]:
         raise UnavailableError("change points need Apache Otava: pip install 'perfport[otava]'") from None
     if len(logs) < LEAST_VALUES:
         return []
-    found, _ = compute_change_points(
+    points, _ = compute_change_points(
         [math.exp(value) for value in logs], max_pvalue=MOST_P, min_magnitude=threshold, window_len=50
     )
-    return sorted(int(point.index) for point in found)
+    return sorted(int(point.index) for point in points)

@@ -15,256 +15,16 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from ..backend import COMPILERS
-from ..measure.repeats import worker_medians, workers_of
-from ..measure.sampling import Targets
 from ..model.errors import InfrastructureError, UsageError
-from ..model.record import Record, Status
-from ..run.experiment import Experiment, load
-from ..store.collection import site_of
-from ..store.ratios import is_measured
-from ..store.results import EXPERIMENT, Run
+from ..model.record import Status
+from ..store.results import Run
+from .night import COLUMNS, HEAD, NUMBERS, TEXTS, Night, night
+from .place import Place, compact
 
-VERSION = 1
-_HEAD = ("name", "started", "experiment", "commit")
-_NUMBERS = ("time", "low", "high", "bound")
-#: Columns whose entries repeat: stored as numbers of entries of the file's ``texts``.
-_TEXTS = ("preset", "status", "driver", "source", "settings", "software", "reason")
-_COLUMNS = ("series", *_TEXTS, *_NUMBERS, "workers")
-#: What starts a new segment of a series when it changes, and how an event calls it.
-CONDITIONS = {"driver": "driver", "source": "source", "settings": "measurement settings", "software": "software"}
-
-
-@dataclass(frozen=True)
-class Place:
-    """What a series is of: everything that makes two measurements comparable at all."""
-
-    experiment: str
-    workload: str
-    problem: str
-    parameters: dict[str, Any]
-    variant: str
-    tunables: dict[str, Any]
-    devices: list[str]
-    chips: list[str]
-    backend: str
-    profile: str | None
-    precision: str
-    inputs: dict[str, int] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, series: str) -> Place:
-        """Return the place that a series' key stands for."""
-        return cls(*json.loads(series))
-
-    @property
-    def drawn(self) -> str:
-        """The key without the inputs: that of the same case on others."""
-        return _compact(list(replace(self, inputs={}).__dict__.values()))
-
-    @property
-    def loose(self) -> str:
-        """The key without inputs, tunables and chip: the same across new defaults, and another device in its place."""
-        kept = (self.experiment, self.workload, self.problem, self.parameters, self.variant, self.devices, self.profile)
-        return _compact(kept)
-
-    @property
-    def title(self) -> str:
-        """Name for readers, without the device."""
-        words = [f"{self.workload}/{self.problem}", self.variant, _flat(self.parameters)]
-        words += [f"[{_flat(self.tunables)}]"] if self.tunables else []
-        words += [f"profile {self.profile}"] if self.profile else []
-        return " ".join(filter(None, [*words, self.precision if self.precision != "fp32" else ""]))
-
-    @property
-    def names(self) -> tuple[str, str, str, str, str]:
-        """By what a `perfport.store.collection.Filter` chooses it."""
-        return self.workload, self.problem, self.variant, self.site, self.precision
-
-    @property
-    def site(self) -> str:
-        """Where it ran."""
-        return f"{' + '.join(self.devices)} ({' + '.join(dict.fromkeys(self.chips))})"
-
-
-def _flat(values: Mapping[str, Any]) -> str:
-    return " ".join(f"{name}={v if isinstance(v, str) else json.dumps(v)}" for name, v in sorted(values.items()))
-
-
-def _compact(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
-
-
-def experiment_name(run: Run) -> str:
-    """Return the name of the experiment that a run is of."""
-    return str((run.environment.get("experiment") or {}).get("name") or "")
-
-
-def series_key(run: Run, record: Record, experiment: str | None = None) -> str:
-    """Return the key of the series that a record belongs to (the fields of `Place`, as JSON).
-
-    ``experiment`` stands in for the name of the run's own, where runs of two experiments are compared.
-    """
-    i = record.identity
-    chips = list(site_of(run, record).chips)
-    where = experiment_name(run) if experiment is None else experiment
-    what = [i.workload, i.problem, i.parameters, i.variant, i.tunables]
-    return _compact([where, *what, i.devices, chips, i.backend, i.profile, i.precision, record.inputs])
-
-
-@dataclass
-class Night:
-    """One run as the history holds it: columns with one entry per case.
-
-    Attributes
-    ----------
-    name, started, experiment, commit : str
-        ``started`` is UTC, in ISO 8601; ``commit`` ends in ``-dirty`` where the tree had changes.
-    series, preset, status, driver, source, settings, software : list of str
-        Key of the series; the preset's name; how the case ended; what else its time depends on (see `CONDITIONS`).
-    time, low, high, bound : array
-        Seconds: geometric mean of the workers' medians, ends of the 95 % interval of the median, problem bound. NaN
-        where the case has none.
-    workers : list of int
-        Fresh workers that measured it.
-    reason : list of str
-        First line of why a case has no result.
-    """
-
-    name: str
-    started: str
-    experiment: str
-    commit: str
-    series: list[str]
-    preset: list[str]
-    status: list[str]
-    driver: list[str]
-    source: list[str]
-    settings: list[str]
-    software: list[str]
-    time: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    bound: np.ndarray
-    workers: list[int]
-    reason: list[str]
-
-    @cached_property
-    def conditions(self) -> list[tuple[str, ...]]:
-        """By case, all that a comparison of two nights depends on."""
-        return list(zip(*(getattr(self, name) for name in CONDITIONS), strict=True))
-
-    def changed(self, at: int, other: Night, there: int) -> list[str]:
-        """Return what differs between a case here and in another night, in words; empty if both may be compared."""
-        found = []
-        for name, title in CONDITIONS.items():
-            new, old = getattr(self, name)[at], getattr(other, name)[there]
-            if new != old and new and old:
-                found.append(f"{title} changed{'' if name == 'source' else _difference(old, new)}")
-        return found
-
-
-def _difference(old: str, new: str) -> str:
-    """Return what changed from one text of conditions to another: of several parts those that differ."""
-    before, after = old.split("; "), new.split("; ")
-    if len(before) > 1 or len(after) > 1:
-        lost = [part for part in before if part not in after]
-        gained = [part for part in after if part not in before]
-        old, new = ", ".join(lost) or "nothing", ", ".join(gained) or "nothing"
-    return f" from {old} to {new}"
-
-
-def night(run: Run, name: str | None = None) -> Night:
-    """Return what the history keeps of a run; ``name`` stands in for that of its experiment."""
-    environment = run.environment
-    experiment = load(run.folder / EXPERIMENT) if (run.folder / EXPERIMENT).exists() else None
-    commit = environment.get("commit") or {}
-    columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
-    for record in sorted(run.records, key=lambda record: series_key(run, record)):
-        if record.provenance != "measured":
-            continue
-        row = {"series": series_key(run, record, name), **_row(run, record, experiment)}
-        for column, value in row.items():
-            columns[column].append(value)
-    head = {
-        "name": run.name,
-        "started": str(environment.get("started") or ""),
-        "experiment": experiment_name(run) if name is None else name,
-        "commit": str(commit.get("hash") or "") + ("-dirty" if commit.get("dirty") else ""),
-    }
-    return _night(head, columns)
-
-
-def _night(head: dict[str, str], columns: dict[str, list[Any]]) -> Night:
-    content: dict[str, Any] = {
-        name: _numbers(columns[name]) if name in _NUMBERS else columns[name] for name in _COLUMNS
-    }
-    content |= {name: str(head[name]) for name in _HEAD}
-    return Night(**content)
-
-
-def _numbers(values: Sequence[float | None]) -> np.ndarray:
-    return np.array([np.nan if value is None else value for value in values], dtype=float)
-
-
-def _row(run: Run, record: Record, experiment: Experiment | None) -> dict[str, Any]:
-    medians = worker_medians(record) if is_measured(record) else []
-    summary = record.timing.summary[record.timing.rank] if medians and record.timing else None
-    return {
-        "preset": record.identity.preset or "",
-        "status": record.status.value,
-        "driver": _driver(run, record),
-        "source": record.source_hash,
-        "settings": _settings(record, experiment),
-        "software": _software(run, record),
-        "time": _short(math.exp(float(np.log(medians).mean()))) if medians else None,
-        "low": _short(summary.ci_low) if summary else None,
-        "high": _short(summary.ci_high) if summary else None,
-        "bound": _short(record.problem_bound.seconds) if summary and record.problem_bound else None,
-        "workers": workers_of(record) if medians else 0,
-        "reason": record.failure.reason.splitlines()[0][:200] if record.failure and record.failure.reason else "",
-    }
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.6g}")
-
-
-def _driver(run: Run, record: Record) -> str:
-    known = run.environment.get("devices") or {}
-    devices = [known.get(id_) or {} for id_ in record.identity.devices]
-    return "; ".join(f"{device.get('driver')} ({device.get('platform_version') or 'no version'})" for device in devices)
-
-
-def _software(run: Run, record: Record) -> str:
-    """What else a case's time depends on: its compiler, all packages for a peer, the host where its clock ranks."""
-    versions = run.environment.get("versions") or {}
-    of_backend = COMPILERS.get(record.identity.backend, ())
-    found = [
-        f"{name} {version}"
-        for name, version in sorted(versions.items())
-        if name != "perfport" and (record.identity.role == "peer" or name in of_backend)
-    ]
-    if record.timing and record.timing.rank == "wall":  # the host takes part
-        host = run.environment.get("host") or {}
-        found.append(f"{host.get('cores')} x {host.get('cpu')}")
-    return "; ".join(found)
-
-
-def _settings(record: Record, experiment: Experiment | None) -> str:
-    study = experiment.study(record.identity) if experiment else None
-    if experiment is None or study is None:
-        return ""
-    targets = Targets.model_validate({**experiment.measurement.model_dump(), **study.measurement}).model_dump()
-    return "; ".join(f"{name}: {value}" for name, value in {**targets, "workers": experiment.workers}.items())
+VERSION = 1  # of the files; in one, entries of `TEXTS` are numbers of entries of its list of texts
 
 
 def add(run: Run, folder: Path) -> Path:
@@ -313,17 +73,17 @@ def store(held: Night, folder: Path) -> Path:
 
 
 def _as_json(held: Night) -> str:
-    columns = {name: getattr(held, name) for name in _COLUMNS}
-    for name in _NUMBERS:
+    columns = {name: getattr(held, name) for name in COLUMNS}
+    for name in NUMBERS:
         columns[name] = [None if math.isnan(value) else value for value in columns[name].tolist()]
-    texts = list(dict.fromkeys(value for name in _TEXTS for value in columns[name]))
+    texts = list(dict.fromkeys(value for name in TEXTS for value in columns[name]))
     numbers = {value: number for number, value in enumerate(texts)}
-    for name in _TEXTS:
+    for name in TEXTS:
         columns[name] = [numbers[value] for value in columns[name]]
-    head = {name: getattr(held, name) for name in _HEAD}
-    lines = [f"  {json.dumps(name)}: {_compact(values)}" for name, values in columns.items()]
+    head = {name: getattr(held, name) for name in HEAD}
+    lines = [f"  {json.dumps(name)}: {compact(values)}" for name, values in columns.items()]
     return "".join([
-        f'{{"perfport_history": {VERSION}, "run": {_compact(head)},\n "texts": {_compact(texts)},\n "cases": {{\n',
+        f'{{"perfport_history": {VERSION}, "run": {compact(head)},\n "texts": {compact(texts)},\n "cases": {{\n',
         ",\n".join(lines), "\n}}\n"
     ])  # fmt: skip
 
@@ -347,11 +107,11 @@ def read_night(path: Path) -> Night:
         raise UsageError(f"{path}: no file of a history that this version reads (perfport_history is {version!r})")
     try:
         columns = content["cases"]
-        if len({len(columns[name]) for name in _COLUMNS}) > 1:
+        if len({len(columns[name]) for name in COLUMNS}) > 1:
             raise ValueError("columns differ in length")
         texts = [sys.intern(value) for value in content["texts"]]
-        columns |= {name: [texts[number] for number in columns[name]] for name in _TEXTS}
-        return _night(content["run"], columns)
+        columns |= {name: [texts[number] for number in columns[name]] for name in TEXTS}
+        return Night.of(content["run"], columns)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise UsageError(f"{path}: a file of a history, but damaged ({error})") from None
 
@@ -411,15 +171,13 @@ class History:
         self.series: dict[str, Series] = {}
         for number, held in enumerate(self.nights):
             for row, key in enumerate(held.series):
-                found = self.series.get(key)
-                if found is None:
-                    found = self.series[key] = Series(key)
-                found.nights.append(number)
-                found.rows.append(row)
+                series = self.series.setdefault(key, Series(key))
+                series.nights.append(number)
+                series.rows.append(row)
 
     def events(self, series: Series) -> list[Event]:
         """Return what changed along a series. A night without a result says nothing of its conditions."""
-        found: list[Event] = []
+        events: list[Event] = []
         last: tuple[Night, int] | None = None
         for number, row in zip(series.nights, series.rows, strict=True):
             held = self.nights[number]
@@ -427,13 +185,13 @@ class History:
                 continue
             now = held.conditions[row]
             if last and now != last[0].conditions[last[1]]:
-                found += [Event(number, what) for what in held.changed(row, *last)]
+                events += [Event(number, what) for what in held.changed(row, *last)]
             last = held, row
-        return found
+        return events
 
     def segment(self, series: Series, now: Night, row: int) -> list[tuple[int, float]]:
         """Return nights and times, oldest first, that may be compared with a case now: back to the last event."""
-        found: list[tuple[int, float]] = []
+        times: list[tuple[int, float]] = []
         for number, there in zip(reversed(series.nights), reversed(series.rows), strict=True):
             held = self.nights[number]
             if held.name == now.name or held.started > now.started:
@@ -442,5 +200,5 @@ class History:
                 continue
             if now.changed(row, held, there):
                 break
-            found.append((number, float(held.time[there])))
-        return found[::-1]
+            times.append((number, float(held.time[there])))
+        return times[::-1]

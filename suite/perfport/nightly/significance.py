@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import digamma, polygamma
+from scipy.stats import false_discovery_control
 
 #: Relative spread below which a clock shows nothing but its own resolution.
 LEAST_SPREAD = 1e-4
@@ -80,10 +81,4 @@ def discoveries(p_values: Sequence[float], rate: float) -> list[bool]:
     Yekutieli 2001): cases of one run do, because what disturbs a machine slows all of them. Where nothing has changed
     every discovery is a false one, so the probability of any is at most ``rate``.
     """
-    p = np.asarray(p_values, dtype=float)
-    order = np.argsort(p)
-    passed = np.nonzero(p[order] <= rate * np.arange(1, p.size + 1) / max(p.size, 1))[0]
-    rejected = np.zeros(p.size, dtype=bool)
-    if passed.size:
-        rejected[order[: passed[-1] + 1]] = True
-    return [bool(one) for one in rejected]
+    return [bool(adjusted <= rate) for adjusted in false_discovery_control(p_values)] if len(p_values) else []

@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -308,3 +308,29 @@ def texts(paths: Sequence[Path]) -> list[Path]:
     return list(paths) or [
         path for path in (Path("README.md"), *sorted(Path("workloads").glob("*/README.md"))) if path.exists()
     ]
+
+
+def check_files(paths: Sequence[Path], results: Path, write: bool = False) -> Iterator[tuple[Path, list[str], bool]]:
+    """Check the quotations of texts, one file after the other, and with ``write`` put them right.
+
+    Yields
+    ------
+    file, complaints, wrong
+        ``wrong`` says whether complaints are left, after writing if the file was written.
+
+    Raises
+    ------
+    UsageError
+        If a file cannot be read.
+    """
+    quotes = Quotes(results)
+    for file in texts(paths):
+        try:
+            content = file.read_text(encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"{file}: cannot be read ({error.strerror})") from None
+        checked = quotes.check(content)
+        if write and checked.text != content:
+            file.write_text(checked.text, encoding="utf-8")
+        left = quotes.check(checked.text).complaints if write else checked.complaints
+        yield file, checked.complaints, bool(left)

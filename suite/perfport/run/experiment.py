@@ -5,25 +5,22 @@ from __future__ import annotations
 import hashlib
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from ..measure.sampling import Targets
-from ..model import yamlfile
+from ..model import schema
 from ..model.errors import UsageError, nearest
 from ..model.record import Identity
+from ..model.schema import Model
 
 NATIVE = "native"
 MAX_INSTANCES = 26  # they are named by a letter
 Names = Annotated[list[str], Field(min_length=1)]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class CheckOptions(_Model):
+class CheckOptions(Model):
     """``check``: what `perfport check` holds the cases to.
 
     Attributes
@@ -35,7 +32,7 @@ class CheckOptions(_Model):
     threshold: float = Field(0.02, gt=0, lt=10)
 
 
-class Study(_Model):
+class Study(Model):
     """One entry of ``experiments``: a problem of a workload, and the axes of its matrix.
 
     Attributes
@@ -87,13 +84,13 @@ class Study(_Model):
         )
 
 
-class ReportOptions(_Model):
+class ReportOptions(Model):
     """``report``: where the report goes (relative to the current folder); ``path: null`` writes none."""
 
     path: str | None = None
 
 
-class Partition(_Model):
+class Partition(Model):
     """One entry of ``executor.partitions``: what runs on the nodes of a Slurm partition.
 
     Attributes
@@ -111,7 +108,7 @@ class Partition(_Model):
     sbatch: dict[str, str | int | bool] = Field(default_factory=dict)
 
 
-class Executor(_Model):
+class Executor(Model):
     """``executor``: where the cases run.
 
     Attributes
@@ -140,7 +137,7 @@ class Executor(_Model):
         return self
 
 
-class Experiment(_Model):
+class Experiment(Model):
     """An experiment file.
 
     Attributes
@@ -215,55 +212,9 @@ def load(path: Path) -> Experiment:
     UsageError
         Naming file, key path, what is allowed and the nearest valid name.
     """
-    content = yamlfile.read(path)
-    if not isinstance(content, dict):
-        raise UsageError(f"{path}: expected a mapping with the keys {', '.join(Experiment.model_fields)}")
-    try:
-        return Experiment.model_validate(content)
-    except ValidationError as error:
-        problems = "\n".join(f"{path}: {_explain(problem, Experiment)}" for problem in error.errors())
-        raise UsageError(problems) from None
+    return schema.validate(Experiment, schema.read(path), str(path))
 
 
 def digest(path: Path) -> str:
     """SHA-256 of the file, kept with the results."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def explain(error: ValidationError, model: type[BaseModel]) -> str:
-    """Return a validation error as text: one line per problem with key path and what is allowed."""
-    return "\n".join(_explain(problem, model) for problem in error.errors())
-
-
-def key_path(location: tuple[int | str, ...]) -> str:
-    """Return a location as ``experiments[0].variants``."""
-    text = ""
-    for part in location:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return text
-
-
-def _explain(problem: Any, model: type[BaseModel]) -> str:
-    where = key_path(problem["loc"])
-    if problem["type"] == "extra_forbidden":
-        allowed = list(_model_at(model, problem["loc"][:-1]).model_fields)
-        key = str(problem["loc"][-1])
-        return f"{where}: unknown key{nearest(key, allowed)}; allowed: {', '.join(allowed)}"
-    given = problem.get("input")
-    shown = "" if problem["type"] == "missing" else f", got {given!r}"
-    return f"{where}: {problem['msg'][0].lower()}{problem['msg'][1:]}{shown}"
-
-
-def _model_at(model: type[BaseModel], location: tuple[int | str, ...]) -> type[BaseModel]:
-    """Follow a key path to the model that it leads into."""
-    for part in location:
-        if isinstance(part, str) and part in model.model_fields:
-            model = next(_models_in(model.model_fields[part].annotation), model)
-    return model
-
-
-def _models_in(annotation: Any) -> Any:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for argument in get_args(annotation):
-        yield from _models_in(argument)

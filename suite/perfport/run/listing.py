@@ -1,22 +1,81 @@
-"""Rows for ``perfport list``."""
+"""What there is here, in rows: devices, workloads with their variants, device profiles, experiments."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from tabulate import tabulate
-
 from ..machine.device_profile import all_profiles
+from ..machine.discovery import profiled
 from ..model.device import DeviceInfo
-from ..model.errors import UnavailableError, UnsupportedError
-from ..workload import Variant, Workload
+from ..model.errors import InfrastructureError, UnavailableError, UnsupportedError, UsageError, nearest
+from ..workload import Variant, Workload, discover
 from .experiment import load
+from .plan import select_devices
 
 
-def variant_rows(workload: Workload, devices: list[DeviceInfo]) -> list[dict[str, Any]]:
+def usable_devices(selectors: Sequence[str] | None) -> list[DeviceInfo]:
+    """Return the healthy devices that ``--device`` means, all of them by default.
+
+    Raises
+    ------
+    UsageError
+        If a selector names nothing.
+    InfrastructureError
+        If there is no healthy device.
+    """
+    devices = select_devices(selectors or ["all"], profiled(), "--device")
+    if not devices:
+        raise InfrastructureError(f"no usable device for {', '.join(selectors or ['all'])!r}; see perfport devices")
+    return devices
+
+
+def device_rows(devices: Sequence[DeviceInfo]) -> list[dict[str, Any]]:
+    """Return one row per device. Raises `InfrastructureError` if there is none."""
+    if not devices:
+        raise InfrastructureError(
+            "no device found; 'pip install perfport[cpu]' brings an OpenCL runtime for x86-64 CPUs"
+        )
+    return [
+        {
+            "id": device.id,
+            "name": device.name,
+            "driver": device.driver,
+            "units": device.compute_units,
+            "memory": f"{device.memory_bytes / 2**30:.1f} GiB",
+            "local": f"{device.local_memory_bytes / 2**10:.0f} KiB",
+            "max group": device.max_work_group,
+            "image width": f"{device.image2d_max_width}" if "images" in device.capabilities else "no",
+            "profile": device.profile or "",
+            "health": "ok" if device.healthy else f"broken: {device.reason}",
+        }
+        for device in devices
+    ]
+
+
+def workloads(name: str | None, paths: Sequence[str]) -> list[Workload]:
+    """Return the workload of that name, or all of them. Raises `UsageError` where there is none."""
+    known = discover(paths)
+    if name is None:
+        return list(known.values())
+    if name not in known:
+        raise UsageError(f"no workload {name!r}{nearest(name, known)}; there are: {', '.join(known)}")
+    return [known[name]]
+
+
+def problems(workload: Workload) -> str:
+    """Return a workload's title and a line for each of its problems, with metric and presets."""
+    lines = [f"{workload.name}: {workload.title}"]
+    for problem in workload.problems.values():
+        lines.append(
+            f"  {problem.name}: {problem.title} [{problem.metric.unit}]; presets: {', '.join(problem.presets)}"
+        )
+    return "\n".join([*lines, "", ""])
+
+
+def variant_rows(workload: Workload, devices: Sequence[DeviceInfo]) -> list[dict[str, Any]]:
     """One row per variant: what it is, and on which devices it runs or why not."""
     return [
         {
@@ -31,7 +90,7 @@ def variant_rows(workload: Workload, devices: list[DeviceInfo]) -> list[dict[str
     ]
 
 
-def _runnable(variant: type[Variant], devices: list[DeviceInfo]) -> str:
+def _runnable(variant: type[Variant], devices: Sequence[DeviceInfo]) -> str:
     able, reasons = [], []
     for device in devices:
         if not device.healthy:
@@ -63,16 +122,11 @@ def profile_rows() -> list[dict[str, Any]]:
 
 def experiment_rows() -> list[dict[str, Any]]:
     """One row per experiment that ships."""
-    found = sorted(file.name for file in files("perfport.experiments").iterdir() if file.name.endswith(".yaml"))
+    names = sorted(file.name for file in files("perfport.experiments").iterdir() if file.name.endswith(".yaml"))
     rows = []
-    for name in found:
+    for name in names:
         experiment = load(Path(str(files("perfport.experiments") / name)))
         rows.append(
             {"experiment": experiment.name, "title": experiment.title, "devices": ", ".join(experiment.devices)}
         )
     return rows
-
-
-def print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
-    """Print rows as a table or as JSON."""
-    print(json.dumps(rows, indent=1) if as_json else tabulate(rows, headers="keys", floatfmt=".1f"))

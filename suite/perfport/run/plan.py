@@ -17,9 +17,10 @@ from ..measure.sampling import Targets
 from ..model.device import DeviceInfo
 from ..model.errors import UsageError, nearest
 from ..model.record import Identity
+from ..model.schema import explain
 from ..workload import Problem, Tunable, Variant, Workload
 from .cases import Case, Group
-from .experiment import NATIVE, Experiment, Study, explain
+from .experiment import NATIVE, Experiment, Study
 from .keys import case_key
 
 #: An experiment of more cases is refused: at a second each, this many take longer than a day.

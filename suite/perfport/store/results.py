@@ -13,7 +13,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -88,6 +88,11 @@ def find_runs(path: Path | str, without_records: bool = False) -> list[Path]:
     if not found:
         raise UsageError(f"{path}: no results here (expected a folder with {RECORDS}, or a folder of such folders)")
     return found
+
+
+def load_runs(paths: Iterable[Path]) -> list[Run]:
+    """Return the runs at or directly below some paths. Raises `UsageError` for a path without one."""
+    return [Run(folder) for path in paths for folder in find_runs(path)]
 
 
 def read_environment(folder: Path) -> dict[str, Any]:

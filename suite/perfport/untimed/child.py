@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from .. import backend
 from ..backend import OpenDevice
 from ..machine import platforms
 from ..model.device import DeviceInfo
 from ..model.record import Status, Verification
+from ..model.schema import Model
 from ..model.work import Traffic
 from ..workload import Session, Variant, Workload, build, discover
 from ..workload.execution import status_of
@@ -32,11 +33,7 @@ MARKS = "PERFPORT_MARKS"
 _CASE, _END = "perfport: case ", "perfport: end"
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class CheckCase(_Model):
+class CheckCase(Model):
     """A variant at chosen values of its tunables, compiled with a device profile's further parameters."""
 
     variant: str
@@ -44,7 +41,7 @@ class CheckCase(_Model):
     macros: dict[str, Any] = Field(default_factory=dict)
 
 
-class Job(_Model):
+class Job(Model):
     """One problem on one device, and the cases to run on it.
 
     ``warm_up`` runs each case once before the run that a tool sees; ``timed`` says whether times mean anything there.
@@ -61,7 +58,7 @@ class Job(_Model):
     timed: bool = True
 
 
-class Outcome(_Model):
+class Outcome(Model):
     """How one case ended: ``ok``, ``wrong``, or any other status with its reason.
 
     ``traffic`` is what the variant declares for the execution, ``log`` what the child and its tool printed meanwhile.

@@ -15,13 +15,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from ..backend import Artifact
 from ..backend.base import define_flags
 from ..backend.offline import OfflineDevice, cuda_info
 from ..model.device import DeviceInfo
 from ..model.errors import InfrastructureError, PerfportError, UsageError
+from ..model.schema import Model
 from ..workload import Session, Setup, Variant, Workload
 
 #: The name of a stored convergence among results.
@@ -32,14 +33,12 @@ Line = tuple[str, int]
 Compiled = tuple[str, str, tuple[str, ...]]
 
 
-class Convergence(BaseModel):
+class Convergence(Model):
     """How many source lines of a variant each backend compiles, how many all of them, and how many some of them.
 
     ``problem`` and ``variant`` are `ALL` for those of a whole problem or workload. A backend that cannot run a variant
     compiles no line of it.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     workload: str
     problem: str

@@ -14,11 +14,10 @@ import tempfile
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
-
 from ...machine import platforms
 from ...model.device import DeviceInfo
 from ...model.errors import UnavailableError
+from ...model.schema import Model
 from .entry import Ceiling
 
 PROGRAM = "clpeak"
@@ -38,19 +37,15 @@ COMPARED: dict[str, tuple[str, tuple[str, ...] | None]] = {
 NOT_JUDGED = ("launch_latency",)
 
 
-class PeerValue(BaseModel):
+class PeerValue(Model):
     """What the peer gave for one of our ceilings: each run's best, in the ceiling's unit, and the best run's shape."""
-
-    model_config = ConfigDict(extra="forbid")
 
     values: list[float]
     shape: str
 
 
-class Peer(BaseModel):
+class Peer(Model):
     """The peer's results by our ceilings' names, or why there are none."""
-
-    model_config = ConfigDict(extra="forbid")
 
     program: str = PROGRAM
     version: str = ""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from ...model.schema import Model
 
 SWEEP_VERSION = 10
 
 
-class Ceiling(BaseModel):
+class Ceiling(Model):
     """One ceiling: median and 95 % interval of the best shape's samples, in ``unit``.
 
     Attributes
@@ -37,8 +37,6 @@ class Ceiling(BaseModel):
         The whole interval lies above it: the clock is higher than assumed, or the count is wrong.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
     value: float
     low: float
     high: float
@@ -55,10 +53,8 @@ class Ceiling(BaseModel):
     above_theory: bool = False
 
 
-class Ceilings(BaseModel):
+class Ceilings(Model):
     """The measured ceilings of one device under one driver; ``absent`` says why a ceiling is not among them."""
-
-    model_config = ConfigDict(extra="forbid")
 
     device: str
     driver: str

@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from ... import backend
 from ...machine import environment, platforms
@@ -21,6 +21,7 @@ from ...machine.children import obey_parent
 from ...machine.chip_lock import chip_lock
 from ...model.device import DeviceInfo
 from ...model.errors import InfrastructureError, UnavailableError, UsageError
+from ...model.schema import Model
 from . import clpeak
 from .cached import store
 from .entry import Ceilings
@@ -44,10 +45,8 @@ class SweepFailed:
     reason: str
 
 
-class Survey(BaseModel):
+class Survey(Model):
     """The ceilings of one device, with the peer's and where they were measured."""
-
-    model_config = ConfigDict(extra="forbid")
 
     format_version: int = FORMAT_VERSION
     device: DeviceInfo

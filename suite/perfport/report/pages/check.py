@@ -1,17 +1,16 @@
-"""The views of `perfport check`: a summary for a pull request or a job's page, rows, and JUnit for test reports."""
+"""The view of `perfport check`: a summary for a pull request or a job's page, and rows."""
 
 from __future__ import annotations
 
 import math
-import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from ...nightly.check import ALARMS, Finding, Judgement, Outcome
+from ...nightly.finding import ALARMS, Finding, Judgement, Outcome
 from ...nightly.significance import LEAST_CASES
-from ..parts.markdown import NONE, code, details, join, line, middle, table, text
+from ..parts.markdown import NONE, code, details, join, middle, table, text
 from ..parts.quantities import interval, seconds
 from ..parts.view import View
 
@@ -124,38 +123,3 @@ def _row(found: Finding) -> dict[str, Any]:
         "p slower": found.p_slower if ratio else None, "measured again": found.again, "why": found.why,
         "record": found.record.key if found.record else None,
     }  # fmt: skip
-
-
-def junit(judgement: Judgement) -> str:
-    """Return the findings as JUnit: alarms are failures, cases without a verdict are skipped."""
-    counts = Counter(found.outcome for found in judgement.findings)
-    failures = sum(counts[outcome] for outcome in ALARMS)
-    fine = (Outcome.SAME, Outcome.FASTER)
-    totals = {
-        "tests": str(len(judgement.findings)), "failures": str(failures), "errors": "0",
-        "skipped": str(len(judgement.findings) - failures - sum(counts[outcome] for outcome in fine)),
-    }  # fmt: skip
-    root = ET.Element("testsuites", totals)
-    suite = ET.SubElement(root, "testsuite", {"name": f"perfport check {judgement.run.name}", **totals})
-    for found in judgement.findings:
-        place = found.place
-        case = ET.SubElement(
-            suite, "testcase", classname=f"{place.workload}.{place.problem}", name=f"{place.title} on {place.site}",
-            time=f"{found.now or 0:.9f}",
-        )  # fmt: skip
-        said = line(f"{found.outcome.value}: {found.why}")
-        if found.outcome in ALARMS:
-            ET.SubElement(case, "failure", type=found.outcome.value, message=said).text = _numbers(found)
-        elif found.outcome not in fine:
-            ET.SubElement(case, "skipped", message=said)
-    ET.indent(root, " ")
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
-
-
-def _numbers(found: Finding) -> str:
-    if found.ratio is None:
-        return line(found.why)
-    ratio = interval(found.ratio, 3)
-    return (
-        f"before {seconds(found.before)}, now {seconds(found.now)}, times faster {ratio}, threshold {found.threshold:g}"
-    )

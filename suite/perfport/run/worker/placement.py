@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from ...backend import OpenDevice
 from ...machine.device_profile import match_profile
-from ...measure.intervals import geometric_mean
 from ...measure.roofline import IMPOSSIBLE_SHARE, datasheet_ceilings, problem_bound, variant_bound
+from ...model.arithmetic import geometric_mean
 from ...model.errors import DeviceMemoryError
 from ...model.record import Failure, Interval, MetricValue, Record, Status
 from ...workload import Problem

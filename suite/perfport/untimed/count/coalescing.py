@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from ...machine.device_profile import load_profile
 from ...model.errors import UsageError
+from ...model.schema import Model
 
 #: What the plugin writes for each access (struct Access of work_counter.cpp).
 ACCESS = np.dtype(
@@ -54,7 +54,7 @@ def shape_of(profile: str) -> Shape:
 Site = tuple[str, str, str, bool]
 
 
-class AccessPattern(BaseModel):
+class AccessPattern(Model):
     """One static access (or all those of a buffer, where ``place`` is ``None``) under one shape.
 
     Attributes
@@ -73,8 +73,6 @@ class AccessPattern(BaseModel):
     ideal : float
         Lines that its distinct bytes would fill, on average.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     shape: str
     kernel: str

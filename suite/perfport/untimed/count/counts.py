@@ -10,10 +10,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from ...model.errors import InfrastructureError, UsageError
 from ...model.record import Identity, Status
+from ...model.schema import Model
 from ...model.work import Traffic
 from ...store.results import ENVIRONMENT
 from .coalescing import AccessPattern
@@ -56,11 +57,7 @@ class Verdict(StrEnum):
     FAILED = "failed"
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Comparison(_Model):
+class Comparison(Model):
     """A quantity as declared and as counted; ``ratio`` is declared over counted, ``None`` where nothing was counted."""
 
     declared: float
@@ -69,7 +66,7 @@ class Comparison(_Model):
     verdict: Verdict
 
 
-class Count(_Model):
+class Count(Model):
     """Everything about one counted case.
 
     Attributes

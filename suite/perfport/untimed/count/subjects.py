@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...model import yamlfile
+from ...model import schema
 from ...model.device import DeviceInfo
 from ...model.errors import UsageError, nearest
 from ...run.plan import parameter_sets
@@ -135,5 +135,5 @@ def _axes(parameters: Sequence[str]) -> dict[str, list[Any]]:
         name, equals, values = text.partition("=")
         if not (name and equals and values):
             raise UsageError(f"--set {text}: expected NAME=VALUE, or several values with commas between them")
-        axes[name] = [yamlfile.parse(value, f"--set {text}") for value in values.split(",")]
+        axes[name] = [schema.parse(value, f"--set {text}") for value in values.split(",")]
     return axes

@@ -1,0 +1,5 @@
+"""``python -m perfport.cli``."""
+
+from .app import main
+
+main()

@@ -1,0 +1,211 @@
+"""Commands that make pages of stored results, and ``quotes``, which holds other texts to them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..model.errors import check_writable
+from .options import Chosen, FormatOption, OutputOption, ResultsArgument, WorkloadsOption, filtered, finish, writable
+from .output import show
+
+
+def report(
+    results: Annotated[list[Path], typer.Argument(help="Run folders, folders of counts, or a folder of them.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Markdown file; plots go beside it. [reports/report.md or reports/suite.md]"
+        ),
+    ] = None,
+    suite: Annotated[
+        bool, typer.Option("--suite", help="All workloads in one summary, a page for each, claims, and one HTML file.")
+    ] = False,
+    workloads: WorkloadsOption = None,
+) -> None:
+    """Write a markdown roofline report with SVG plots from stored results; counts among them take part.
+
+    With --suite: a summary of all of them instead (docs/reports.md).
+    """
+    destination = output or Path("reports/suite.md" if suite else "reports/report.md")
+    check_writable(destination, "--output")
+    if suite:
+        from ..judge.claims import ledger
+        from ..report import selection
+        from ..report.pages.suite import render as render_suite
+
+        cases, convergences = selection.cases(results), selection.convergences(results)
+        files = render_suite(cases, ledger([*map(Path, workloads or [])]), convergences, destination)
+        print(f"{destination}: {len(files) - 1} files beside it")
+        return
+    from ..report.pages.run import render, stored
+
+    runs, counted = stored(results)
+    files = render(runs, destination, counted)
+    print(f"{destination}: {len(files) - 1} plots beside it")
+
+
+@filtered("workload", "problem", "variant", "device", "precision")
+def table(
+    results: ResultsArgument, *, chosen: Chosen, form: FormatOption = "markdown", output: OutputOption = None
+) -> None:
+    """Compare variants across devices: measured, beside the bounds and figures of archival devices."""
+    from ..report.pages.table import view
+    from ..report.selection import cases
+
+    show(view(cases(results, **chosen)), form, output)
+
+
+@filtered("workload", "problem", "variant", "device")
+def crosstuning(
+    results: ResultsArgument, *, chosen: Chosen, form: FormatOption = "markdown", output: OutputOption = None
+) -> None:
+    """Show what the tuning parameters of other devices cost on each device, with heat maps."""
+    from ..report.pages.crosstuning import view
+    from ..report.selection import cases
+
+    show(view(cases(results, **chosen)), form, output)
+
+
+@filtered("workload", "problem", "variant", "device")
+def stale(
+    results: ResultsArgument,
+    *,
+    chosen: Chosen,
+    form: FormatOption = "markdown",
+    output: OutputOption = None,
+    workloads: WorkloadsOption = None,
+) -> None:
+    """List results that were measured with code that has changed since, and which files those are."""
+    from ..report.pages.stale import view
+    from ..report.selection import cases
+    from ..workload import discover
+
+    show(view(cases(results, **chosen), discover(workloads) if workloads else None), form, output)
+
+
+@filtered("workload", "problem", "precision")
+def portability(
+    results: ResultsArgument,
+    *,
+    chosen: Chosen,
+    platforms: Annotated[
+        str | None, typer.Option("--platforms", help="NAME=DEVICE,DEVICE,...: a named platform set; default: all.")
+    ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option("--export", help="Also write every setting as CSV in p3-analysis columns.", callback=writable),
+    ] = None,
+    form: FormatOption = "markdown",
+    output: OutputOption = None,
+) -> None:
+    """Compute Pennycook's portability metric of every variant and problem, with cascade plots (docs/portability.md)."""
+    from ..report import selection
+    from ..report.pages import portability as pages
+    from ..report.parts.plots import write_page
+    from ..report.parts.view import as_csv
+
+    cases = selection.cases(results, **chosen)
+    name, sites = selection.platform_set(cases, platforms)
+    if export:
+        write_page(export, as_csv(pages.export(cases, sites)).removesuffix("\n"), ())
+    show(pages.view(cases, sites, name), form, output)
+
+
+@filtered("workload")
+def convergence(
+    *,
+    chosen: Chosen,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Store it for reports: FOLDER of results/convergence.json.", callback=writable
+        ),
+    ] = None,
+    form: FormatOption = "markdown",
+    workloads: WorkloadsOption = None,
+) -> None:
+    """Count the kernel source lines that every backend compiles, by variant; needs no device."""
+    from ..report import selection
+    from ..report.pages.convergence import view
+    from ..untimed.convergence import converge, store
+
+    convergences = [each for workload in selection.workloads(workloads or [], **chosen) for each in converge(workload)]
+    if output:
+        store(convergences, output)
+        print(f"{output}: {len(convergences)} entries")
+        return
+    show(view(convergences), form, None)
+
+
+@filtered("workload", "problem", "variant", "device")
+def compare(
+    a: Annotated[str, typer.Argument(metavar="A", help="A folder of runs, a device, or a variant.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="What to compare with it, of the same kind.")],
+    results: Annotated[
+        list[Path] | None, typer.Option("--results", help="Where devices and variants are looked for. [results]")
+    ] = None,
+    *,
+    chosen: Chosen,
+    form: FormatOption = "markdown",
+    output: OutputOption = None,
+) -> None:
+    """Compare two runs, devices or variants case by case: how many times faster B is, with interval and verdict.
+
+    Exit code: 0 nothing got worse; 3 a result of B is wrong or impossible; 4 a case that A has a result of has none in
+    B; 5 a case of B is slower, its whole interval; 2 bad input. The first of 3, 4, 5 that applies.
+    """
+    from ..judge.compare import contrast
+    from ..report.pages.compare import view
+    from ..store.collection import Filter
+
+    kind, pairs = contrast(a, b, results or [Path("results")], Filter(**chosen))
+    show(view(kind, a, b, pairs), form, output)
+    finish(
+        wrong=any(pair.wrong for pair in pairs),
+        failed=any(pair.lost for pair in pairs),
+        slower=any(pair.slower for pair in pairs),
+    )
+
+
+@filtered("workload", "problem", "device")
+def claims(
+    results: ResultsArgument,
+    *,
+    chosen: Chosen,
+    form: FormatOption = "markdown",
+    output: OutputOption = None,
+    workloads: WorkloadsOption = None,
+) -> None:
+    """Judge the publications' claims on every device that stored results hold (docs/reports.md)."""
+    from ..judge.claims import evaluate
+    from ..report import selection
+    from ..report.pages.claims import view
+
+    cases = selection.cases(results, device=chosen.pop("device"))
+    show(view(evaluate(selection.claims(workloads or [], **chosen), cases), cases), form, output)
+
+
+def quotes(
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="Markdown files. [README.md workloads/*/README.md]")
+    ] = None,
+    results: Annotated[Path, typer.Option("--results", help="Folder of the runs that they name.")] = Path(
+        "results/committed"
+    ),
+    write: Annotated[bool, typer.Option("--write", help="Put the numbers right.")] = False,
+) -> None:
+    """Check the numbers that texts quote from stored runs against the records (docs/reports.md).
+
+    Exit code: 0 all are right, or were put right; 3 one is not; 2 bad input.
+    """
+    from ..report.quotes import check_files
+
+    wrong = False
+    for file, complaints, left in check_files(files or [], results, write):
+        for complaint in complaints:
+            print(f"{file}: {complaint}")
+        wrong |= left
+    finish(wrong=wrong)

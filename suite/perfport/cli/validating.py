@@ -1,0 +1,61 @@
+"""Commands about the form of files: ``validate``, ``schema``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..model.errors import UsageError
+from .options import WorkloadsOption
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+#: Faults of one run that ``validate`` prints.
+MOST_FAULTS = 20
+
+
+def validate(
+    path: Annotated[Path, typer.Argument(help="An experiment file, or a folder of results.")],
+    workloads: WorkloadsOption = None,
+) -> None:
+    """Check an experiment file or a folder of results; says what is wrong and where, of every run.
+
+    Exit code: 0 all valid; 2 something is not.
+    """
+    from ..run.validate import count_cases, validate_runs
+
+    if not path.is_dir():
+        print(f"{path}: valid; {count_cases(path, workloads or [])} cases on the devices here")
+        return
+    bad = total = 0
+    for checked in validate_runs(path):
+        total += 1
+        bad += bool(checked.faults)
+        for fault in checked.faults[:MOST_FAULTS]:
+            print(f"perfport: {fault}", file=sys.stderr)
+        if len(checked.faults) > MOST_FAULTS:
+            print(f"perfport: {checked.folder}: and {len(checked.faults) - MOST_FAULTS} more", file=sys.stderr)
+        if not checked.faults:
+            lacks = f"; incomplete: {checked.lacks}" if checked.lacks else ""
+            print(f"{checked.folder}: {checked.records} records, valid{lacks}")
+    if bad:
+        raise UsageError(f"{path}: {bad} of {total} runs are not valid")
+
+
+def schema(
+    which: Annotated[str, typer.Argument(help="experiment, record or profile.")] = "experiment",
+) -> None:
+    """Print a JSON Schema, for editors and validators."""
+    from ..machine.device_profile import DeviceProfile
+    from ..model.record import Record
+    from ..run.experiment import Experiment
+
+    models: dict[str, type[BaseModel]] = {"experiment": Experiment, "record": Record, "profile": DeviceProfile}
+    if which not in models:
+        raise UsageError(f"schema: {which!r} is not one of {', '.join(models)}")
+    print(json.dumps(models[which].model_json_schema(), indent=1))

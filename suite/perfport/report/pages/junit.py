@@ -1,0 +1,51 @@
+"""The findings of `perfport check` as JUnit, which the test reports of CI systems read."""
+
+from __future__ import annotations
+
+import io
+
+from junitparser import Attr, Failure, JUnitXml, Skipped, TestCase, TestSuite
+
+from ...nightly.finding import ALARMS, Finding, Judgement, Outcome
+from ..parts.markdown import line
+from ..parts.quantities import interval, seconds
+
+
+class _Case(TestCase):
+    """A test case whose time is written without an exponent, which the schema of JUnit does not allow."""
+
+    time = Attr()
+
+
+def junit(judgement: Judgement) -> str:
+    """Return the findings as JUnit: alarms are failures, cases without a verdict are skipped."""
+    suite = TestSuite(f"perfport check {judgement.run.name}")
+    for finding in judgement.findings:
+        suite.add_testcase(_case(finding))
+    report = JUnitXml()
+    report.add_testsuite(suite)
+    report.update_statistics()
+    written = io.BytesIO()
+    report.write(written, pretty=True)
+    return written.getvalue().decode()
+
+
+def _case(finding: Finding) -> TestCase:
+    place = finding.place
+    case = _Case(f"{place.title} on {place.site}", f"{place.workload}.{place.problem}")
+    case.time = f"{finding.now or 0:.9f}"
+    message = line(f"{finding.outcome.value}: {finding.why}")
+    if finding.outcome in ALARMS:
+        failure = Failure(message, finding.outcome.value)
+        failure.text = _numbers(finding)
+        case.result = [failure]
+    elif finding.outcome not in (Outcome.SAME, Outcome.FASTER):
+        case.result = [Skipped(message)]
+    return case
+
+
+def _numbers(finding: Finding) -> str:
+    if finding.ratio is None:
+        return line(finding.why)
+    ratio, threshold = interval(finding.ratio, 3), f"{finding.threshold:g}"
+    return f"before {seconds(finding.before)}, now {seconds(finding.now)}, times faster {ratio}, threshold {threshold}"

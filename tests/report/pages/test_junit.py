@@ -1,0 +1,47 @@
+"""Findings as JUnit: what a test report of a CI system reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import report_data as data
+from junitparser import Failure, JUnitXml, Skipped
+
+from perfport.model.record import Interval
+from perfport.nightly.finding import Finding, Judgement, Outcome
+from perfport.nightly.place import series_key
+from perfport.report.pages.junit import junit
+
+
+def finding(judged: data.Run, outcome: Outcome, **fields: object) -> Finding:
+    """A finding on the only case of a run."""
+    return Finding(series_key(judged, judged.records[0]), outcome, judged.records[0], **fields)  # type: ignore[arg-type]
+
+
+def test_alarms_are_failures_and_cases_without_a_verdict_are_skipped(tmp_path: Path) -> None:
+    run = data.store(tmp_path / "tonight", [data.record("a")])
+    ratio = Interval(value=0.5, low=0.4, high=0.6)
+    findings = [
+        finding(run, Outcome.WRONG, why="wrong: \x1b[1moff\nby one"),
+        finding(run, Outcome.SLOWER, why="slow", ratio=ratio, before=1e-6, now=2e-6, threshold=0.02),
+        finding(run, Outcome.SAME, now=2e-6),
+        finding(run, Outcome.FASTER),
+        finding(run, Outcome.CANNOT_TELL, why="too <noisy>"),
+        finding(run, Outcome.NEW),
+    ]
+    written = junit(Judgement(run, "run base", findings))
+    assert 'time="0.000002000"' in written, "a decimal: the schema has no exponents"
+    report = JUnitXml.fromstring(written.encode())
+    (suite,) = report
+    assert suite.name == f"perfport check {run.name}"
+    for totals in (report, suite):
+        assert (totals.tests, totals.failures, totals.errors, totals.skipped) == (6, 2, 0, 2)
+    wrong, slower, same, faster, noisy, new = suite
+    assert wrong.classname == "demo.rows" and wrong.name.startswith("demo/rows a ") and wrong.name.endswith(")")
+    (failure,) = wrong.result
+    assert isinstance(failure, Failure) and failure.type == "wrong" and failure.message == "wrong: wrong: off by one"
+    (failure,) = slower.result
+    assert failure.text == "before 1.000 µs, now 2.000 µs, times faster 0.500 (0.400–0.600), threshold 0.02"
+    assert slower.time == 2e-6 and not same.result and not faster.result
+    assert [type(case.result[0]) for case in (noisy, new)] == [Skipped, Skipped]
+    assert noisy.result[0].message == "cannot tell: too <noisy>"
