@@ -34,7 +34,8 @@ from perfport.judge.claims import (
 from perfport.model.errors import UsageError
 from perfport.model.record import Interval, Record, Status
 from perfport.report.pages.claims import view
-from perfport.store.collection import Collection, Site
+from perfport.store.case import Site
+from perfport.store.collection import Collection
 
 ROOT = Path(__file__).parents[2]
 WORKLOADS = [Path(folder) for folder in importlib.import_module("perfport.workloads").__path__]

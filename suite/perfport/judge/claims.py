@@ -34,7 +34,9 @@ from ..measure.intervals import SAME_WITHIN
 from ..model import yamlfile
 from ..model.errors import UsageError
 from ..model.record import Interval, Record
-from ..store.collection import Case, Collection, Site, fastest
+from ..store.case import Case, Site
+from ..store.collection import Collection
+from ..store.comparable import fastest
 from ..store.ratios import common_clock, compare, time_of
 from ..workload.discovery import CLAIMS
 

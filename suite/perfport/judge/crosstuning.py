@@ -11,7 +11,9 @@ from ..model.errors import UsageError
 from ..model.record import Interval, Record, Status
 from ..run.defaults import defaults
 from ..run.experiment import NATIVE
-from ..store.collection import Case, Collection, Site, Subject, fastest
+from ..store.case import Case, Site, Subject
+from ..store.collection import Collection
+from ..store.comparable import fastest
 from ..store.ratios import compare
 
 

@@ -17,12 +17,13 @@ import pandas as pd
 
 from ..machine.device_profile import all_profiles
 from ..model.errors import UsageError
-from ..model.names import ROLES, order, place
+from ..model.names import ROLES
 from ..model.published import stated
 from ..model.record import Bound, Record, Status, Timing
 from ..run.experiment import NATIVE
-from ..store.collection import Case, Collection, Site, Subject
-from ..store.ratios import common_clock, is_measured, is_ranked, time_of
+from ..store.case import Case, Site
+from ..store.collection import Collection
+from ..store.ratios import is_measured, is_ranked
 from ..store.results import Run, find_runs
 from .claims import Claim, Judgement, Number, evaluate, ledger
 from .claims import Verdict as ClaimVerdict
@@ -248,23 +249,14 @@ class Results:
         return f"<Results: {len(held.cases)} cases on {len(held.places)} devices from {len(held.runs)} runs>"
 
     @cached_property
-    def ladders(self) -> list[list[Case]]:
-        """The cases of each problem, setting and device, in the order of tables."""
-        groups: dict[tuple[Subject, Site], list[Case]] = {}
-        for case in self.collection.cases:
-            groups.setdefault((case.subject, case.site), []).append(case)
-        found = sorted(groups.values(), key=_place)
-        return [sorted(cases, key=lambda case: order(case.record)) for cases in found]
-
-    @cached_property
     def cases(self) -> pd.DataFrame:
         """One row for each case, failures included, in the order of tables.
 
         Beside the columns of the schema there is one for each parameter and tunable, ``parameters.NAME`` and
         ``tunables.NAME``, missing where a case has none of that name.
         """
-        cases = [case for ladder in self.ladders for case in ladder]
-        best = {id(_best(ladder)) for ladder in self.ladders}
+        cases = [case for group in self.collection.comparable for case in group.rows]
+        best = {id(group.best) for group in self.collection.comparable}
         rows = [{**self._case(case), "best": id(case) in best} for case in cases]
         identities = [case.record.identity for case in cases]
         parts = [
@@ -291,7 +283,7 @@ class Results:
             "kind": case.site.kind or None, "host": case.site.host.cpu or None, "backend": identity.backend,
             "status": record.status.value, "reason": _reason(record),
             "later": case.later.status.value if case.later else None, "provenance": record.provenance,
-            "ranked": is_ranked(record), **_results(record, case.site.count == len(case.site.devices)),
+            "ranked": is_ranked(record), **_results(record, not case.site.several),
             "compile_seconds": over.compile_s, "upload_seconds": over.upload_s, "layout_seconds": over.layout_s,
             "device_bytes": over.device_bytes, "verified": check.passed if check else None,
             "max_abs": max((out.max_abs for out in outputs), default=None),
@@ -326,7 +318,7 @@ class Results:
         return _frame("instances", self._timed(_instances))
 
     def _timed(self, samples: Callable[[Record], Iterable[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
-        measured = [case for ladder in self.ladders for case in ladder if is_measured(case.record)]
+        measured = [case for group in self.collection.comparable for case in group.measured]
         return [(self._runs[id(c.run)], c.record.key, *sample) for c in measured for sample in samples(c.record)]
 
     @cached_property
@@ -486,18 +478,6 @@ def _ceilings(environment: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, A
             known = {each: entry.get(each) for each in ("value", "low", "high")}
             known |= {each: (entries.get(name) or {}).get(each) for each in ("unit", "direction")}
             yield probe["device"], {"ceiling": name, "taken": probe["when"], "time": probe["date"], **known}
-
-
-def _place(ladder: Sequence[Case]) -> tuple[Any, ...]:
-    first = ladder[0]
-    return (*place(first.record.identity), first.subject.inputs, first.site)
-
-
-def _best(ladder: Sequence[Case]) -> Case | None:
-    """The fastest that may be ranked, on a common clock where there is one; peers aside. Of equal ones the first."""
-    ranked = [case for case in ladder if is_ranked(case.record) and case.record.identity.role != "peer"]
-    clock = common_clock(case.record for case in ranked)
-    return min(ranked, key=lambda case: time_of(case.record, clock), default=None)
 
 
 def _frame(name: str, rows: Sequence[Any]) -> pd.DataFrame:

@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 
 from ...judge.crosstuning import Slowdown, slowdowns
 from ...judge.portability import amount
-from ...store.collection import Collection, Site
+from ...store.case import Site
+from ...store.collection import Collection
 from ..parts.markdown import NONE, code, join, middle, table, text
 from ..parts.plots import GREY, Plot, style, svg
 from ..parts.quantities import interval

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 
 from ...judge.portability import BEST, Efficiency, Portability, applications, efficiencies, harmonic_mean, portability
 from ...model.record import Interval
-from ...store.collection import Case, Collection, Site, Subject
+from ...store.case import Site, Subject
+from ...store.collection import Collection
 from ...untimed.convergence import ALL, Convergence
 from ..parts.markdown import NONE, code, join, middle, table, text
 from ..parts.plots import Plot, style, svg
@@ -136,8 +137,8 @@ def export(collection: Collection, platforms: Sequence[Site]) -> list[dict[str, 
     no row. ``fom`` is the problem's metric.
     """
     listed = []
-    for subject, cases in sorted(collection.subjects.items(), key=lambda item: item[0]):
-        here: dict[Site, list[Case]] = {site: [case for case in cases if case.site == site] for site in platforms}
+    for subject in sorted(collection.subjects):
+        here = {site: collection.at(subject, site) for site in platforms}
         for name in applications(case for held in here.values() for case in held):
             for site, found in efficiencies(name, here).items():
                 if isinstance(found, Efficiency) and name != BEST:

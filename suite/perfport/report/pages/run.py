@@ -125,7 +125,7 @@ def _results_section(runs: list[Run], found: list[Ladder], names: list[str], fol
     blocks = []
     drawn, most = 0, most_plotted(sum(len(ladder.rows) for ladder in found))
     workload = ""
-    for _, same in groupby(zip(found, names, strict=True), key=lambda pair: pair[0].subject[:3]):
+    for _, same in groupby(zip(found, names, strict=True), key=lambda pair: pair[0].heading[:3]):
         group = list(same)
         first = group[0][0]
         if first.workload != workload:
@@ -170,12 +170,12 @@ def _scaling(found: list[Ladder]) -> Iterator[str]:
 def _comparison(found: list[Ladder]) -> Iterator[str]:
     yield "## Comparison of devices"
     tables = []
-    for subject, same in groupby(found, key=lambda ladder: ladder.subject):
+    for heading, same in groupby(found, key=lambda ladder: ladder.heading):
         alike = list(same)
         if len(alike) > 1:
-            workload, problem, setting, precision = subject
-            heading = f"### {code(f'{workload}/{problem}')}, {text(setting, 100)}, {text(precision)}"
-            tables += [heading, device_comparison(alike)]
+            workload, problem, setting, precision = heading
+            name = f"### {code(f'{workload}/{problem}')}, {text(setting, 100)}, {text(precision)}"
+            tables += [name, device_comparison(alike)]
     yield join(tables) or "No problem was run on more than one device."
 
 

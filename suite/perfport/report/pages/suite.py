@@ -11,19 +11,19 @@ from typing import Any
 
 from ...judge.claims import DECIDED, Claim, Judgement, Verdict, evaluate
 from ...judge.crosstuning import Slowdown, slowdowns
-from ...judge.frames import Results
 from ...judge.portability import BEST, Portability, portability
 from ...measure.intervals import Verdict as Speed
 from ...model.published import inconsistencies
 from ...model.record import Status
 from ...run.completeness import incomplete
-from ...store.collection import Collection, Host
+from ...store.case import Host
+from ...store.collection import Collection
 from ...store.ratios import time_of
 from ...store.results import Run
 from ...untimed.convergence import Convergence
 from ..parts import web
 from ..parts.failures import ORDER, reason
-from ..parts.ladder import Ladder
+from ..parts.ladder import Ladder, collected
 from ..parts.markdown import code, join, table, text
 from ..parts.marks import best_marks
 from ..parts.plots import Plot, plot_folder, write_page
@@ -72,7 +72,7 @@ def render(
         If a file cannot be written.
     """
     folder = plot_folder(destination)
-    ladders = page.collected(Results(collection))
+    ladders = collected(collection)
     first = page.headline(collection, ladders)
     metrics = portability(collection, collection.places)
     judgements = evaluate(ledger, collection)
@@ -350,10 +350,10 @@ def _page(
         if roofline := _roofline(ahead, f"{workload}-{problem}"):
             plots.append(roofline)
             blocks += [*_image(roofline), "The reports of single runs have a roofline for every device."]
-        shown = page.chosen_settings(collection, held, ahead)
+        shown = page.chosen_settings(held, ahead)
         for setting in shown:
             blocks += page.setting_tables(setting)
-        left = len({page.subject_of(ladder).parameters for ladder in held}) - len(shown)
+        left = len({ladder.subject.parameters for ladder in held}) - len(shown)
         if left:
             where = f"perfport table --workload {workload} --problem {problem}"
             blocks.append(f"{left} further settings: {code(where)}.")
