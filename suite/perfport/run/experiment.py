@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from ..measure.sampling import Targets
 from ..model import yamlfile
 from ..model.errors import UsageError, nearest
+from ..model.names import NATIVE
 from ..model.record import Identity
 
-NATIVE = "native"
 MAX_INSTANCES = 26  # they are named by a letter
 Names = Annotated[list[str], Field(min_length=1)]
 
