@@ -45,7 +45,7 @@ def _problem(ladder: Ladder) -> tuple[str, str]:
 
 def _title(ladder: Ladder) -> str:
     name = code(f"{ladder.workload}/{ladder.problem}")
-    return f"## {text(ladder.info.get('title') or ladder.problem)} ({name})"
+    return f"## {ladder.problem_title} ({name})"
 
 
 def setting_tables(ladders: Sequence[Ladder]) -> list[str]:

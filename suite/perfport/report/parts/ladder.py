@@ -20,6 +20,7 @@ from ...store.collection import Collection
 from ...store.comparable import Comparable, comparable
 from ...store.ratios import time_of
 from ...store.results import Run
+from .markdown import code, text
 
 #: The figure in a record's ``extra`` that is shown as an image.
 PICTURE = "picture"
@@ -99,10 +100,24 @@ class Ladder(Comparable[Row]):
         return found
 
     @property
+    def about(self) -> dict[str, Any]:
+        """What the environment says of the workload."""
+        return dict((self.run.environment.get("workloads") or {}).get(self.workload) or {})
+
+    @property
     def info(self) -> dict[str, Any]:
         """What the environment says of this problem."""
-        workload = (self.run.environment.get("workloads") or {}).get(self.workload) or {}
-        return dict((workload.get("problems") or {}).get(self.problem) or {})
+        return dict((self.about.get("problems") or {}).get(self.problem) or {})
+
+    @property
+    def workload_title(self) -> str:
+        """The workload's title, as headings have it."""
+        return f"{text(self.about.get('title') or self.workload)} ({code(self.workload)})"
+
+    @property
+    def problem_title(self) -> str:
+        """The problem's title, as headings have it."""
+        return text(self.info.get("title") or self.problem)
 
     @cached_property
     def published(self) -> list[Published]:
