@@ -14,6 +14,7 @@ from perfport.model.device import DeviceInfo
 from perfport.model.record import Record, Status
 from perfport.report.pages.crosstuning import view
 from perfport.run import plan
+from perfport.run.defaults import describe
 from perfport.run.experiment import Experiment
 from perfport.store.collection import Collection
 from perfport.workload import discover
@@ -110,7 +111,7 @@ def test_a_run_names_the_defaults_of_its_variants() -> None:
         ],
     })  # fmt: skip
     groups = plan.make(definition, "x", found, [info], 1)
-    said = crosstuning.describe(groups, found)[data.POCL]["face_detection/windows/tuned"]
+    said = describe(groups, found)[data.POCL]["face_detection/windows/tuned"]
     assert said == {
         n: t.default_for(info) for n, t in found["face_detection"].variant("windows", "tuned").tunables.items()
     }

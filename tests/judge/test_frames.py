@@ -17,12 +17,13 @@ import report_data as data
 
 import perfport
 from perfport.judge.claims import Claim, Verdict, evaluate
-from perfport.judge.frames import LADDER, SCHEMA, Results
+from perfport.judge.frames import SCHEMA, Results
 from perfport.measure.intervals import summarise
 from perfport.model.errors import UsageError
 from perfport.model.record import Instance, Record, Status
-from perfport.report.pages import table
+from perfport.report.parts.ladder import collected
 from perfport.store.collection import Collection
+from perfport.store.columns import LADDER
 from perfport.store.ratios import is_measured, is_ranked, time_of
 
 ROOT = Path(__file__).parents[2]
@@ -130,7 +131,7 @@ def test_every_case_has_a_row_with_what_its_record_says(results: Results) -> Non
 
 
 def test_ladders_of_reports_are_the_rows_in_their_order(results: Results) -> None:
-    ladders = table.collected(results)
+    ladders = collected(results.collection)
     assert [row.record.key for ladder in ladders for row in ladder.rows] == list(results.cases["key"])
     assert {ladder.best.record.key for ladder in ladders if ladder.best} == set(
         results.cases.loc[results.cases["best"], "key"]

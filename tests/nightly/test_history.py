@@ -26,6 +26,7 @@ from perfport.nightly.history import History, add, read_night, store
 from perfport.nightly.night import night
 from perfport.nightly.place import Place
 from perfport.report.pages import history as pages
+from perfport.report.parts import tracks
 from perfport.store.collection import Filter
 from perfport.store.results import Run
 
@@ -174,7 +175,7 @@ def test_the_page_has_a_chart_for_each_case_and_fetches_nothing(long: History) -
     assert page.count('class="event"') == 4 and page.count('class="bound"') == 2, "two bounds are far below"
     assert page.count("below</text>") == 2
     drawn = [len(line.split()) for line in re.findall(r'class="line" d="M([^"]+)"', page)]
-    assert len(drawn) == 8 and max(drawn) <= pages.MOST_POINTS, "broken where a series begins anew"
+    assert len(drawn) == 8 and max(drawn) <= tracks.MOST_POINTS, "broken where a series begins anew"
 
 
 def test_the_page_is_searchable(long: History) -> None:

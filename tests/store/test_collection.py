@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 import report_data as data
 
-from perfport.judge.frames import Results
 from perfport.model.errors import UsageError
 from perfport.model.record import Record, Status
-from perfport.report.pages.table import collected
-from perfport.store.collection import Collection, Filter, Host, fastest, find_site
+from perfport.report.parts.ladder import collected
+from perfport.store.case import Host
+from perfport.store.collection import Collection, Filter, find_site
+from perfport.store.comparable import fastest
 from perfport.store.ratios import compare, time_of
 from perfport.store.results import Run
 
@@ -42,7 +43,7 @@ def test_no_ladder_mixes_inputs(tmp_path: Path) -> None:
     found = Collection([old, new])
     assert {(s.inputs, len(cases)) for s, cases in found.subjects.items()} == {("seed 9", 2), ("seed 0", 1)}
     assert {found.preset(subject) for subject in found.subjects} == {"quick, seed 9", "quick, seed 0"}
-    assert sorted(len(ladder.rows) for ladder in collected(Results(found))) == [1, 2]
+    assert sorted(len(ladder.rows) for ladder in collected(found)) == [1, 2]
     alone = Collection([old])
     assert {subject.inputs for subject in alone.subjects} == {""}, "said only where there is something to tell apart"
 
@@ -91,11 +92,11 @@ def test_no_ladder_mixes_hosts_or_numbers_of_devices(tmp_path: Path) -> None:
         f"{name} ({cores}-core host)" for cores in (32, 64) for name in names
     )
     assert [found.label(place) for place in found.places] == [f"{data.POCL} ({c}-core host)" for c in (32, 64)]
-    best = {ladder.site: ladder.best and round(time_of(ladder.best.record), 2) for ladder in collected(Results(found))}
+    best = {ladder.site: ladder.best and round(time_of(ladder.best.record), 2) for ladder in collected(found)}
     assert best[f"{data.POCL} + 3 more (64-core host)"] == 0.27
     assert best[f"{data.POCL} + 3 more (32-core host)"] is None
     assert best[f"{data.POCL} (64-core host)"] == 0.32 and best[f"{data.POCL} + 1 more (32-core host)"] == 0.39
-    for ladder in collected(Results(found)):
+    for ladder in collected(found):
         assert len({row.record.identity.device_count for row in ladder.rows}) == 1
         assert len({Host.of(row.run.environment) for row in ladder.rows}) == 1
 

@@ -162,7 +162,7 @@ except InfrastructureError as error:
 @pytest.mark.parametrize("room", [0, 100, 2000])
 def test_a_full_disk_leaves_whole_records(stored: Path, room: int) -> None:
     before = (stored / RECORDS).read_bytes()
-    script = FULL.format(tests=str(Path(__file__).parents[1] / "support"), folder=str(stored), room=room)
+    script = FULL.format(tests=str(Path(__file__).parent), folder=str(stored), room=room)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.stdout.startswith("SAID") and "cannot write a record" in done.stdout, done.stderr
     after = (stored / RECORDS).read_bytes()

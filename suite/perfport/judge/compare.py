@@ -14,9 +14,10 @@ from typing import Any, Literal
 
 from ..measure.intervals import Verdict
 from ..model.errors import UsageError, nearest
-from ..model.names import seeds
 from ..model.record import Record, Status
-from ..store.collection import Case, Filter, Site, collect, fastest, find_site
+from ..store.case import Case, Site, by_inputs
+from ..store.collection import Filter, collect, find_site
+from ..store.comparable import fastest
 from ..store.ratios import Comparison, compare, is_measured
 from ..store.results import Run, find_runs
 
@@ -87,7 +88,7 @@ def _sides(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[Kin
     if all(folder.is_dir() for folder in folders):
         collections = [collect([Run(run) for run in find_runs(folder)], chosen, str(folder)) for folder in folders]
         # What is now wrong must not hide behind an earlier result.
-        cases = _by_inputs([[replace(case, record=case.newest) for case in held.cases] for held in collections])
+        cases = _by_inputs([[replace(case, record=case.newest) for case in side.cases] for side in collections])
         labels = _site_names(*({case.site for case in side} for side in cases))
         return "runs", [_named(side, ("devices", "variant", "tunables", "profile"), labels) for side in cases]
     missing = [str(folder) for folder in folders if "/" in str(folder) and not folder.is_dir()]
@@ -115,13 +116,8 @@ def _sides(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[Kin
 
 def _by_inputs(sides: Sequence[Sequence[Case]]) -> list[list[Case]]:
     """Tell cases apart by their inputs on both sides, where one of them has several for the same setting."""
-    several = {replace(case.subject, inputs="") for side in sides for case in side if case.subject.inputs}
-
-    def named(case: Case) -> Case:
-        alone = replace(case.subject, inputs="")
-        return replace(case, subject=replace(alone, inputs=seeds(case.record.inputs))) if alone in several else case
-
-    return [[named(case) for case in side] for side in sides]
+    several = {case.subject.on_any_inputs for side in sides for case in side if case.subject.inputs}
+    return [by_inputs(side, several) for side in sides]
 
 
 def _site_names(*sides: Iterable[Site]) -> dict[Site, str]:

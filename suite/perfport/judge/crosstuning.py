@@ -8,10 +8,12 @@ from typing import Any
 
 from ..machine.device_profile import load_profile, parameters_for
 from ..model.errors import UsageError
+from ..model.names import NATIVE
 from ..model.record import Interval, Record, Status
 from ..run.defaults import defaults
-from ..run.experiment import NATIVE
-from ..store.collection import Case, Collection, Site, Subject, fastest
+from ..store.case import Case, Site, Subject
+from ..store.collection import Collection
+from ..store.comparable import fastest
 from ..store.ratios import compare
 
 

@@ -19,8 +19,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..model.names import order
 from ..model.record import Interval, Record, Status
-from ..store.collection import Case, Collection, Site, Subject, fastest
+from ..store.case import Case, Site, Subject
+from ..store.collection import Collection
+from ..store.comparable import fastest, is_peer
 from ..store.ratios import compare, is_measured, is_ranked
 
 #: Says nothing of the variant: left out and named.
@@ -154,34 +157,23 @@ def portability(collection: Collection, platforms: Sequence[Site]) -> list[Porta
     For each variant and platform its fastest setting of tunables counts, of those without another device's tuning
     parameters. Peers are no applications, but they count among what is best known. Last of each problem comes `BEST`.
     """
-    problems: dict[tuple[str, str, str], list[Subject]] = {}
-    for subject in collection.subjects:
-        problems.setdefault((subject.workload, subject.problem, subject.precision), []).append(subject)
-    found = []
-    for key in sorted(problems):
-        chosen = settings(collection, problems[key], platforms)
-        here = {
-            site: [case for case in collection.subjects[chosen[site]] if case.site == site] if site in chosen else []
-            for site in platforms
-        }
-        held = [_over(chosen, name, here) for name in applications(case for cases in here.values() for case in cases)]
-        found += held
-    return found
+    metrics = []
+    for _, subjects in sorted(collection.families.items()):
+        chosen = settings(collection, subjects, platforms)
+        here = {site: collection.at(chosen[site], site) if site in chosen else [] for site in platforms}
+        names = applications(case for cases in here.values() for case in cases)
+        metrics += [_over(chosen, name, here) for name in names]
+    return metrics
 
 
 def applications(cases: Iterable[Case]) -> list[str]:
     """Return the variants that are no peers, in the order of their ladder, and `BEST`; nothing without any."""
-    names = {case.record.identity.variant: _order(case.record) for case in cases if _own(case)}
+    names = {case.record.identity.variant: order(case.record) for case in cases if _own(case)}
     return [*sorted(names, key=lambda name: names[name]), BEST] if names else []
 
 
 def _own(case: Case) -> bool:
-    return case.record.identity.role != "peer" and not case.record.identity.profile
-
-
-def _order(record: Record) -> tuple[int, int, str]:
-    identity = record.identity
-    return (("rung", "control", "beyond", "peer").index(identity.role), identity.rung, identity.variant)
+    return not is_peer(case) and not case.record.identity.profile
 
 
 def settings(collection: Collection, subjects: Sequence[Subject], platforms: Sequence[Site]) -> dict[Site, Subject]:
@@ -197,10 +189,10 @@ def settings(collection: Collection, subjects: Sequence[Subject], platforms: Seq
                 ran[subject][is_ranked(case.record)].add(case.site)
     everywhere = {site for sites in ran.values() for site in sites[True]}
     common = next((subject for subject, sites in ran.items() if sites[True] and sites[True] == everywhere), None)
-    order = [common, *(subject for subject in ran if subject != common)] if common else list(ran)
+    preferred = [common, *(subject for subject in ran if subject != common)] if common else list(ran)
     found = {}
     for site in sorted(everywhere | {site for sites in ran.values() for site in sites[False]}):
-        found[site] = next(subject for subject in order if site in ran[subject][site in everywhere])
+        found[site] = next(subject for subject in preferred if site in ran[subject][site in everywhere])
     return found
 
 
@@ -237,8 +229,7 @@ def _standing(cases: Sequence[Case]) -> Case | None:
     """The case that stands for a variant on a platform: its fastest ranked one, else any result, else a failure."""
     if best := fastest(cases):
         return best
-    order = sorted(cases, key=lambda c: (not is_measured(c.record), c.record.status in UNKNOWN, c.record.key))
-    return order[0] if order else None
+    return min(cases, key=lambda c: (not is_measured(c.record), c.record.status in UNKNOWN, c.record.key), default=None)
 
 
 def _over(chosen: Mapping[Site, Subject], name: str, here: Mapping[Site, Sequence[Case]]) -> Portability:

@@ -11,6 +11,8 @@ from typing import Any
 from .record import Identity, Record
 
 ROLES = ("rung", "control", "beyond", "peer")
+#: Stands for no profile: the variant's own parameters.
+NATIVE = "native"
 PRESETS = ("tiny", "quick", "full", "large", "paper")
 
 
@@ -90,7 +92,7 @@ def seeds(inputs: Mapping[str, int]) -> str:
 
 
 def _settings(identity: Identity) -> dict[str, Any]:
-    own = {"profile": identity.profile or "native", "inputs": seeds(identity.inputs)}
+    own = {"profile": identity.profile or NATIVE, "inputs": seeds(identity.inputs)}
     return {**identity.parameters, **identity.tunables, **own}
 
 

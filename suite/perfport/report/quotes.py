@@ -35,8 +35,8 @@ import yaml
 
 from ..judge.crosstuning import defaults
 from ..model.errors import UsageError
+from ..model.names import NATIVE
 from ..model.record import Record
-from ..run.experiment import NATIVE
 from ..store.ratios import common_clock, compare, is_measured, time_of
 from ..store.results import RECORDS, Run
 

@@ -12,10 +12,10 @@ from pydantic import Field, model_validator
 from ..measure.sampling import Targets
 from ..model import schema
 from ..model.errors import UsageError, nearest
+from ..model.names import NATIVE
 from ..model.record import Identity
 from ..model.schema import Model
 
-NATIVE = "native"
 MAX_INSTANCES = 26  # they are named by a letter
 Names = Annotated[list[str], Field(min_length=1)]
 

@@ -4,135 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from ..model.errors import UsageError, nearest
-from ..model.names import seeds
 from ..model.record import Record, Status
-from .ratios import common_clock, is_ranked, time_of
+from .case import Case, Host, Site, Subject, by_inputs, site_of
+from .comparable import Comparable, comparable
 from .results import Run
-
-GIB = 1 << 30
-
-
-@dataclass(frozen=True, order=True)
-class Host:
-    """A machine by what environment files tell of it: processor, logical cores, memory in whole GiB.
-
-    Machines have no name here, on purpose, and containers none that lasts. So two machines of one make and size are one
-    host, and a machine that gets more memory is another one.
-    """
-
-    cpu: str = ""
-    cores: int = 0
-    memory: int = 0
-
-    @classmethod
-    def of(cls, environment: Mapping[str, Any]) -> Host:
-        """Return the host that an environment file names."""
-        told = environment.get("host") or {}
-        return cls(
-            str(told.get("cpu") or ""), int(told.get("cores") or 0), round((told.get("memory_bytes") or 0) / GIB)
-        )
-
-    def name(self, others: Iterable[Host] = ()) -> str:
-        """Return how the host is called: by its cores, and by what else tells it from others."""
-        rivals = [other for other in others if other != self]
-        parts = [f"{self.cores}-core host"]
-        if any(other.cores == self.cores for other in rivals):
-            parts.append(f"{self.memory} GiB")
-        if any((other.cores, other.memory) == (self.cores, self.memory) for other in rivals):
-            parts.append(self.cpu or "unknown processor")
-        return "; ".join(parts)
-
-
-@dataclass(frozen=True, order=True)
-class Site:
-    """Where a case ran: devices of one machine, by their ids, the chips behind them, and how many took part.
-
-    ``count`` is more than the devices that have ids where a variant takes further ones by itself.
-    """
-
-    devices: tuple[str, ...]
-    chips: tuple[str, ...]
-    host: Host = Host()
-    count: int = 1
-    kind: str = field(default="", compare=False)
-
-    @property
-    def name(self) -> str:
-        """The devices' ids, and how many more took part."""
-        return devices_name(self.devices, self.count)
-
-    @property
-    def alone(self) -> Site:
-        """The same place, with no more devices than have ids."""
-        return replace(self, count=len(self.devices))
-
-    @property
-    def chip(self) -> str:
-        """The chips' names."""
-        return " + ".join(dict.fromkeys(self.chips))
-
-
-def devices_name(devices: Sequence[str], count: int) -> str:
-    """Return what ``count`` devices are called of which some have ids."""
-    more = count - len(devices)
-    return " + ".join(devices) + (f" + {more} more" if more > 0 else "")
-
-
-@dataclass(frozen=True, order=True)
-class Subject:
-    """What is solved, wherever: cases of one subject may be compared and ranked together.
-
-    ``inputs`` tells on what inputs where cases of one collection and site are on several, and is empty elsewhere.
-    """
-
-    workload: str
-    problem: str
-    parameters: str
-    precision: str
-    inputs: str = ""
-
-    @classmethod
-    def of(cls, record: Record) -> Subject:
-        """Return what a record's case solves."""
-        i = record.identity
-        return cls(i.workload, i.problem, json.dumps(i.parameters, sort_keys=True), i.precision)
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """The parameters by name."""
-        return dict(json.loads(self.parameters))
-
-
-@dataclass(frozen=True)
-class Case:
-    """A stored record with its run and place.
-
-    ``later`` is the record of a later run in which the same thing failed, where this one is a result.
-    """
-
-    run: Run
-    record: Record
-    site: Site
-    subject: Subject
-    later: Record | None = None
-
-    @property
-    def newest(self) -> Record:
-        """The last that is known of the case: the later failure, if there is one."""
-        return self.later or self.record
-
-    @property
-    def names(self) -> tuple[str, str, str, str, str]:
-        """By what a `Filter` chooses it: workload, problem, variant, device with chip, precision."""
-        i, site = self.record.identity, self.site
-        device = f"{site.name} {site.chip} {site.host.name()}"
-        return i.workload, i.problem, i.variant, device, i.precision
 
 
 @dataclass(frozen=True)
@@ -210,15 +90,15 @@ class Collection:
             for run in self.runs
         ]
         named = _names([[site for _, site in cases] for cases in measured])
-        found: dict[tuple[Site, str], list[Case]] = {}
+        alike: dict[tuple[Site, str], list[Case]] = {}
         for run, cases, names in zip(self.runs, measured, named, strict=True):
             for record, own in cases:
                 site = replace(own, devices=tuple(names[id_] for id_ in own.devices))
                 case = Case(run, record, site, Subject.of(record))
-                found.setdefault((case.site, _identity(record)), []).append(case)
-        held = _by_inputs([_standing(cases) for cases in found.values()])
-        self._known = {case.site for case in held}
-        self.cases = [case for case in held if chosen is None or chosen.takes(case)]
+                alike.setdefault((case.site, _identity(record)), []).append(case)
+        standing = by_inputs([_standing(cases) for cases in alike.values()])
+        self._known = {case.site for case in standing}
+        self.cases = [case for case in standing if chosen is None or chosen.takes(case)]
 
     @cached_property
     def sites(self) -> list[Site]:
@@ -241,10 +121,31 @@ class Collection:
     @cached_property
     def subjects(self) -> dict[Subject, list[Case]]:
         """The cases by what they solve."""
-        found: dict[Subject, list[Case]] = {}
+        subjects: dict[Subject, list[Case]] = {}
         for case in self.cases:
-            found.setdefault(case.subject, []).append(case)
-        return found
+            subjects.setdefault(case.subject, []).append(case)
+        return subjects
+
+    @cached_property
+    def families(self) -> dict[tuple[str, str, str], list[Subject]]:
+        """The subjects by workload, problem and precision class: one problem at all of its settings."""
+        families: dict[tuple[str, str, str], list[Subject]] = {}
+        for subject in self.subjects:
+            families.setdefault(subject.family, []).append(subject)
+        return families
+
+    @cached_property
+    def comparable(self) -> list[Comparable[Case]]:
+        """The cases by what is ranked together, in the order of tables."""
+        return comparable(self.cases)
+
+    @cached_property
+    def _by_site(self) -> dict[tuple[Subject, Site], list[Case]]:
+        return {(cases.subject, cases.where): cases.rows for cases in self.comparable}
+
+    def at(self, subject: Subject, site: Site) -> list[Case]:
+        """Return the cases that solve a subject on a site."""
+        return self._by_site.get((subject, site), [])
 
     @cached_property
     def workloads(self) -> list[str]:
@@ -266,20 +167,10 @@ def collect(runs: Sequence[Run], chosen: Filter, where: str) -> Collection:
     UsageError
         If there is none; the text names the option that leaves nothing. ``where`` is what was looked through.
     """
-    found = Collection(runs, chosen)
-    if not found.cases:
+    collection = Collection(runs, chosen)
+    if not collection.cases:
         raise UsageError(chosen.complaint([case.names for case in Collection(runs).cases], where))
-    return found
-
-
-def site_of(run: Run, record: Record) -> Site:
-    """Return where a record of a run was measured."""
-    known = run.environment.get("devices") or {}
-    devices = [known.get(id_) or {} for id_ in record.identity.devices]
-    chips = tuple(str(device.get("chip") or device.get("name") or "unknown chip") for device in devices)
-    kind = str(devices[0].get("kind") or "") if devices else ""
-    identity = record.identity
-    return Site(tuple(identity.devices), chips, Host.of(run.environment), identity.device_count, kind)
+    return collection
 
 
 def _standing(cases: Sequence[Case]) -> Case:
@@ -292,20 +183,6 @@ def _standing(cases: Sequence[Case]) -> Case:
         return held
     failed = [case.record for case in cases if case.record.status.failed and case.record.time > held.record.time]
     return replace(held, later=max(failed, key=lambda record: record.time)) if failed else held
-
-
-def _by_inputs(cases: Sequence[Case]) -> list[Case]:
-    """Tell subjects apart by their inputs, where one site has several: times on other inputs are other quantities."""
-    on: dict[tuple[Subject, Site], set[str]] = defaultdict(set)
-    for case in cases:
-        on[case.subject, case.site.alone].add(seeds(case.record.inputs))
-    several = {subject for (subject, _), inputs in on.items() if len(inputs) > 1}
-    return [
-        replace(case, subject=replace(case.subject, inputs=seeds(case.record.inputs)))
-        if case.subject in several
-        else case
-        for case in cases
-    ]
 
 
 def _names(runs: Sequence[Sequence[Site]]) -> list[dict[str, str]]:
@@ -328,16 +205,6 @@ def _place(id_: str) -> tuple[str, int]:
     """Backend and platform of a device, and its number there."""
     where, _, number = id_.rpartition(":")
     return where, int(number)
-
-
-def fastest(cases: Iterable[Case]) -> Case | None:
-    """Return the fastest of the cases that may be ranked, ``None`` where there is none.
-
-    All are ranked on one clock where they have one in common, else each on its own.
-    """
-    ranked = [case for case in cases if is_ranked(case.record)]
-    clock = common_clock(case.record for case in ranked)
-    return min(ranked, key=lambda case: (time_of(case.record, clock), case.record.key), default=None)
 
 
 def find_site(collection: Collection, name: str) -> Site:

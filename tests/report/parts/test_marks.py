@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 import report_data as data
 
-from perfport.judge.frames import Results
 from perfport.model.record import Record, Status
-from perfport.report.pages import table
 from perfport.report.pages.suite import render
 from perfport.report.parts import ladder, marks, summary
 from perfport.report.parts.ladder import Ladder
@@ -23,7 +21,7 @@ LATER = "2026-11-22T12:00:00+00:00"
 def found(folder: Path, *runs: list[Record]) -> list[Ladder]:
     """Return the ladders of some runs' records."""
     stored = [data.store(folder / str(number), records) for number, records in enumerate(runs)]
-    return table.collected(Results(Collection(stored)))
+    return ladder.collected(Collection(stored))
 
 
 def headline(folder: Path, *runs: list[Record]) -> str:

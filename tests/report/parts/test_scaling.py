@@ -9,12 +9,11 @@ import pytest
 import report_data as data
 
 from perfport.interop.exports import export
-from perfport.judge.frames import Results
 from perfport.model.record import Record, Status
 from perfport.report.pages.run import render
 from perfport.report.pages.suite import render as render_suite
-from perfport.report.pages.table import collected, headline
-from perfport.report.parts.ladder import ladders
+from perfport.report.pages.table import headline
+from perfport.report.parts.ladder import collected, ladders
 from perfport.report.parts.quantities import interval, percent
 from perfport.report.parts.scaling import scaling_section
 from perfport.store.collection import Collection
@@ -89,7 +88,7 @@ def test_several_devices_change_no_headline_of_single_ones(tmp_path: Path) -> No
         data.record("a", parameters=large, preset="full"), spread(4, parameters=large, preset="full"),
     ]  # fmt: skip
     collection = Collection([data.store(tmp_path / "run", records)])
-    first = headline(collection, collected(Results(collection)))
+    first = headline(collection, collected(collection))
     assert {ladder.site: ladder.preset for ladder in first} == {
         data.POCL: "quick", data.INTEL: "quick", f"{data.POCL} + 3 more": "full",
     }  # fmt: skip

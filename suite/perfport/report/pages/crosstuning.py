@@ -13,9 +13,10 @@ from matplotlib.figure import Figure
 
 from ...judge.crosstuning import Slowdown, slowdowns
 from ...judge.portability import amount
-from ...store.collection import Collection, Site
+from ...store.case import Site
+from ...store.collection import Collection
 from ..parts.markdown import NONE, code, join, middle, table, text
-from ..parts.plots import GREY, Plot, style, svg
+from ..parts.plots import GREY, Plot, image, style, svg
 from ..parts.quantities import interval
 from ..parts.view import View
 
@@ -38,7 +39,7 @@ def view(collection: Collection) -> View:
         blocks += [f"## {code(f'{workload}/{problem}')}, {text(preset, 100)}: {code(variant)}", body]
         if plot:
             plots.append(plot)
-            blocks += [f"![{text(plot.alt)}]({plot.name})", f"*{text(plot.caption, 600)}*"]
+            blocks += image(plot)
     if not found:
         blocks.append("No variant ran with the parameters of another device (`profiles` of an experiment).")
     return View("Cross-tuning", join(blocks), rows(found, collection), plots)

@@ -5,30 +5,21 @@ The page is one file: charts are SVG in the text, a few lines of script search t
 
 from __future__ import annotations
 
-import html
-import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
+from markupsafe import Markup
 
 from ...model.names import natural
 from ...model.record import Status
-from ...nightly.history import Event, History, Series
+from ...nightly.history import History, Series
 from ...store.collection import Filter
 from ..parts import web
 from ..parts.markdown import NONE, code, join, middle, table, text
-from ..parts.quantities import seconds, significant, time_scale
+from ..parts.quantities import seconds, significant
+from ..parts.tracks import Track, chart, track
 from ..parts.view import View
 
-#: Nights that a chart draws one by one; of more, as many together as it takes.
-MOST_POINTS = 400
-WIDTH, HEIGHT = 640, 190
-LEFT, RIGHT, TOP, BOTTOM = 68, 8, 12, 24
-#: A bound below so much of the least time is told in words: drawn, it would flatten the curve.
-SHOWN_BOUND = 0.8
 #: Events that are told below a chart; the others are drawn alone.
 MOST_EVENTS = 4
 
@@ -76,36 +67,22 @@ update();
 </script>"""
 
 
-@dataclass
-class Track:
-    """A series with its columns gathered: one entry per night that holds it; NaN where there is no result."""
+_PAGE = web.template("""<h1>{{ title }}</h1>
+<p>{{ span }} Line: time of one execution, band: 95 % interval; dashed: problem bound; vertical: event (a change of \
+driver, source, settings or software begins a new series); cross: a night without a result. All times are measured.</p>
+{% if left_out %}<p class="bad">Left out:</p><ul>\
+{% for file in left_out %}<li>{{ file }}</li>{% endfor %}</ul>{% endif %}
 
-    series: Series
-    nights: np.ndarray
-    time: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    bound: np.ndarray
-    status: list[str]
-    events: list[Event]
-
-    @property
-    def last(self) -> float:
-        """The latest time, in seconds; NaN without any."""
-        known = self.time[np.isfinite(self.time)]
-        return float(known[-1]) if known.size else math.nan
-
-    @property
-    def change(self) -> float:
-        """The latest time over the median of up to 7 before it, since the last event; NaN without any."""
-        start = self.events[-1].night if self.events else -1
-        known = self.time[np.isfinite(self.time) & (self.nights >= start)]
-        return float(known[-1] / np.median(known[-8:-1])) if known.size > 1 else math.nan
-
-    @property
-    def failures(self) -> int:
-        """Nights in which it ended badly."""
-        return sum(Status(status).failed for status in self.status)
+<div class="bar"><input type="search" id="find" placeholder="Search: workload, variant, device ..." \
+aria-label="Search"><label><input type="checkbox" id="only"> with events or failures</label>\
+<span id="shown"></span></div>
+<div class="cards">
+{{ cards }}
+</div>
+{{ script }}""")
+_CARD = web.template("""<article class="card" data-name="{{ name }}"{% if news %} data-news="1"{% endif %}>\
+<h2>{{ title }}{% if bad %} <span class="bad">{{ bad }}</span>{% endif %}</h2><p>{{ where }}</p><p>{{ facts }}</p>\
+{{ chart }}{% if events %}<ul>{% for event in events %}<li>{{ event }}</li>{% endfor %}</ul>{% endif %}</article>""")
 
 
 def select(history: History, chosen: Filter) -> list[Series]:
@@ -116,18 +93,6 @@ def select(history: History, chosen: Filter) -> list[Series]:
         if chosen.names(*place.names):
             found.append((natural(place.title), place.site, place.experiment, series))
     return [series for *_, series in sorted(found, key=lambda named: named[:3])]
-
-
-def track(history: History, series: Series) -> Track:
-    """Gather the columns of a series."""
-    where = list(zip(series.nights, series.rows, strict=True))
-    held = [history.nights[number] for number, _ in where]
-    numbers = {
-        name: np.array([getattr(night, name)[row] for night, (_, row) in zip(held, where, strict=True)])
-        for name in ("time", "low", "high", "bound")
-    }
-    status = [night.status[row] for night, (_, row) in zip(held, where, strict=True)]
-    return Track(series, np.array(series.nights), status=status, events=history.events(series), **numbers)
 
 
 def view(history: History, chosen: Sequence[Series]) -> View:
@@ -172,134 +137,23 @@ def _span(history: History) -> str:
 def page(history: History, chosen: Sequence[Series]) -> str:
     """Return the page: a chart for each case with its bound and events, searchable."""
     title = f"History: {len(chosen)} cases over {len(history.nights)} nights"
-    left = "".join(f"<li>{html.escape(one)}</li>" for one in history.left_out)
-    body = [
-        f"<h1>{html.escape(title)}</h1>", f"<p>{html.escape(_span(history))} Line: time of one execution, band: 95 % "
-        "interval; dashed: problem bound; vertical: event (a change of driver, source, settings or software begins a "
-        "new series); cross: a night without a result. All times are measured.</p>",
-        f'<p class="bad">Left out:</p><ul>{left}</ul>' if left else "",
-        '<div class="bar"><input type="search" id="find" placeholder="Search: workload, variant, device ..." '
-        'aria-label="Search"><label><input type="checkbox" id="only"> with events or failures</label>'
-        '<span id="shown"></span></div>', '<div class="cards">',
-        *(_card(history, track(history, series)) for series in chosen), "</div>", _SCRIPT,
-    ]  # fmt: skip
-    return web.frame(title, "\n".join(body), _STYLE)
+    cards = Markup("\n").join(_card(history, track(history, series)) for series in chosen)
+    body = _PAGE(title=title, span=_span(history), left_out=history.left_out, cards=cards, script=Markup(_SCRIPT))
+    return web.frame(title, body, _STYLE)
 
 
-def _card(history: History, found: Track) -> str:
+def _card(history: History, found: Track) -> Markup:
     place = found.series.place
-    name = html.escape(f"{place.title} {place.site} {place.experiment}".lower(), quote=True)
-    news = ' data-news="1"' if found.events or found.failures else ""
-    facts = [f"{seconds(found.last)}", f"{_percent(found.change)} against the nights before"]
+    facts = [seconds(found.last), f"{_percent(found.change)} against the nights before"]
     if math.isfinite(found.bound[-1]) and math.isfinite(found.time[-1]):
-        facts.append(
-            f"bound {seconds(float(found.bound[-1]))}, share {significant(100 * found.bound[-1] / found.time[-1])} %"
-        )
-    bad = Status(found.status[-1]).failed
-    state = f' <span class="bad">{html.escape(found.status[-1])}</span>' if bad else ""
-    told = found.events[: -MOST_EVENTS - 1 : -1]
-    events = "".join(
-        f"<li>{html.escape(history.nights[event.night].started[:10])}: {html.escape(event.what)}</li>" for event in told
-    )
-    more = len(found.events) - len(told)
-    events += f"<li>and {more} earlier</li>" if more else ""
-    return (
-        f'<article class="card" data-name="{name}"{news}><h2>{html.escape(place.title)}{state}</h2>'
-        f"<p>{html.escape(place.site)}, {html.escape(place.experiment)}</p><p>{html.escape('; '.join(facts))}</p>"
-        f"{chart(history, found)}{f'<ul>{events}</ul>' if events else ''}</article>"
-    )
-
-
-def chart(history: History, found: Track) -> str:
-    """Return the SVG of a series."""
-    good = np.isfinite(found.time)
-    parts: list[str] = []
-    first, last = int(found.nights[0]), int(found.nights[-1])
-
-    def across(night: np.ndarray | float) -> Any:
-        return LEFT + (np.asarray(night) - first) / max(last - first, 1) * (WIDTH - LEFT - RIGHT)
-
-    if good.any():
-        nights, time, low, high = _gathered(found.nights[good], found.time[good], found.low[good], found.high[good])
-        bound = found.bound[good][np.isfinite(found.bound[good])]
-        drawn = bound.size > 0 and float(np.median(bound)) >= SHOWN_BOUND * float(time.min())
-        # An interval that is far wider than the curve's own course is cut: the course is what the chart is for.
-        centre = float(np.median(time))
-        least = max(float(low.min()), float(time.min()) - 0.5 * centre)
-        most = min(float(high.max()), float(time.max()) + 0.5 * centre)
-        if drawn:
-            least, most = min(least, float(bound.min())), max(most, float(bound.max()))
-        room = max(0.06 * (most - least), 0.01 * centre)
-        least, most = max(least - room, 0.0), most + room
-
-        def up(value: np.ndarray) -> Any:
-            inside = np.clip(value, least, most)
-            return HEIGHT - BOTTOM - (inside - least) / (most - least) * (HEIGHT - TOP - BOTTOM)
-
-        parts += _axis(least, most, up)
-        x = across(nights)
-        edge = np.concatenate([x, x[::-1]]), np.concatenate([up(low), up(high)[::-1]])
-        parts.append(f'<path class="band" d="M{_points(*edge)}Z"/>')
-        for start, stop in _pieces(nights, found.events):
-            parts.append(f'<path class="line" d="M{_points(x[start:stop], up(time[start:stop]))}"/>')
-        if nights.size <= 60:
-            parts += [
-                f'<circle class="dot" cx="{cx:.0f}" cy="{cy:.0f}" r="2.4"/>' for cx, cy in zip(x, up(time), strict=True)
-            ]
-        if drawn:
-            parts.append(f'<path class="bound" d="M{_points(across(found.nights[good]), up(found.bound[good]))}"/>')
-        elif bound.size:
-            said = f"bound {seconds(float(np.median(bound)))}, below"
-            parts.append(
-                f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - BOTTOM - 4}" text-anchor="end">{html.escape(said)}</text>'
-            )
-    for number in dict.fromkeys(event.night for event in found.events):
-        said = "; ".join(event.what for event in found.events if event.night == number)
-        at = f"{float(across(number)):.0f}"
-        parts.append(f'<path class="event" d="M{at},{TOP}V{HEIGHT - BOTTOM}"><title>{html.escape(said)}</title></path>')
-    for number, status in zip(
-        found.nights[~good], (s for s, g in zip(found.status, good, strict=True) if not g), strict=True
-    ):
-        x0, y0 = float(across(float(number))), TOP + 6
-        parts.append(
-            f'<path class="fail" d="M{x0 - 4:.0f},{y0 - 4}l8,8m0,-8l-8,8"><title>{html.escape(status)}</title></path>'
-        )
-    for number, anchor in ((first, "start"), (last, "end")) if last > first else ((first, "start"),):
-        day = html.escape(history.nights[number].started[:10])
-        parts.append(f'<text x="{float(across(number)):.0f}" y="{HEIGHT - 6}" text-anchor="{anchor}">{day}</text>')
-    label = html.escape(f"Time of {found.series.place.title} by night", quote=True)
-    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
-
-
-def _gathered(
-    nights: np.ndarray, time: np.ndarray, low: np.ndarray, high: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Put so many nights together that a chart has room for all: mean of the times, extremes of the intervals."""
-    size = -(-nights.size // MOST_POINTS)
-    if size == 1:
-        return nights, time, low, high
-    starts = np.arange(0, nights.size, size)
-    times = np.add.reduceat(time, starts) / np.diff(np.append(starts, nights.size))
-    return nights[starts], times, np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts)
-
-
-def _pieces(nights: np.ndarray, events: Sequence[Event]) -> list[tuple[int, int]]:
-    """Return the stretches of points between events: the line is broken where a new series begins."""
-    cuts = sorted({int(np.searchsorted(nights, event.night)) for event in events})
-    ends = [0, *cuts, nights.size]
-    return [(start, stop) for start, stop in itertools.pairwise(ends) if stop > start]
-
-
-def _points(x: np.ndarray, y: np.ndarray) -> str:
-    return " ".join(f"{a:.0f},{b:.0f}" for a, b in zip(x.tolist(), y.tolist(), strict=True) if b == b)
-
-
-def _axis(least: float, most: float, up: Any) -> list[str]:
-    factor, unit = time_scale([most])
-    parts = [f'<path class="axis" d="M{LEFT},{TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}"/>']
-    digits = max(3, 1 + math.ceil(math.log10(most / max(most - least, 1e-12 * most))) + 1)
-    for value in (least + 0.04 * (most - least), (least + most) / 2, most - 0.04 * (most - least)):
-        y = float(up(np.array(value)))
-        shown = html.escape(f"{significant(value * factor, digits)} {unit}")
-        parts.append(f'<text x="{LEFT - 4}" y="{y + 4:.0f}" text-anchor="end">{shown}</text>')
-    return parts
+        share = significant(100 * found.bound[-1] / found.time[-1])
+        facts.append(f"bound {seconds(float(found.bound[-1]))}, share {share} %")
+    shown = found.events[: -MOST_EVENTS - 1 : -1]
+    events = [f"{history.nights[event.night].started[:10]}: {event.what}" for event in shown]
+    earlier = len(found.events) - len(shown)
+    events += [f"and {earlier} earlier"] if earlier else []
+    return _CARD(
+        name=f"{place.title} {place.site} {place.experiment}".lower(), news=bool(found.events or found.failures),
+        title=place.title, bad=found.status[-1] if Status(found.status[-1]).failed else "",
+        where=f"{place.site}, {place.experiment}", facts="; ".join(facts), chart=chart(history, found), events=events,
+    )  # fmt: skip

@@ -11,10 +11,11 @@ from matplotlib.figure import Figure
 
 from ...judge.portability import BEST, Efficiency, Portability, applications, efficiencies, harmonic_mean, portability
 from ...model.record import Interval
-from ...store.collection import Case, Collection, Site, Subject
+from ...store.case import Site, Subject
+from ...store.collection import Collection
 from ...untimed.convergence import ALL, Convergence
 from ..parts.markdown import NONE, code, join, middle, table, text
-from ..parts.plots import Plot, style, svg
+from ..parts.plots import Plot, image, style, svg
 from ..parts.points import look
 from ..parts.quantities import percent
 from ..parts.view import View
@@ -44,20 +45,14 @@ def view(collection: Collection, platforms: Sequence[Site], name: str) -> View:
         f"{len(chips)} distinct chip{'' if len(chips) == 1 else 's'} ({', '.join(map(text, sorted(chips)))})."
     )
     blocks, plots = ["# Portability", head, READING], []
-    for _, same in groupby(found, key=_problem):
-        problem = list(same)
-        tables, plot = section(problem, collection)
-        blocks.append(f"## {code('/'.join(_problem(problem[0])[:2]))}, {text(problem[0].subject.precision)}")
+    for (workload, problem, precision), same in groupby(found, key=lambda one: one.subject.family):
+        tables, plot = section(list(same), collection)
+        blocks.append(f"## {code(f'{workload}/{problem}')}, {text(precision)}")
         blocks += tables
         if plot:
             plots.append(plot)
-            blocks.append(f"![{text(plot.alt)}]({plot.name})")
-            blocks.append(f"*{text(plot.caption, 600)}*")
+            blocks += image(plot)
     return View("Portability", join(blocks), rows(found, collection, name), plots)
-
-
-def _problem(found: Portability) -> tuple[str, str, str]:
-    return found.subject.workload, found.subject.problem, found.subject.precision
 
 
 def section(found: Sequence[Portability], collection: Collection) -> tuple[list[str], Plot | None]:
@@ -136,8 +131,8 @@ def export(collection: Collection, platforms: Sequence[Site]) -> list[dict[str, 
     no row. ``fom`` is the problem's metric.
     """
     listed = []
-    for subject, cases in sorted(collection.subjects.items(), key=lambda item: item[0]):
-        here: dict[Site, list[Case]] = {site: [case for case in cases if case.site == site] for site in platforms}
+    for subject in sorted(collection.subjects):
+        here = {site: collection.at(subject, site) for site in platforms}
         for name in applications(case for held in here.values() for case in held):
             for site, found in efficiencies(name, here).items():
                 if isinstance(found, Efficiency) and name != BEST:

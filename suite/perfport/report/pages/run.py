@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from urllib.parse import quote
 
 from ...model.errors import UsageError
 from ...store.results import Run
@@ -16,7 +15,7 @@ from ..parts.failures import failures_section, rerun
 from ..parts.ladder import Ladder, ladders, run_labels
 from ..parts.machines import ceilings_section, devices_section, host_section, run_title
 from ..parts.markdown import NONE, code, fence, join, text
-from ..parts.plots import Plot, pictures, plot_folder, share_plot, write_page
+from ..parts.plots import Plot, image, pictures, plot_folder, share_plot, write_page
 from ..parts.rooflines import roofline_plot
 from ..parts.scaling import scaling_section
 from ..parts.summary import alarms, at_a_glance, best_tables, in_terminal, overview, title
@@ -125,16 +124,14 @@ def _results_section(runs: list[Run], found: list[Ladder], names: list[str], fol
     blocks = []
     drawn, most = 0, most_plotted(sum(len(ladder.rows) for ladder in found))
     workload = ""
-    for _, same in groupby(zip(found, names, strict=True), key=lambda pair: pair[0].subject[:3]):
+    for _, same in groupby(zip(found, names, strict=True), key=lambda pair: pair[0].heading[:3]):
         group = list(same)
         first = group[0][0]
         if first.workload != workload:
             workload = first.workload
-            about = (first.run.environment.get("workloads") or {}).get(workload) or {}
-            blocks.append(f"### {text(about.get('title') or workload)} ({code(workload)})")
-        headline = text(first.info.get("title") or first.problem)
+            blocks.append(f"### {first.workload_title}")
         setting = text(first.preset or first.setting, 80)
-        blocks += [f"#### {headline} ({code(first.problem)}, {setting})", problem_facts(first)]
+        blocks += [f"#### {first.problem_title} ({code(first.problem)}, {setting})", problem_facts(first)]
         for ladder, name in group:
             blocks.append(f"##### {code(ladder.site)}, {text(ladder.precision)}")
             blocks.append(ladder_tables(ladder))
@@ -145,8 +142,7 @@ def _results_section(runs: list[Run], found: list[Ladder], names: list[str], fol
             drawn += bool(made)
             plots += made
             for plot in made:
-                blocks.append(f"![{text(plot.alt)}]({quote(folder)}/{quote(plot.name)})")
-                blocks.append(f"*{text(plot.caption, 600)}*")
+                blocks += image(plot, folder)
         blocks.append(published_table([ladder for ladder, _ in group]))
     if drawn == most and len(found) > most:
         note = f"Plots are drawn for the first {most} of {len(found)} ladders; the others have tables only."
@@ -170,12 +166,12 @@ def _scaling(found: list[Ladder]) -> Iterator[str]:
 def _comparison(found: list[Ladder]) -> Iterator[str]:
     yield "## Comparison of devices"
     tables = []
-    for subject, same in groupby(found, key=lambda ladder: ladder.subject):
+    for heading, same in groupby(found, key=lambda ladder: ladder.heading):
         alike = list(same)
         if len(alike) > 1:
-            workload, problem, setting, precision = subject
-            heading = f"### {code(f'{workload}/{problem}')}, {text(setting, 100)}, {text(precision)}"
-            tables += [heading, device_comparison(alike)]
+            workload, problem, setting, precision = heading
+            name = f"### {code(f'{workload}/{problem}')}, {text(setting, 100)}, {text(precision)}"
+            tables += [name, device_comparison(alike)]
     yield join(tables) or "No problem was run on more than one device."
 
 

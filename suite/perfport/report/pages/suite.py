@@ -2,45 +2,37 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
-from ...judge.claims import DECIDED, Claim, Judgement, Verdict, evaluate
-from ...judge.crosstuning import Slowdown, slowdowns
-from ...judge.frames import Results
-from ...judge.portability import BEST, Portability, portability
+from ...judge.claims import DECIDED, Claim, Judgement, Verdict
+from ...judge.portability import BEST, Portability
 from ...measure.intervals import Verdict as Speed
-from ...model.published import inconsistencies
 from ...model.record import Status
 from ...run.completeness import incomplete
-from ...store.collection import Collection, Host
-from ...store.ratios import time_of
+from ...store.case import Host
+from ...store.collection import Collection
 from ...store.results import Run
 from ...untimed.convergence import Convergence
 from ..parts import web
-from ..parts.failures import ORDER, reason
+from ..parts.failures import ORDER, failures_table
 from ..parts.ladder import Ladder
 from ..parts.markdown import code, join, table, text
 from ..parts.marks import best_marks
-from ..parts.plots import Plot, plot_folder, write_page
+from ..parts.plots import Plot, image, plot_folder, write_page
 from ..parts.quantities import percent
-from ..parts.rooflines import roofline_plot
-from ..parts.scaling import scaling_section
 from ..parts.summary import alarms, best_tables
-from . import claims, crosstuning
+from . import claims
 from . import portability as portable
-from . import table as page
 from .stale import ages
+from .table import best_dots
+from .workload import Material, inconsistent, page
 
 TITLE = "Suite report"
 #: A share of the bound that the summary counts as close to the roof.
 CLOSE = 0.75
-#: Rows of the table of best variants on a workload's page; of more, only those of the summary are shown.
-MOST_BEST = 60
 
 
 def render(
@@ -72,70 +64,43 @@ def render(
         If a file cannot be written.
     """
     folder = plot_folder(destination)
-    ladders = page.collected(Results(collection))
-    first = page.headline(collection, ladders)
-    metrics = portability(collection, collection.places)
-    judgements = evaluate(ledger, collection)
-    tuned = slowdowns(collection)
-    ledger_page = claims.view(judgements, collection)
-    summary, plots = _summary(collection, ladders, first, metrics, judgements, converged, folder.name)
-    pages, page_plots = {}, []
-    for workload in collection.workloads:
-        content, drawn = _page(
-            workload, collection, _of(ladders, workload), _of(first, workload),
-            [one for one in metrics if one.subject.workload == workload],
-            [judgement for judgement in judgements if judgement.workload == workload],
-            [one for one in tuned if one.subject.workload == workload],
-            [one for one in converged if one.workload == workload], destination,
-        )  # fmt: skip
-        pages[workload] = content
-        page_plots += drawn
-    files = write_page(destination, summary, [*plots, *page_plots])
-    for workload, content in pages.items():
-        files += write_page(folder / f"{workload}.md", content, [])
-    files += write_page(destination.with_name("claims.md"), ledger_page.markdown, [])
-    whole = {destination.stem: summary, **pages, "claims": ledger_page.markdown}
-    document = web.document(TITLE, whole, [*plots, *page_plots])
+    material = Material.of(collection, ledger, converged)
+    ledger_page = claims.view(material.judgements, collection).markdown
+    summary, plots = _summary(material, folder.name)
+    pages = {}
+    for name in collection.workloads:
+        pages[name], drawn = page(name, material, destination.name)
+        plots += drawn
+    files = write_page(destination, summary, plots)
+    for name, content in pages.items():
+        files += write_page(folder / f"{name}.md", content, [])
+    files += write_page(destination.with_name("claims.md"), ledger_page, [])
+    document = web.document(TITLE, {destination.stem: summary, **pages, "claims": ledger_page}, plots)
     return files + write_page(destination.with_suffix(".html"), document.removesuffix("\n"), [])
 
 
-def _of(ladders: Sequence[Ladder], workload: str) -> list[Ladder]:
-    return [ladder for ladder in ladders if ladder.workload == workload]
-
-
-def _image(plot: Plot, folder: str = "") -> list[str]:
-    return [f"![{text(plot.alt)}]({folder}{plot.name})", f"*{text(plot.caption, 600)}*"]
-
-
-def _summary(
-    collection: Collection,
-    ladders: Sequence[Ladder],
-    first: Sequence[Ladder],
-    metrics: Sequence[Portability],
-    judgements: Sequence[Judgement],
-    converged: Sequence[Convergence],
-    folder: str,
-) -> tuple[str, list[Plot]]:
-    plot = page.best_dots(collection, first, "overview")
+def _summary(material: Material, folder: str) -> tuple[str, list[Plot]]:
+    collection, first = material.collection, list(material.first)
+    plot = best_dots(collection, first, "overview")
     links = [f"[{code(workload)}]({folder}/{workload}.md)" for workload in collection.workloads]
     blocks = [
         f"# {TITLE}",
         f"Pages: {', '.join(links)}, [all claims](claims.md). All numbers are measured unless marked *published* (by "
         "others) or *modelled*; brackets are 95 % intervals; the problem bound is the least time that the measured "
         "ceilings of the device allow for the useful work of the problem.",
-        alarms(list(ladders)), _short(collection, first, judgements),
+        alarms(list(material.ladders)), _short(collection, first, material.judgements),
         "## What ran", _ran(collection),
         "## What is best where, and how close to the roof",
         "At the setting that stands for each problem: the largest that ran on every device, or else each device's own "
         "largest. The pages hold the others.",
-        best_tables(list(first)), *(_image(plot, f"{folder}/") if plot else []),
-        "## What carries over", *_carries(metrics, collection),
-        "## Which claims hold", claims.summary(judgements, collection), _verdicts(judgements),
-        "## Code convergence" if converged else "",
+        best_tables(first), *(image(plot, folder) if plot else []),
+        "## What carries over", *_carries(material.metrics, collection),
+        "## Which claims hold", claims.summary(material.judgements, collection), _verdicts(material.judgements),
+        "## Code convergence" if material.converged else "",
         "Kernel source lines that every backend compiles, over those that some backend compiles."
-        if converged else "", portable.convergence_table(converged, variants=False),
-        "## What failed", failed([case.newest for case in collection.cases]),
-        "## Where the sources are inconsistent", _inconsistent(collection.workloads),
+        if material.converged else "", portable.convergence_table(material.converged, variants=False),
+        "## What failed", failures_table([case.newest for case in collection.cases]),
+        "## Where the sources are inconsistent", inconsistent(collection.workloads),
         "## Provenance", _provenance(collection),
     ]  # fmt: skip
     return join(blocks), [plot] if plot else []
@@ -201,7 +166,7 @@ def _ran(collection: Collection) -> str:
 
 def _carries(metrics: Sequence[Portability], collection: Collection) -> Iterable[str]:
     listed = []
-    for _, same in groupby(metrics, key=lambda one: (one.subject.workload, one.subject.problem, one.subject.precision)):
+    for _, same in groupby(metrics, key=lambda metric: metric.subject.family):
         problem = list(same)
         whole = next(one for one in problem if one.application == BEST)
         single = [one for one in problem if one.application != BEST and one.architectural]
@@ -246,48 +211,6 @@ def _verdicts(judgements: Sequence[Judgement]) -> str:
     return table(["workload", *decided, "differs or cannot be told"], listed, "l" * (1 + len(decided)) + "r")
 
 
-def failed(records: Sequence[Any]) -> str:
-    """Return how cases without a result ended, worst first: by status and reason, with how many and which."""
-    groups: dict[tuple[int, str], list[str]] = {}
-    for record in records:
-        if record.status in ORDER:
-            name = f"{record.identity.workload}/{record.identity.problem} {record.identity.variant}"
-            groups.setdefault((ORDER.index(record.status), reason(record)), []).append(name)
-    if not groups:
-        return "Nothing: every case has a result."
-    listed = []
-    for (order, why), cases in sorted(groups.items()):
-        names = list(dict.fromkeys(cases))
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        status = ORDER[order]
-        loud = status in (Status.IMPOSSIBLE, Status.WRONG)
-        which = ", ".join(map(code, names[:3])) + more
-        listed.append([f"**{status.value}**" if loud else status.value, str(len(cases)), text(why, 160), which])
-    return table(["status", "cases", "reason", "which"], listed, "lrll")
-
-
-def _roofline(ladders: Sequence[Ladder], name: str) -> Plot | None:
-    """Return the roofline of the device that solves a problem fastest, by time for the useful work."""
-
-    def pace(ladder: Ladder) -> float:
-        work = ladder.best.record.work if ladder.best else None
-        amount = work.flops + work.integer_ops + work.bytes if work else 0.0
-        return time_of(ladder.best.record) / amount if ladder.best and amount else math.inf
-
-    best = min((ladder for ladder in ladders if pace(ladder) < math.inf), key=pace, default=None)
-    return roofline_plot(best, name) if best else None
-
-
-def _inconsistent(workloads: Sequence[str]) -> str:
-    listed = [
-        [code(one.workload), text(one.source), text(one.stated, 400), text(one.used, 400)]
-        for one in inconsistencies()
-        if one.workload in workloads
-    ]
-    headers = ["workload", "source", "states (published)", "the suite uses"]
-    return table(headers, listed, "llll") if listed else "None is known."
-
-
 def _provenance(collection: Collection) -> str:
     listed = []
     for run in collection.runs:
@@ -313,81 +236,3 @@ def _provenance(collection: Collection) -> str:
 def _host(run: Run) -> str:
     host = Host.of(run.environment)
     return f"{host.cpu}, {host.cores} cores, {host.memory} GiB" if host.cores else host.cpu
-
-
-def _page(
-    workload: str,
-    collection: Collection,
-    ladders: list[Ladder],
-    first: list[Ladder],
-    metrics: Sequence[Portability],
-    judgements: Sequence[Judgement],
-    tuned: Sequence[Slowdown],
-    converged: Sequence[Convergence],
-    destination: Path,
-) -> tuple[str, list[Plot]]:
-    about = (ladders[0].run.environment.get("workloads") or {}).get(workload) or {}
-    blocks = [f"# {text(about.get('title') or workload)} ({code(workload)})"]
-    blocks.append(f"[Summary](../{destination.name}) · [all claims](../claims.md)")
-    if len(ladders) > MOST_BEST:
-        note = (
-            f"Of {len(ladders)} ladders those that stand for a problem; `perfport table --workload {workload}` has all."
-        )
-        blocks += [note, best_tables(first)]
-    else:
-        blocks.append(best_tables(ladders))
-    plots: list[Plot] = []
-    for problem, same in groupby(ladders, key=lambda ladder: ladder.problem):
-        held = list(same)
-        ahead = [ladder for ladder in first if ladder.problem == problem]
-        blocks.append(f"## {text(held[0].info.get('title') or problem)} ({code(problem)})")
-        plot = page.share_dots(
-            collection, ahead, f"{workload}-{problem}-shares", f"Shares of the bound: {workload}/{problem}"
-        )
-        if plot:
-            plots.append(plot)
-            blocks += _image(plot)
-        if roofline := _roofline(ahead, f"{workload}-{problem}"):
-            plots.append(roofline)
-            blocks += [*_image(roofline), "The reports of single runs have a roofline for every device."]
-        shown = page.chosen_settings(collection, held, ahead)
-        for setting in shown:
-            blocks += page.setting_tables(setting)
-        left = len({page.subject_of(ladder).parameters for ladder in held}) - len(shown)
-        if left:
-            where = f"perfport table --workload {workload} --problem {problem}"
-            blocks.append(f"{left} further settings: {code(where)}.")
-        if scaled := list(scaling_section(held, "####")):
-            blocks += ["### Several devices", *scaled]
-        blocks.append(page.literature(ahead))
-    blocks.append("## Portability")
-    for (_, name, precision), alike in groupby(
-        metrics, key=lambda one: (one.subject.workload, one.subject.problem, one.subject.precision)
-    ):
-        tables, cascade = portable.section(list(alike), collection)
-        blocks += [f"### {code(name)}, {text(precision)}", *tables]
-        if cascade:
-            plots.append(cascade)
-            blocks += _image(cascade)
-    found = crosstuning.largest(tuned, collection)
-    if found:
-        blocks += ["## Cross-tuning", crosstuning.READING]
-    if len(found) < len(tuned):
-        where = code(f"perfport crosstuning --workload {workload}")
-        blocks.append(f"The largest setting of each device; {where} has all.")
-    for _, group in groupby(found, key=lambda one: (one.subject, one.variant)):
-        cells = list(group)
-        body, heat = crosstuning.matrix(cells, collection)
-        name = f"{cells[0].subject.problem}, {collection.preset(cells[0].subject)}: {cells[0].variant}"
-        blocks += [f"### {text(name, 120)}", body]
-        if heat:
-            plots.append(heat)
-            blocks += _image(heat)
-    blocks += ["## Claims", "The numbers behind each verdict: [all claims](../claims.md)."]
-    blocks.append(claims.matrix(judgements, collection) if judgements else "This workload has no claims.")
-    if converged:
-        blocks += ["## Code convergence", portable.convergence_table(converged, variants=True)]
-    cases = [case.newest for case in collection.cases if case.subject.workload == workload]
-    blocks += ["## What failed", failed(cases)]
-    blocks += ["## Where the source is inconsistent", _inconsistent([workload])]
-    return join(blocks), plots

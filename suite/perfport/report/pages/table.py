@@ -9,9 +9,10 @@ from typing import Any
 from ...judge.frames import SCHEMA, Results
 from ...judge.portability import amount, settings
 from ...machine.device_profile import all_profiles
-from ...store.collection import Collection, Site, Subject
+from ...store.case import Site, Subject
+from ...store.collection import Collection
 from ...store.ratios import is_measured
-from ..parts.ladder import Ladder
+from ..parts.ladder import Ladder, collected
 from ..parts.markdown import NONE, code, join, table, text
 from ..parts.plots import Plot
 from ..parts.points import Series, dots
@@ -24,30 +25,18 @@ from ..parts.view import View, plain_rows
 MOST_SETTINGS = 4
 
 
-def collected(results: Results) -> list[Ladder]:
-    """Return the ladders of a collection: one for each subject and site, in the order of tables."""
-    found = []
-    for cases in results.ladders:
-        by, site = {id(case.record): case for case in cases}, cases[0].site
-        ladder = Ladder(cases[0].run, "", [case.record for case in cases], None, by)
-        ladder.site, ladder.place = results.collection.label(site), results.collection.label(site.alone)
-        found.append(ladder)
-    return found
-
-
 def view(collection: Collection) -> View:
     """Return every setting of every problem: best variants, then variant by device."""
-    results = Results(collection)
-    ladders = collected(results)
+    ladders = collected(collection)
     first = headline(collection, ladders)
     blocks = ["# Comparison of variants and devices", best_tables(ladders)]
     for _, same in groupby(ladders, key=_problem):
         problem = list(same)
         blocks.append(_title(problem[0]))
-        for _, alike in groupby(problem, key=lambda ladder: ladder.subject[:3]):
+        for _, alike in groupby(problem, key=lambda ladder: ladder.heading[:3]):
             blocks += setting_tables(list(alike))
         blocks.append(literature([ladder for ladder in first if _problem(ladder) == _problem(problem[0])]))
-    return View("Comparison of variants and devices", join(blocks), rows(results))
+    return View("Comparison of variants and devices", join(blocks), rows(Results(collection)))
 
 
 def _problem(ladder: Ladder) -> tuple[str, str]:
@@ -56,7 +45,7 @@ def _problem(ladder: Ladder) -> tuple[str, str]:
 
 def _title(ladder: Ladder) -> str:
     name = code(f"{ladder.workload}/{ladder.problem}")
-    return f"## {text(ladder.info.get('title') or ladder.problem)} ({name})"
+    return f"## {ladder.problem_title} ({name})"
 
 
 def setting_tables(ladders: Sequence[Ladder]) -> list[str]:
@@ -111,35 +100,22 @@ def headline(collection: Collection, ladders: Iterable[Ladder]) -> list[Ladder]:
     Several devices of a site have a setting of their own, so that they change nothing for single ones.
     """
     several = [[site] for site in collection.sites if site not in collection.places]
-    problems: dict[tuple[str, str, str], list[Subject]] = {}
-    for subject in collection.subjects:
-        problems.setdefault((subject.workload, subject.problem, subject.precision), []).append(subject)
     chosen: set[tuple[Subject, Site]] = set()
-    for subjects in problems.values():
+    for subjects in collection.families.values():
         for sites in (collection.places, *several):
-            chosen |= {(subject, site) for site, subject in settings(collection, subjects, sites).items()}
-    wanted = {(*_key(subject), collection.label(site)) for subject, site in chosen}
-    return [ladder for ladder in ladders if (*_key(subject_of(ladder)), ladder.site) in wanted]
+            chosen |= {(subject.on_any_inputs, site) for site, subject in settings(collection, subjects, sites).items()}
+    return [ladder for ladder in ladders if (ladder.subject.on_any_inputs, ladder.where) in chosen]
 
 
-def subject_of(ladder: Ladder) -> Subject:
-    """Return what a ladder solves."""
-    return Subject.of(ladder.rows[0].record)
-
-
-def _key(subject: Subject) -> tuple[str, str, str, str]:
-    return subject.workload, subject.problem, subject.parameters, subject.precision
-
-
-def chosen_settings(collection: Collection, ladders: Sequence[Ladder], first: Sequence[Ladder]) -> list[list[Ladder]]:
+def chosen_settings(ladders: Sequence[Ladder], first: Sequence[Ladder]) -> list[list[Ladder]]:
     """Return the ladders of one problem by setting: those of ``first``, then the largest, at most `MOST_SETTINGS`."""
     by: dict[str, list[Ladder]] = {}
     for ladder in ladders:
-        by.setdefault(subject_of(ladder).parameters, []).append(ladder)
-    ahead = {subject_of(ladder).parameters for ladder in first}
+        by.setdefault(ladder.subject.parameters, []).append(ladder)
+    ahead = {ladder.subject.parameters for ladder in first}
 
     def size(parameters: str) -> float:
-        return amount(case for one in by[parameters] for case in collection.subjects[subject_of(one)])
+        return amount(row for ladder in by[parameters] for row in ladder.rows)
 
     order = sorted(by, key=lambda parameters: (parameters not in ahead, -size(parameters), parameters))
     return [by[parameters] for parameters in order[: max(MOST_SETTINGS, len(ahead))]]

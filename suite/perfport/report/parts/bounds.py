@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...measure.roofline import IMPOSSIBLE_SHARE
 from ...model.record import Bound, Record, Status
-from ...store.ratios import time_of
+from ...store.ratios import is_measured, time_of
 from .labels import label, ordered
 from .ladder import Ladder, Row
 from .markdown import NONE, code, join, middle, table, text
@@ -58,7 +58,7 @@ def _problem(ladder: Ladder) -> str:
     rows = []
     for row in ladder.rows:
         record = row.record
-        if row in ladder.measured or record.status == Status.IMPOSSIBLE:
+        if is_measured(record) or record.status == Status.IMPOSSIBLE:
             binding = text(label(record.problem_bound.binding)) if record.problem_bound else NONE
             rows.append([_name(row), share(record.problem_bound), binding, share(record.datasheet_bound, "")])
     if not any(cell != NONE for cells in rows for cell in cells[1:]):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 
 from ...measure.roofline import IMPOSSIBLE_SHARE
 from ...model.record import Record, Status
 from ...store.results import Run
 from .ladder import Ladder, Row
-from .markdown import code, details, excerpt, fence, join, text
+from .markdown import code, details, excerpt, fence, join, table, text
 from .quantities import percent, significant
 
 #: Worst first: a time that cannot be puts the suite itself in doubt, and a wrong result is worse than none.
@@ -68,3 +69,23 @@ def _case(ladder: Ladder, row: Row) -> str:
         block = details("log", fence(excerpt(record.failure.log)))
         rows += ["", *("  " + inner if inner else "" for inner in block.splitlines()), ""]
     return "\n".join(rows)
+
+
+def failures_table(records: Iterable[Record]) -> str:
+    """Return how cases without a result ended, worst first: by status and reason, with how many and which."""
+    groups: dict[tuple[int, str], list[str]] = {}
+    for record in records:
+        if record.status in ORDER:
+            name = f"{record.identity.workload}/{record.identity.problem} {record.identity.variant}"
+            groups.setdefault((ORDER.index(record.status), reason(record)), []).append(name)
+    if not groups:
+        return "Nothing: every case has a result."
+    listed = []
+    for (rank, why), cases in sorted(groups.items()):
+        names = list(dict.fromkeys(cases))
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        status = ORDER[rank]
+        loud = status in (Status.IMPOSSIBLE, Status.WRONG)
+        which = ", ".join(map(code, names[:3])) + more
+        listed.append([f"**{status.value}**" if loud else status.value, str(len(cases)), text(why, 160), which])
+    return table(["status", "cases", "reason", "which"], listed, "lrll")

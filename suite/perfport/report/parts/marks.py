@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ...model.record import Status
 from ...run.sources import Age
-from ...store.ratios import is_measured, time_of
+from ...store.ratios import time_of
 from .ladder import Ladder, Row
 from .markdown import join
 
@@ -36,11 +36,7 @@ def best_marks(ladder: Ladder) -> str:
     best = ladder.best
     if best is None:
         return ""
-    contended = [
-        row.record
-        for row in ladder.rows
-        if row.record.status == Status.CONTENDED and is_measured(row.record) and row.record.identity.role != "peer"
-    ]
+    contended = [row.record for row in ladder.variants if row.record.status == Status.CONTENDED]
     ahead = any(record.timing and time_of(record) < time_of(best.record) for record in contended)
     return marks(best) + (BESIDE if ahead else "")
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import matplotlib
 from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -21,7 +22,7 @@ from ...model.errors import InfrastructureError
 from ...model.record import Interval, Record, Status
 from ...store.ratios import is_measured, time_of
 from .ladder import PICTURE, Ladder, Row
-from .markdown import line, middle
+from .markdown import line, middle, text
 from .quantities import percent
 
 #: Okabe and Ito's palette: told apart by readers with any of the common colour-vision deficiencies.
@@ -50,6 +51,12 @@ class Plot:
 def plot_folder(destination: Path) -> Path:
     """Return the folder of a page's plots: beside it, with its name without the suffix."""
     return destination.with_name(destination.stem if destination.suffix else f"{destination.name}-plots")
+
+
+def image(plot: Plot, folder: str = "") -> list[str]:
+    """Return the markdown that shows a plot in a folder beside the page: the image and its caption."""
+    where = f"{quote(folder)}/" if folder else ""
+    return [f"![{text(plot.alt)}]({where}{quote(plot.name)})", f"*{text(plot.caption, 600)}*"]
 
 
 def write_page(destination: Path, content: str, plots: Sequence[Plot]) -> list[Path]:

@@ -36,7 +36,7 @@ def scaling_section(found: Sequence[Ladder], heading: str = "###") -> Iterator[s
 
 
 def _where(ladder: Ladder) -> tuple[str, str, str, str, str]:
-    return (*ladder.subject, ladder.place)
+    return (*ladder.heading, ladder.place)
 
 
 def _rows(ladders: Iterable[Ladder]) -> Iterator[list[str]]:

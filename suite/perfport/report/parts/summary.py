@@ -10,10 +10,11 @@ from tabulate import tabulate
 from ...measure.intervals import Verdict
 from ...model.record import Status
 from ...run.completeness import incomplete
-from ...store.ratios import Comparison, compare, is_ranked, time_of
+from ...store.comparable import leading
+from ...store.ratios import Comparison, compare, time_of
 from ...store.results import Run
 from .failures import ORDER
-from .ladder import Ladder, Row, run_labels
+from .ladder import Ladder, run_labels
 from .machines import run_title
 from .markdown import NONE, code, join, line, table, text
 from .marks import best_marks, marks, noted, notes
@@ -71,18 +72,12 @@ def _outcomes(found: list[Ladder]) -> str:
     return ", ".join(parts)
 
 
-def _fastest(rows: list[Row]) -> Row | None:
-    """The fastest that may be ranked; where the machine was busy all the time, the fastest of all."""
-    return min(rows, key=lambda row: (not is_ranked(row.record), time_of(row.record)), default=None)
-
-
 def _leading(ladder: Ladder) -> list[str]:
     """Return the best variant, its time and share, and its speed-up over the first rung and over the best peer."""
-    own = [row for row in ladder.measured if row.record.identity.role != "peer"]
-    best = ladder.best or _fastest(own)
+    best = ladder.best or leading(ladder.variants)
     if best is None:
         return ["none has a result", *[NONE] * 4]
-    peer = ladder.best_peer or _fastest([row for row in ladder.measured if row.record.identity.role == "peer"])
+    peer = ladder.best_peer or leading(ladder.peers)
     marked = best_marks(ladder) if best is ladder.best else marks(best)
     bound = best.record.problem_bound
     first = NONE if ladder.several else "is the first" if best is ladder.first_rung else _times(ladder.over_first(best))
@@ -176,7 +171,7 @@ def alarms(found: list[Ladder]) -> str:
 
 def short_settings(found: list[Ladder]) -> dict[tuple[str, str, str, str], str]:
     """Return how each subject's parameters are named in tables: by preset where that is enough."""
-    subjects = {ladder.subject: ladder for ladder in found}
+    subjects = {ladder.heading: ladder for ladder in found}
     counts = Counter({(ladder.workload, ladder.problem, ladder.preset, ladder.setting) for ladder in found})
     presets = Counter(key[:3] for key in counts)
     return {
@@ -196,7 +191,7 @@ def best_tables(found: list[Ladder], peers: bool = True) -> str:
         if all(record.status in NOT_HERE for record in own):
             continue  # a precision class that only peers have here: shown in its own table further down
         where = [
-            code(f"{ladder.workload}/{ladder.problem}"), text(settings[ladder.subject]), code(ladder.site),
+            code(f"{ladder.workload}/{ladder.problem}"), text(settings[ladder.heading]), code(ladder.site),
             text(ladder.precision),
         ]  # fmt: skip
         best = ladder.best

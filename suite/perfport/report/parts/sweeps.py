@@ -169,8 +169,8 @@ def break_even(points: Sequence[tuple[float, float]]) -> str:
 
 def _over_peers(best: Row, same: Sequence[Ladder]) -> Iterator[tuple[str, Comparison | None]]:
     for ladder in same:
-        for row in ladder.measured:
-            if row.record.identity.role == "peer" and is_ranked(row.record):
+        for row in ladder.peers:
+            if is_ranked(row.record):
                 of_class = f" ({text(ladder.precision)})" if ladder.precision != best.record.identity.precision else ""
                 yield code(row.label) + of_class, compare(row.record, best.record)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...model.names import ROLES, plain, seeds
 from ...model.record import Record, Status
+from ...store.comparable import leading
 from ...store.ratios import common_clock, compare, is_measured, time_of
 from .bounds import bounds_tables, problem_bound_note
 from .failures import reason
@@ -326,11 +327,10 @@ def device_comparison(found: list[Ladder]) -> str:
 
 
 def _compared_cell(ladder: Ladder, same: list[Row]) -> str:
-    results = [row for row in same if is_measured(row.record)]
-    if not results:
+    row = leading(same)
+    if row is None:
         ended = dict.fromkeys(row.record.status for row in same)
         return ", ".join(f"**{s.value}**" if s == Status.IMPOSSIBLE else s.value for s in ended) or NONE
-    row = min(results, key=lambda row: (row.record.status != Status.OK, time_of(row.record)))
     record = row.record
     bound = record.problem_bound
     stale = ABOVE if bound and bound.stale else ""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
-import html
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
+from jinja2 import Environment, StrictUndefined
 from markdown_it import MarkdownIt
+from markupsafe import Markup
 
 from .plots import Plot
 
@@ -36,19 +37,30 @@ a { color: #00598c; }
 @media (max-width: 40rem) { body { padding: 0 .6rem 3rem; } h1 { font-size: 1.5rem; }
   table { width: max-content; } td { max-width: 18rem; } }
 """
-_FRAME = """<!DOCTYPE html>
+#: Values are escaped unless they are markup already; a name that a template lacks is an error.
+_TEMPLATES = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+
+
+def template(source: str) -> Callable[..., Markup]:
+    """Return a function that fills a template with values by name, escaped."""
+    made = _TEMPLATES.from_string(source)
+    return lambda **values: Markup(made.render(**values))
+
+
+_FRAME = template("""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>{style}</style>
+<title>{{ title }}</title>
+<style>{{ style }}</style>
 </head>
 <body>
-{body}
+{{ body }}
 </body>
 </html>
-"""
+""")
+_SECTION = template('<section id="{{ anchor }}">\n{{ content }}</section>')
 
 
 def document(title: str, pages: Mapping[str, str], plots: Sequence[Plot]) -> str:
@@ -74,13 +86,13 @@ def document(title: str, pages: Mapping[str, str], plots: Sequence[Plot]) -> str
         content = markdown.renderer.render(tokens, markdown.options, {})
         content = content.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
         content = content.replace("<p><img", '<p class="wide"><img')
-        body.append(f'<section id="{html.escape(anchor)}">\n{content}</section>')
-    return frame(title, "\n".join(body))
+        body.append(_SECTION(anchor=anchor, content=Markup(content)))
+    return frame(title, Markup("\n").join(body))
 
 
-def frame(title: str, body: str, style: str = "") -> str:
+def frame(title: str, body: Markup, style: str = "") -> str:
     """Return a document around the content of its body; ``style`` is added to what all documents share."""
-    return _FRAME.format(title=html.escape(title), style=_STYLE + style, body=body)
+    return _FRAME(title=title, style=Markup(_STYLE + style), body=body) + "\n"
 
 
 def _resolve(token: Any, images: Mapping[str, bytes], pages: Mapping[str, str]) -> None:

@@ -1,0 +1,121 @@
+"""What a claim compares: a number with its interval, from the records of its sides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from pydantic import ConfigDict
+
+from ...model.record import Interval, Record
+from ...store.ratios import common_clock, compare, time_of
+from .ledger import Claim
+
+
+class Missing(Exception):
+    """A side has no result; the text says why."""
+
+
+class OpenInterval(Interval):
+    """What is found of a claim, with no end where the data set none; nothing of the kind is stored."""
+
+    model_config = ConfigDict(allow_inf_nan=True)
+
+
+class Number(NamedTuple):
+    """One of the two numbers of a comparison: what it is, its value and unit (empty for a pure number)."""
+
+    what: str
+    value: float
+    unit: str = ""
+
+
+def _time(record: Record, others: Iterable[Record]) -> Number:
+    return Number(record.identity.variant, time_of(record, common_clock([record, *others])), "s")
+
+
+def _speedup(claim: Claim, records: list[Record]) -> tuple[Interval, tuple[Number, ...]]:
+    subject, reference = records
+    compared = compare(reference, subject)
+    if compared is None:
+        raise Missing(f"{subject.identity.variant} and {reference.identity.variant} have no clock in common")
+    return compared.ratio, (_time(subject, [reference]), _time(reference, [subject]))
+
+
+def _share(claim: Claim, records: list[Record]) -> tuple[Interval, tuple[Number, ...]]:
+    bound = records[0].problem_bound
+    if bound is None:
+        raise Missing(f"{records[0].identity.variant} has no problem bound: no ceilings were measured")
+    return bound.share, (_time(records[0], []), Number("bound", bound.seconds, "s"))
+
+
+def _overhead(claim: Claim, records: list[Record]) -> tuple[Interval, tuple[Number, ...]]:
+    """What the reference adds to the base over what the subject adds; the ends from the ends of the three medians."""
+    clock = common_clock(records)
+    if clock is None:
+        raise Missing("the sides have no clock in common")
+    subject, reference, base = (record.timing.summary[clock] for record in records if record.timing)
+    small = (subject.median - base.median, subject.ci_low - base.ci_high, subject.ci_high - base.ci_low)
+    large = (reference.median - base.median, reference.ci_low - base.ci_high, reference.ci_high - base.ci_low)
+    names = [record.identity.variant for record in records]
+    numbers = (Number(f"{names[0]} - {names[2]}", small[0], "s"), Number(f"{names[1]} - {names[2]}", large[0], "s"))
+    value = large[0] / small[0] if small[0] else math.inf
+    if small[1] > 0:
+        ends = [one / other for one in large[1:] for other in small[1:]]
+        return Interval(value=value, low=min(ends), high=max(ends)), numbers
+    low = large[1] / small[2] if large[1] > 0 and small[2] > 0 else -math.inf  # overheads are not negative
+    return OpenInterval(value=value, low=low, high=math.inf), numbers
+
+
+def _number(record: Record, path: str) -> float:
+    value: Any = record.model_dump()
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Missing(f"{record.identity.variant} has no number {path!r}")
+    return float(value)
+
+
+def _figure(claim: Claim, records: list[Record]) -> tuple[Interval, tuple[Number, ...]]:
+    assert claim.figure
+    subject = records[0]
+    value, what = _number(subject, claim.figure), subject.identity.variant
+    if claim.base:
+        base = records[-1]
+        value, what = value - _number(base, claim.figure), f"{what} - {base.identity.variant}"
+    numbers = [Number(f"{what} {claim.figure}", value)]
+    if claim.reference_figure or claim.reference:
+        other, path = records[1] if claim.reference else subject, claim.reference_figure or claim.figure
+        under = _number(other, path)
+        numbers.append(Number(f"{other.identity.variant} {path}", under))
+        if not under:
+            raise Missing(f"{other.identity.variant}: {path} is 0")
+        value /= under
+    return Interval(value=value, low=value, high=value), tuple(numbers)
+
+
+def _kernel_share(claim: Claim, records: list[Record]) -> tuple[Interval, tuple[Number, ...]]:
+    timing = records[-1].timing  # the reference's, where there is one
+    kernels = timing.kernels if timing else {}
+    total = sum(kernels.values())
+    if not total:
+        raise Missing(f"{records[-1].identity.variant} has no time by kernel")
+    some = sum(seconds for name, seconds in kernels.items() if name in claim.kernels)
+    named = Number(", ".join(claim.kernels), some, "s")
+    if not claim.reference:
+        value = some / total
+        return Interval(value=value, low=value, high=value), (named, Number("all kernels", total, "s"))
+    subject = records[0]
+    if common_clock(records) != "span":
+        raise Missing(f"{subject.identity.variant} and {records[-1].identity.variant} have no device times in common")
+    assert subject.timing
+    whole = subject.timing.summary["span"]
+    found = Interval(value=some / whole.median, low=some / whole.ci_high, high=some / whole.ci_low)
+    return found, (named, Number(subject.identity.variant, whole.median, "s"))
+
+
+#: By ``compare`` of a claim.
+MEASURES = {
+    "speedup": _speedup, "share": _share, "overhead": _overhead, "figure": _figure, "kernel_share": _kernel_share,
+}  # fmt: skip
