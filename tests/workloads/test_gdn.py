@@ -11,8 +11,7 @@ import pytest
 
 from perfport import workload
 from perfport.backend import OpenDevice
-from perfport.model.errors import UnsupportedError
-from perfport.workload import Session, Setup, Variant
+from perfport.workload import POISON, Session, Setup, UnsupportedError, Variant
 from perfport.workloads.gdn.problems import Backward, Forward, GammaGradient, Reduction, Step
 from perfport.workloads.gdn.variants import gamma_gradient, inputs
 from perfport.workloads.gdn.variants.tiled import split_steps
@@ -38,8 +37,8 @@ def variants_of(*names: str) -> list[tuple[str, str]]:
     """Problem and name of every variant that is no peer and whose name holds one of ``names``."""
     return [
         (problem, name)
-        for problem, found in GDN.variants.items()
-        for name, cls in found.items()
+        for problem, variants in GDN.variants.items()
+        for name, cls in variants.items()
         if cls.role != "peer" and any(part in name for part in names)
     ]
 
@@ -67,7 +66,7 @@ class Solver:
             self.variant = cls(setup)
             self.device_bytes = setup.device_bytes
             for output in setup.outputs.values():
-                self.device.fill(output.buffer, 0xFF)
+                self.device.fill(output.buffer, POISON)
             self.variant.launch()
             self.device.finish()
             assert self.variant.traffic() is not None
@@ -101,7 +100,7 @@ def test_every_variant_of_the_source_is_there() -> None:
         ("gdn_step", "fused_step"),
     ):
         assert {name, f"{name}_streams", "tensor_core", "tensor_core_tf32"} <= set(GDN.variants[problem])
-    assert all(cls.source and cls.title for found in GDN.variants.values() for cls in found.values())
+    assert all(cls.source and cls.title for variants in GDN.variants.values() for cls in variants.values())
     stated = {(figure.problem, figure.variant) for figure in GDN.published}
     assert stated and all(variant in GDN.variants[problem] for problem, variant in stated)
 

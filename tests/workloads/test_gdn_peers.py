@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 from perfport import workload
-from perfport.model.device import DeviceInfo
-from perfport.model.errors import UnsupportedError
-from perfport.workload import Session, Setup, Variant
+from perfport.workload import DeviceInfo, Session, Setup, UnsupportedError, Variant
 
 GDN = workload.discover()["gdn"]
 PEERS = [cls for variants in GDN.variants.values() for cls in variants.values() if cls.role == "peer"]

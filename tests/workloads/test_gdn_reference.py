@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from perfport.model.errors import UsageError
+from perfport.workload import UsageError
 from perfport.workloads.gdn import data, problems, reference
 from perfport.workloads.gdn.problems import Backward, Forward, GammaGradient, LayerParameters, Reduction, Step
 
@@ -44,12 +44,12 @@ def test_gradients_are_the_differences_of_the_forward_pass(inverse: bool) -> Non
     d = 1 / np.sqrt(reference.pool(w, gamma, beta))
     dgamma, dbeta = reference.parameter_gradients(delta, w, d, inverse)
     dw = reference.input_gradient(delta, w, d, gamma, inverse)
-    for found, at, loss in (
+    for gradient, at, loss in (
         (dw, w, lambda v: (delta * reference.forward(v, gamma, beta, inverse)).sum()),
         (dgamma, gamma, lambda v: (delta * reference.forward(w, v, beta, inverse)).sum()),
         (dbeta, beta, lambda v: (delta * reference.forward(w, gamma, v, inverse)).sum()),
     ):
-        assert np.allclose(found, differences(loss, at), rtol=1e-6, atol=1e-8)
+        assert np.allclose(gradient, differences(loss, at), rtol=1e-6, atol=1e-8)
 
 
 def test_a_transposed_gamma_is_another_operator() -> None:
@@ -73,11 +73,11 @@ def test_raw_parameters_and_their_gradient(least: float) -> None:
     assert np.allclose(value[:2], raw[:2] ** 2 - 2.0**-36) and (value >= least * (1 - 1e-9)).all()
     assert np.allclose(value[3:], least, atol=1e-15)
     for sign in (1.0, -1.0):
-        found = reference.raw_gradient(np.full(5, sign), raw, least)
+        gradient = reference.raw_gradient(np.full(5, sign), raw, least)
         above = sign * differences(lambda v: reference.effective(v, least).sum(), raw[:3])
-        assert np.allclose(found[:3], above, rtol=1e-2 if least == 0 else 1e-5)
+        assert np.allclose(gradient[:3], above, rtol=1e-2 if least == 0 else 1e-5)
         below = 2 * reference.bound(least) * sign  # a step up passes, a step down does not
-        assert np.allclose(found[3:], below if sign < 0 else 0.0)
+        assert np.allclose(gradient[3:], below if sign < 0 else 0.0)
 
 
 def test_the_gradient_by_raw_parameters_through_the_whole_operator() -> None:
@@ -104,11 +104,11 @@ def spoiled(name: str, value: Any) -> dict[str, np.ndarray]:
 
 
 def with_element(name: str, value: float) -> dict[str, np.ndarray]:
-    found = spoiled(name, None)
+    bad = spoiled(name, None)
     w, gamma, beta, _ = arguments(6)
-    found[name] = {"w": w, "gamma": gamma, "beta": beta}[name]
-    found[name][(1,) * found[name].ndim] = value
-    return found
+    bad[name] = {"w": w, "gamma": gamma, "beta": beta}[name]
+    bad[name][(1,) * bad[name].ndim] = value
+    return bad
 
 
 @pytest.mark.parametrize(
@@ -210,13 +210,13 @@ def test_maps_larger_than_the_photographs() -> None:
 
 
 def test_layouts_hold_the_same_values() -> None:
-    one, other = (forward(channels=3, height=4, width=5, batch=2, layout=layout) for layout in ("nchw", "nhwc"))
-    assert one.w.shape == (2, 3, 4, 5) and other.w.shape == (2, 4, 5, 3)
-    assert np.array_equal(one.w, other.w.transpose(0, 3, 1, 2))
-    every = np.arange(one.positions)
-    assert np.array_equal(one.columns(one.w, every), other.columns(other.w, every))
-    assert np.allclose(one.columns(one.d, every), other.columns(other.d, every), rtol=1e-6)
-    assert np.array_equal(one.columns(one.w, every[[21]])[:, 0], one.w[1, :, 0, 1].astype(np.float64))
+    nchw, nhwc = (forward(channels=3, height=4, width=5, batch=2, layout=layout) for layout in ("nchw", "nhwc"))
+    assert nchw.w.shape == (2, 3, 4, 5) and nhwc.w.shape == (2, 4, 5, 3)
+    assert np.array_equal(nchw.w, nhwc.w.transpose(0, 3, 1, 2))
+    every = np.arange(nchw.positions)
+    assert np.array_equal(nchw.columns(nchw.w, every), nhwc.columns(nhwc.w, every))
+    assert np.allclose(nchw.columns(nchw.d, every), nhwc.columns(nhwc.d, every), rtol=1e-6)
+    assert np.array_equal(nchw.columns(nchw.w, every[[21]])[:, 0], nchw.w[1, :, 0, 1].astype(np.float64))
 
 
 def test_inputs_are_drawn_by_seed() -> None:

@@ -7,8 +7,7 @@ import pytest
 
 from perfport import backend, workload
 from perfport.backend.offline import OfflineDevice, cuda_info
-from perfport.model.errors import UnavailableError, UnsupportedError
-from perfport.workload import Session, Setup
+from perfport.workload import Session, Setup, UnavailableError, UnsupportedError
 from perfport.workloads.gdn.problems import FORWARD_TOLERANCE, GRADIENT_TOLERANCE, TF32_TOLERANCE, Step
 from perfport.workloads.gdn.variants.tensor_core import TensorCores
 
@@ -35,14 +34,14 @@ def product(a: np.ndarray, b: np.ndarray, kind: str, terms: int) -> np.ndarray:
     rounded = ROUND[kind]
     a_hi, b_hi = rounded(a), rounded(b)
     a_lo, b_lo = rounded(a - a_hi), rounded(b - b_hi)
-    found = a_hi.astype(np.float64) @ b_hi
+    total = a_hi.astype(np.float64) @ b_hi
     if terms == 3:
-        found += a_hi.astype(np.float64) @ b_lo + a_lo.astype(np.float64) @ b_hi
-    return found
+        total += a_hi.astype(np.float64) @ b_lo + a_lo.astype(np.float64) @ b_hi
+    return total
 
 
-def relative(found: np.ndarray, expected: np.ndarray) -> float:
-    return float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
+def relative(value: np.ndarray, expected: np.ndarray) -> float:
+    return float(np.linalg.norm(value - expected) / np.linalg.norm(expected))
 
 
 @pytest.mark.parametrize(("kind", "bits"), [("tf32", 11), ("bf16", 8)])
@@ -51,9 +50,9 @@ def test_two_parts_hold_twice_the_bits(kind: str, bits: int) -> None:
     hi = ROUND[kind](x)
     lo = ROUND[kind](x - hi)
     assert np.array_equal(x - hi, x.astype(np.float64) - hi)  # the rest is exact in FP32
-    one, two = (np.abs(part - x.astype(np.float64)) / np.abs(x) for part in (hi, hi.astype(np.float64) + lo))
-    assert 2.0 ** (-bits - 1) < one.max() <= 2.0**-bits
-    assert two.max() <= max(2.0 ** (-2 * bits), 2.0**-24) and (hi.view(np.uint32) % (1 << (24 - bits)) == 0).all()
+    rounded, split = (np.abs(part - x.astype(np.float64)) / np.abs(x) for part in (hi, hi.astype(np.float64) + lo))
+    assert 2.0 ** (-bits - 1) < rounded.max() <= 2.0**-bits
+    assert split.max() <= max(2.0 ** (-2 * bits), 2.0**-24) and (hi.view(np.uint32) % (1 << (24 - bits)) == 0).all()
 
 
 @pytest.mark.parametrize(
@@ -111,8 +110,8 @@ def test_kernels_compile_to_matrix_instructions(name: str, instruction: str, spl
 
 
 def test_older_devices_are_refused() -> None:
-    for found in GDN.variants.values():
-        for cls in found.values():
+    for variants in GDN.variants.values():
+        for cls in variants.values():
             if issubclass(getattr(cls, "engine", object), TensorCores):
                 assert cls.unit in ("tf32_mma", "bf16_mma")
                 with pytest.raises(UnsupportedError, match=r"compute capability 8.0 .*has 7.5"):

@@ -2,7 +2,7 @@
      FORWARD  z = beta + gamma w^2;  u = w z^(-1/2), inverse: w z^(1/2); with SAVE also D = z^(-1/2)
      INPUT    g = gamma^T t;         dw = delta D + 2 w g, inverse: delta / D + 2 w g
      GAMMA    dgamma = t (w^2)^T;    with BETA also dbeta = t 1; partial sums, which `finish` adds up
-   with t = -1/2 delta w D^3, inverse: 1/2 delta w D. Squares and t are made while operands are staged.
+   Squares and t (term.h) are made while operands are staged.
 
    A work-group makes a tile of ROWS channels by COLUMNS positions (GAMMA: channels) in registers, ITEM_ROWS x
    ITEM_COLUMNS per work-item, and walks the inner dimension (GAMMA: positions) DEPTH at a time. Operands lie in local
@@ -14,6 +14,8 @@
    FORWARD, INPUT: what stands for STAGED channels of the positions is staged at once; gamma follows step by step from
    global memory, where it lies as it is staged (PACK).
    GAMMA: both operands are staged step by step. 32 neighbouring items are LANES columns by 32 / LANES rows. */
+#include "products.h"
+
 #define ITEMS ((ROWS / ITEM_ROWS) * (COLUMNS / ITEM_COLUMNS))
 #define ROW_GAP (4 * ROWS / ITEM_ROWS)
 #define COLUMN_GAP (4 * COLUMNS / ITEM_COLUMNS)
@@ -33,27 +35,7 @@ typedef float words;
 #define FILL(x) (x)
 #endif
 
-#if NHWC
-#define CHANNEL_STRIDE 1
-#define BASE(p) ((p) * channels)
-#else
-#define CHANNEL_STRIDE pixels
-#define BASE(p) ((p) / pixels * channels * pixels + (p) % pixels)
-#endif
-#if INVERSE
-#define POWER(d) (d)
-#define SIGN 0.5f
-#else
-#define POWER(d) ((d) * (d) * (d))
-#define SIGN -0.5f
-#endif
-
-/* Whether a staged operand's vectors lie along the inner dimension (else along the rows), and where a slot of it lies. */
-#ifdef GAMMA
-#define ALONG !NHWC
-#else
-#define ALONG NHWC
-#endif
+/* Where a slot of a staged operand lies. */
 #if defined(GAMMA) && !NHWC && VECTOR == 1 /* single words: neighbouring items take neighbouring positions */
 #define SLOT_ROW(slot, n) ((slot) / DEPTH)
 #define SLOT_DEPTH(slot, n) ((slot) % DEPTH)
@@ -92,7 +74,7 @@ void put(__local float *tile, uint n, uint row, uint depth, words v) {
 /* The three arrays that t is made of. */
 typedef struct { words delta, w, d; } Triple;
 
-words term(Triple x) { return SIGN * x.delta * x.w * POWER(x.d); }
+words term(Triple x) { return TERM(x.delta, x.w, x.d); }
 
 words inverse_root(words z) {
 #if VECTOR == 4
@@ -118,19 +100,7 @@ __kernel void pack(__global const float *RESTRICT gamma, uint channels, uint row
 #define A_FITS(slot) (DEPTH * ROWS / 4 % ITEMS == 0 || (slot) < DEPTH * ROWS / 4)
 #define B_SLOTS ((STAGED * COLUMNS / VECTOR + ITEMS - 1) / ITEMS)
 #define B_FITS(slot) (STAGED * COLUMNS / VECTOR % ITEMS == 0 || (slot) < STAGED * COLUMNS / VECTOR)
-#ifdef FORWARD
-__kernel REQD_GROUP_RESIDENT(ITEMS, RESIDENT) void forward(__global const float *RESTRICT packed, __global const float *RESTRICT w,
-                                        uint channels, uint positions, uint pixels, __global const float *RESTRICT beta,
-#if SAVE
-                                        __global float *RESTRICT saved,
-#endif
-                                        __global float *RESTRICT u) {
-#else
-__kernel REQD_GROUP_RESIDENT(ITEMS, RESIDENT) void input_gradient(__global const float *RESTRICT packed, __global const float *RESTRICT w,
-                                               uint channels, uint positions, uint pixels,
-                                               __global const float *RESTRICT delta, __global const float *RESTRICT d,
-                                               __global float *RESTRICT dw) {
-#endif
+__kernel REQD_GROUP_RESIDENT(ITEMS, RESIDENT) void PRODUCT(PRODUCT_PARAMETERS(float)) {
     LOCAL_ARENA(float, arena, STAGED * COLUMNS + 2 * DEPTH * ROWS);
     __local float *b_tile = arena, *a_tiles = arena + STAGED * COLUMNS;
     uint item = get_local_id(0), across = item % (COLUMNS / ITEM_COLUMNS), down = item / (COLUMNS / ITEM_COLUMNS);
@@ -240,20 +210,13 @@ __kernel REQD_GROUP_RESIDENT(ITEMS, RESIDENT) void input_gradient(__global const
 #ifdef GAMMA
 #define BANDS (COLUMNS / ITEM_COLUMNS / LANES)
 #define ROW_SUMS ((ROWS + ITEMS - 1) / ITEMS)
-/* One split of `steps` steps of DEPTH positions; a step does not go beyond an image. */
-__kernel REQD_GROUP(ITEMS) void gamma_gradient(__global const float *RESTRICT delta, __global const float *RESTRICT w,
-                                               __global const float *RESTRICT d, uint channels, uint pixels, uint batch,
-                                               uint steps, __global float *RESTRICT partial) {
+__kernel REQD_GROUP(ITEMS) void gamma_gradient(GAMMA_PARAMETERS) {
     LOCAL_ARENA(float, arena, 2 * DEPTH * (ROWS + COLUMNS));
     uint item = get_local_id(0), lane = item % 32, band = item / 32;
     uint item_row = 4 * (band / BANDS * (32 / LANES) + lane / LANES);
     uint item_column = 4 * (band % BANDS * LANES + lane % LANES);
-    uint row_tiles = (channels + ROWS - 1) / ROWS, column_tiles = (channels + COLUMNS - 1) / COLUMNS;
-    uint first_row = get_group_id(0) % row_tiles * ROWS;
-    uint first_column = get_group_id(0) / row_tiles % column_tiles * COLUMNS;
-    uint split = get_group_id(0) / (row_tiles * column_tiles), stride = NHWC ? channels : 1;
-    uint per_image = (pixels + DEPTH - 1) / DEPTH, step = split * steps, last = min(step + steps, batch * per_image);
-    uint pixel = step % per_image * DEPTH, image = step / per_image * channels * pixels;
+    uint stride = NHWC ? channels : 1;
+    Split at = split_of_group(channels, pixels, batch, steps);
 
     /* Where each slot of this item's fetches lies: address at position 0, and position within a step. */
     uint a_at[SLOTS(ROWS)], a_depth[SLOTS(ROWS)], b_at[SLOTS(COLUMNS)], b_depth[SLOTS(COLUMNS)];
@@ -261,19 +224,19 @@ __kernel REQD_GROUP(ITEMS) void gamma_gradient(__global const float *RESTRICT de
     words b[SLOTS(COLUMNS)];
     #pragma unroll
     for (int s = 0; s < SLOTS(ROWS); ++s) {
-        uint slot = item + s * ITEMS, row = first_row + SLOT_ROW(slot, ROWS), depth = SLOT_DEPTH(slot, ROWS);
+        uint slot = item + s * ITEMS, row = at.first_row + SLOT_ROW(slot, ROWS), depth = SLOT_DEPTH(slot, ROWS);
         a_at[s] = row * CHANNEL_STRIDE + depth * stride;
         a_depth[s] = row < channels && FITS(slot, ROWS) ? depth : OUTSIDE;
     }
     #pragma unroll
     for (int s = 0; s < SLOTS(COLUMNS); ++s) {
-        uint slot = item + s * ITEMS, row = first_column + SLOT_ROW(slot, COLUMNS), depth = SLOT_DEPTH(slot, COLUMNS);
+        uint slot = item + s * ITEMS, row = at.first_column + SLOT_ROW(slot, COLUMNS), depth = SLOT_DEPTH(slot, COLUMNS);
         b_at[s] = row * CHANNEL_STRIDE + depth * stride;
         b_depth[s] = row < channels && FITS(slot, COLUMNS) ? depth : OUTSIDE;
     }
 #define FETCH()                                                               \
     do {                                                                      \
-        uint start = image + pixel * stride, left = pixels - pixel;           \
+        uint start = at.image + at.pixel * stride, left = pixels - at.pixel;  \
         _Pragma("unroll") for (int s = 0; s < SLOTS(ROWS); ++s) {             \
             a[s].delta = fetch(delta, start + a_at[s], a_depth[s] < left);    \
             a[s].w = fetch(w, start + a_at[s], a_depth[s] < left);            \
@@ -311,14 +274,10 @@ __kernel REQD_GROUP(ITEMS) void gamma_gradient(__global const float *RESTRICT de
     FETCH();
     PUT(0);
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint buffer = 0; step < last; ++step, buffer ^= 1) {
-        int more = step + 1 < last;
+    for (uint buffer = 0; at.step < at.last; ++at.step, buffer ^= 1) {
+        int more = at.step + 1 < at.last;
         if (more) {
-            pixel += DEPTH;
-            if (pixel >= pixels) {
-                pixel = 0;
-                image += channels * pixels;
-            }
+            next_positions(&at, channels, pixels);
             FETCH();
         }
         __local const float *a_tile = arena + buffer * DEPTH * (ROWS + COLUMNS), *b_tile = a_tile + DEPTH * ROWS;
@@ -334,7 +293,7 @@ __kernel REQD_GROUP(ITEMS) void gamma_gradient(__global const float *RESTRICT de
             }
         }
 #if BETA
-        if (first_column == 0) {
+        if (at.first_column == 0) {
             for (int s = 0; s < ROW_SUMS; ++s) {
                 uint row = item + s * ITEMS;
                 if (row < ROWS) {
@@ -347,13 +306,13 @@ __kernel REQD_GROUP(ITEMS) void gamma_gradient(__global const float *RESTRICT de
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 
-    partial += (size_t)split * channels * (channels + BETA);
+    partial += (size_t)at.split * channels * (channels + BETA);
     #pragma unroll
     for (int m = 0; m < ITEM_ROWS; ++m) {
-        uint row = first_row + m / 4 * ROW_GAP + item_row + m % 4;
+        uint row = at.first_row + m / 4 * ROW_GAP + item_row + m % 4;
         #pragma unroll
         for (int n = 0; n < ITEM_COLUMNS; n += VECTOR) {
-            uint column = first_column + n / 4 * COLUMN_GAP + item_column + n % 4;
+            uint column = at.first_column + n / 4 * COLUMN_GAP + item_column + n % 4;
             if (row < channels && column < channels)
 #if VECTOR == 4
                 STORE(MAKE_FLOAT4(sum[m][n], sum[m][n + 1], sum[m][n + 2], sum[m][n + 3]), partial + row * channels + column);
@@ -363,10 +322,10 @@ __kernel REQD_GROUP(ITEMS) void gamma_gradient(__global const float *RESTRICT de
         }
     }
 #if BETA
-    if (first_column == 0) {
+    if (at.first_column == 0) {
         for (int s = 0; s < ROW_SUMS; ++s) {
             uint row = item + s * ITEMS;
-            if (row < ROWS && first_row + row < channels) partial[channels * channels + first_row + row] = row_sum[s];
+            if (row < ROWS && at.first_row + row < channels) partial[channels * channels + at.first_row + row] = row_sum[s];
         }
     }
 #endif

@@ -1,5 +1,7 @@
 /* The source's ladder: raw[i][j][p] = t[i,p] * w[j,p]^2 for all pairs of channels, summed over p by reduction.cl.
-   t = -1/2 delta w D^3, for the inverse 1/2 delta w D. N channels, P positions in images of `pixels`. */
+   N channels, P positions in images of `pixels`. */
+#include "term.h"
+
 #define PARAMETERS                                                                                     \
     __global const float *RESTRICT delta, __global const float *RESTRICT w, __global const float *RESTRICT d, \
         uint channels, uint positions, uint pixels, __global float *RESTRICT raw
@@ -8,13 +10,6 @@
 #define AT(c, p) ((size_t)(p) * channels + (c))
 #else
 #define AT(c, p) (((size_t)((p) / pixels) * channels + (c)) * pixels + (p) % pixels)
-#endif
-#if INVERSE
-#define POWER(d) (d)
-#define SIGN 0.5f
-#else
-#define POWER(d) ((d) * (d) * (d))
-#define SIGN -0.5f
 #endif
 
 #ifdef REPLICATED
@@ -25,7 +20,7 @@ __kernel void replicate(PARAMETERS, __global float *RESTRICT columns) {
     uint p = at % positions, j = at / positions % channels, i = at / positions / channels;
     size_t row = AT(i, p);
     float v = w[AT(j, p)];
-    raw[at] = SIGN * delta[row] * w[row] * POWER(d[row]);
+    raw[at] = TERM(delta[row], w[row], d[row]);
     columns[at] = v * v;
 }
 
@@ -43,7 +38,7 @@ __kernel void naive(PARAMETERS, uint i) {
     uint p = at % positions, j = at / positions;
     size_t row = AT(i, p);
     float v = w[AT(j, p)];
-    raw[(size_t)i * channels * positions + at] = SIGN * delta[row] * w[row] * POWER(d[row]) * (v * v);
+    raw[(size_t)i * channels * positions + at] = TERM(delta[row], w[row], d[row]) * (v * v);
 }
 #endif
 
@@ -65,7 +60,7 @@ __kernel void shared_memory(PARAMETERS) {
     if (p < positions) {
         for (uint j = 0; j < channels; ++j) {
             float v = w[AT(j, p)];
-            float t = SIGN * delta_tile[item] * w_tile[item] * POWER(d_tile[item]);
+            float t = TERM(delta_tile[item], w_tile[item], d_tile[item]);
             raw[((size_t)i * channels + j) * positions + p] = t * (v * v);
         }
     }
@@ -79,7 +74,7 @@ __kernel void registers(PARAMETERS) {
     uint i = get_group_id(0) / tiles, p = get_group_id(0) % tiles * GROUP + get_local_id(0);
     if (p >= positions) return;
     size_t row = AT(i, p);
-    float t = SIGN * delta[row] * w[row] * POWER(d[row]);
+    float t = TERM(delta[row], w[row], d[row]);
     for (uint j = 0; j < channels; ++j) {
         float v = w[AT(j, p)];
         raw[((size_t)i * channels + j) * positions + p] = t * (v * v);
@@ -99,7 +94,7 @@ __kernel void column_per_group(PARAMETERS) {
         for (uint i = 0; i < channels; ++i) {
             size_t row = AT(i, p);
             float v = w_tile[item];
-            raw[((size_t)i * channels + j) * positions + p] = SIGN * delta[row] * w[row] * POWER(d[row]) * (v * v);
+            raw[((size_t)i * channels + j) * positions + p] = TERM(delta[row], w[row], d[row]) * (v * v);
         }
     }
 }

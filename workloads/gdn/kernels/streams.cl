@@ -5,6 +5,8 @@
      NHWC  channels; gamma is the operand of vectors, packed in panels of VECTORS * WIDTH channels
    FORWARD, INPUT and GAMMA as in fused.cl; CHANNELS is a macro, because it sizes local memory. OpenCL alone: vectors of
    16 integers and their reinterpretation are not in the dialect. */
+#include "term.h"
+
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 typedef JOIN(float, WIDTH) vec;
@@ -15,14 +17,6 @@ typedef JOIN(int, WIDTH) ints;
 #define SUM JOIN(hsum, WIDTH)
 #define SPAN (VECTORS * WIDTH)
 #define ROUND_UP(n, to) (((n) + (to) - 1) / (to) * (to))
-#if INVERSE
-#define POWER(d) (d)
-#define SIGN 0.5f
-#else
-#define POWER(d) ((d) * (d) * (d))
-#define SIGN -0.5f
-#endif
-#define TERM(delta, w, d) (SIGN * (delta) * (w) * POWER(d))
 
 /* sum[r][v] += words[k, r] * vectors[k, v] over `count` values of k; word (k, r) is at k * WORD_K + r * WORD_ROW. */
 #define MULTIPLY(sum, count, vectors, pitch, words, WORD_K, WORD_ROW)                                   \

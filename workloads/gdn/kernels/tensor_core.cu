@@ -35,27 +35,7 @@
 #define FITS(slot, n) (QUADS * (n) % ITEMS == 0 || (slot) < QUADS * (n))
 #define BUFFER (PARTS * (ROWS + COLUMNS) * PITCH)
 
-#if NHWC
-#define CHANNEL_STRIDE 1u
-#define BASE(p) ((p) * channels)
-#else
-#define CHANNEL_STRIDE pixels
-#define BASE(p) ((p) / pixels * channels * pixels + (p) % pixels)
-#endif
-#if INVERSE
-#define POWER(d) (d)
-#define SIGN 0.5f
-#else
-#define POWER(d) ((d) * (d) * (d))
-#define SIGN -0.5f
-#endif
-
-/* Whether neighbouring values of a staged operand's inner dimension are neighbours in memory. */
-#ifdef GAMMA
-#define ALONG !NHWC
-#else
-#define ALONG NHWC
-#endif
+#include "products.h"
 
 /* A slot is QUAD values of one row. Neighbouring items take what lies side by side in memory. */
 #define SLOT_ROW(slot, n) (ALONG ? (slot) / QUADS : (slot) % (n))
@@ -196,19 +176,7 @@ void multiply_words(float (*sum)[TILES_ACROSS][4], const uint (*x)[PARTS][TILES_
 }
 
 #if defined(FORWARD) || defined(INPUT)
-#ifdef FORWARD
-__kernel void REQD_GROUP_RESIDENT(ITEMS, RESIDENT) forward(__global const uint4 *RESTRICT packed, __global const float *RESTRICT w,
-                                        uint channels, uint positions, uint pixels, __global const float *RESTRICT beta,
-#if SAVE
-                                        __global float *RESTRICT saved,
-#endif
-                                        __global float *RESTRICT u) {
-#else
-__kernel void REQD_GROUP_RESIDENT(ITEMS, RESIDENT) input_gradient(__global const uint4 *RESTRICT packed, __global const float *RESTRICT w,
-                                               uint channels, uint positions, uint pixels,
-                                               __global const float *RESTRICT delta, __global const float *RESTRICT d,
-                                               __global float *RESTRICT dw) {
-#endif
+__kernel void REQD_GROUP_RESIDENT(ITEMS, RESIDENT) PRODUCT(PRODUCT_PARAMETERS(uint4)) {
     LOCAL_ARENA(uint, staged, PARTS * COLUMNS * PITCH);
     uint item = get_local_id(0), lane = item % 32, warp = item / 32, g = lane / 4, t = lane % 4;
     uint row_tiles = (channels + ROWS - 1) / ROWS, first_column = get_group_id(0) / row_tiles * COLUMNS;
@@ -252,7 +220,7 @@ __kernel void REQD_GROUP_RESIDENT(ITEMS, RESIDENT) input_gradient(__global const
             fetch(from, delta, at, CHANNEL_STRIDE, depth, channels);
             fetch(root, d, at, CHANNEL_STRIDE, depth, channels);
             #pragma unroll
-            for (int e = 0; e < QUAD; ++e) v[e] = SIGN * from[e] * v[e] * POWER(root[e]);
+            for (int e = 0; e < QUAD; ++e) v[e] = TERM(from[e], v[e], root[e]);
 #endif
             if (FITS(slot, COLUMNS)) put(staged + PLACE(slot, COLUMNS), COLUMNS * PITCH, v);
         }
@@ -336,47 +304,39 @@ __kernel void REQD_GROUP_RESIDENT(ITEMS, RESIDENT) input_gradient(__global const
 #endif
 
 #ifdef GAMMA
-/* One split of `steps` steps of DEPTH positions; a step does not go beyond an image. */
-__kernel void REQD_GROUP_RESIDENT(ITEMS, RESIDENT) gamma_gradient(__global const float *RESTRICT delta, __global const float *RESTRICT w,
-                                               __global const float *RESTRICT d, uint channels, uint pixels, uint batch,
-                                               uint steps, __global float *RESTRICT partial) {
+__kernel void REQD_GROUP_RESIDENT(ITEMS, RESIDENT) gamma_gradient(GAMMA_PARAMETERS) {
     LOCAL_ARENA(uint, arena, 2 * BUFFER);
     uint item = get_local_id(0), lane = item % 32, warp = item / 32, g = lane / 4, t = lane % 4;
     uint warp_row = warp / WARPS_ACROSS * WARP_ROWS, warp_column = warp % WARPS_ACROSS * WARP_COLUMNS;
-    uint row_tiles = (channels + ROWS - 1) / ROWS, first_row = get_group_id(0) % row_tiles * ROWS;
-    uint column_tiles = (channels + COLUMNS - 1) / COLUMNS;
-    uint first_column = get_group_id(0) / row_tiles % column_tiles * COLUMNS;
-    uint split = get_group_id(0) / (row_tiles * column_tiles);
-    uint per_image = (pixels + DEPTH - 1) / DEPTH, step = split * steps, last = min(step + steps, batch * per_image);
-    uint pixel = step % per_image * DEPTH, image = step / per_image * channels * pixels;
     const uint stride = NHWC ? channels : 1;
+    Split at = split_of_group(channels, pixels, batch, steps);
 
     uint a_at[SLOTS(ROWS)], a_depth[SLOTS(ROWS)], b_at[SLOTS(COLUMNS)], b_depth[SLOTS(COLUMNS)];
     float a[SLOTS(ROWS)][3][QUAD], b[SLOTS(COLUMNS)][QUAD], row_sum[SLOTS(ROWS)]; /* between fetching and putting */
     #pragma unroll
     for (int s = 0; s < SLOTS(ROWS); ++s) {
-        uint slot = item + s * ITEMS, row = first_row + SLOT_ROW(slot, ROWS), depth = QUAD_DEPTH(SLOT_QUAD(slot, ROWS));
+        uint slot = item + s * ITEMS, row = at.first_row + SLOT_ROW(slot, ROWS), depth = QUAD_DEPTH(SLOT_QUAD(slot, ROWS));
         a_at[s] = row * CHANNEL_STRIDE + depth * stride;
         a_depth[s] = row < channels && FITS(slot, ROWS) ? depth : ~0u;
         row_sum[s] = 0.0f;
     }
     #pragma unroll
     for (int s = 0; s < SLOTS(COLUMNS); ++s) {
-        uint slot = item + s * ITEMS, row = first_column + SLOT_ROW(slot, COLUMNS);
+        uint slot = item + s * ITEMS, row = at.first_column + SLOT_ROW(slot, COLUMNS);
         uint depth = QUAD_DEPTH(SLOT_QUAD(slot, COLUMNS));
         b_at[s] = row * CHANNEL_STRIDE + depth * stride;
         b_depth[s] = row < channels && FITS(slot, COLUMNS) ? depth : ~0u;
     }
     auto fetch_all = [&] {
-        uint at = image + pixel * stride, left = pixels - pixel;
+        uint start = at.image + at.pixel * stride, left = pixels - at.pixel;
         #pragma unroll
         for (int s = 0; s < SLOTS(ROWS); ++s) {
-            fetch(a[s][0], delta, at + a_at[s], stride, a_depth[s], left);
-            fetch(a[s][1], w, at + a_at[s], stride, a_depth[s], left);
-            fetch(a[s][2], d, at + a_at[s], stride, a_depth[s], left);
+            fetch(a[s][0], delta, start + a_at[s], stride, a_depth[s], left);
+            fetch(a[s][1], w, start + a_at[s], stride, a_depth[s], left);
+            fetch(a[s][2], d, start + a_at[s], stride, a_depth[s], left);
         }
         #pragma unroll
-        for (int s = 0; s < SLOTS(COLUMNS); ++s) fetch(b[s], w, at + b_at[s], stride, b_depth[s], left);
+        for (int s = 0; s < SLOTS(COLUMNS); ++s) fetch(b[s], w, start + b_at[s], stride, b_depth[s], left);
     };
     auto put_all = [&](uint buffer) {
         uint *to = arena + buffer * BUFFER;
@@ -387,7 +347,7 @@ __kernel void REQD_GROUP_RESIDENT(ITEMS, RESIDENT) gamma_gradient(__global const
             if (FITS(slot, ROWS)) {
                 #pragma unroll
                 for (int e = 0; e < QUAD; ++e) {
-                    v[e] = SIGN * a[s][0][e] * a[s][1][e] * POWER(a[s][2][e]);
+                    v[e] = TERM(a[s][0][e], a[s][1][e], a[s][2][e]);
                     row_sum[s] += v[e];
                 }
                 put(to + PLACE(slot, ROWS), ROWS * PITCH, v);
@@ -409,14 +369,10 @@ __kernel void REQD_GROUP_RESIDENT(ITEMS, RESIDENT) gamma_gradient(__global const
     fetch_all();
     put_all(0);
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint buffer = 0; step < last; ++step, buffer ^= 1) {
-        bool more = step + 1 < last;
+    for (uint buffer = 0; at.step < at.last; ++at.step, buffer ^= 1) {
+        bool more = at.step + 1 < at.last;
         if (more) {
-            pixel += DEPTH;
-            if (pixel >= pixels) {
-                pixel = 0;
-                image += channels * pixels;
-            }
+            next_positions(&at, channels, pixels);
             fetch_all();
         }
         /* Lanes address the rows of four matrices in turn: A down, then along; B along, then down. */
@@ -438,21 +394,21 @@ __kernel void REQD_GROUP_RESIDENT(ITEMS, RESIDENT) gamma_gradient(__global const
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 
-    partial += (size_t)split * channels * (channels + BETA);
+    partial += (size_t)at.split * channels * (channels + BETA);
     #pragma unroll
     for (int i = 0; i < TILES_DOWN; ++i) {
         #pragma unroll
         for (int j = 0; j < TILES_ACROSS; ++j) {
             #pragma unroll
             for (int r = 0; r < 4; ++r) {
-                uint row = first_row + warp_row + 16 * i + r / 2 * 8 + g;
-                uint column = first_column + warp_column + 8 * j + 2 * t + r % 2;
+                uint row = at.first_row + warp_row + 16 * i + r / 2 * 8 + g;
+                uint column = at.first_column + warp_column + 8 * j + 2 * t + r % 2;
                 if (row < channels && column < channels) partial[row * channels + column] = sum[i][j][r];
             }
         }
     }
 #if BETA
-    if (first_column == 0) { /* the sums of a row's quads, in their order */
+    if (at.first_column == 0) { /* the sums of a row's quads, in their order */
         float *sums = reinterpret_cast<float *>(arena);
         #pragma unroll
         for (int s = 0; s < SLOTS(ROWS); ++s) {
@@ -463,7 +419,7 @@ __kernel void REQD_GROUP_RESIDENT(ITEMS, RESIDENT) gamma_gradient(__global const
         for (uint row = item; row < ROWS; row += ITEMS) {
             float total = 0.0f;
             for (uint q = 0; q < QUADS; ++q) total += sums[q * ROWS + row];
-            if (first_row + row < channels) partial[channels * channels + first_row + row] = total;
+            if (at.first_row + row < channels) partial[channels * channels + at.first_row + row] = total;
         }
     }
 #endif

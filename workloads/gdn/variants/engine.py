@@ -15,12 +15,15 @@ class Engine(ABC):
     ----------------
     TUNABLES, GAMMA_TUNABLES : dict of str to Tunable
         Of the products over positions, and of dgamma's.
-    needs, unit, precision
-        Of the variants that it makes, as of `Variant`.
+    name, title, rung, needs, unit, precision
+        Of its variants, as of `Variant`; name and title say ``{problem}`` and ``{what}``, as of `fused.PROBLEMS`.
     """
 
     TUNABLES: ClassVar[dict[str, Tunable]]
     GAMMA_TUNABLES: ClassVar[dict[str, Tunable]]
+    name: ClassVar[str]
+    title: ClassVar[str]
+    rung: ClassVar[int]
     needs: ClassVar[tuple[str, ...]] = ()
     unit: ClassVar[str | None] = None
     precision: ClassVar[str] = "fp32"

@@ -1,7 +1,8 @@
-"""Variants beyond the source: no N x N x P array. One base per problem; `engines` makes a variant of each engine."""
+"""Variants beyond the source: no N x N x P array. One base per problem, from which each engine makes a variant."""
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from typing import Any, ClassVar
 
 import numpy as np
@@ -106,3 +107,30 @@ class FusedStep(Fused):
     def build(self, engine: Engine) -> list[Enqueue]:
         self.saved = self.setup.scratch(int(self.data.map_bytes))
         return [engine.forward(self.map("u"), self.saved), *self.gradients(engine, self.saved)]
+
+
+#: By base: how names of its variants say the problem, and what the kernels fuse.
+PROBLEMS: dict[type[Fused], tuple[str, str]] = {
+    FusedForward: ("forward", "square, product, root and multiplication in one tiled kernel"),
+    FusedGammaGradient: ("gamma_gradient", "tiled product over positions, sums on chip"),
+    FusedBackward: ("backward", "the three gradients from tiled kernels, sums on chip"),
+    FusedStep: ("step", "fused_forward and fused_backward"),
+}
+
+
+def variants(engine: type[Engine]) -> dict[str, type[Fused]]:
+    """Return an engine's variants, one per problem, by the names of their classes.
+
+    They are of the engine's module, so that their results rest on the files of this engine and of no other.
+    """
+    classes: dict[str, Any] = {}
+    for base, (problem, what) in PROBLEMS.items():
+        name = base.__name__.replace("Fused", engine.__name__)
+        attributes = {
+            "__module__": engine.__module__, "__doc__": engine.__doc__, "engine": engine,
+            "name": engine.name.format(problem=problem), "title": engine.title.format(problem=problem, what=what),
+            "rung": engine.rung, "needs": engine.needs, "unit": engine.unit, "precision": engine.precision,
+            "tunables": base.tunables_of(engine),
+        }  # fmt: skip
+        classes[name] = ABCMeta(name, (base,), attributes)
+    return classes

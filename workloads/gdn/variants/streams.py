@@ -10,11 +10,13 @@ from perfport.workload import Buffer, Enqueue, Traffic, Tunable, UnsupportedErro
 
 from . import inputs
 from .engine import Engine
+from .fused import variants
 
 
 class Streams(Engine):
     """A run of blocks of positions per work-item."""
 
+    name, title, rung = "fused_{problem}_streams", "fused_{problem} by few work-items with wide vectors", 11
     needs = ("cpu",)
     GAMMA_TUNABLES: ClassVar[dict[str, Tunable]] = {
         "width": Tunable(16, (8, 16), "words per vector"),
@@ -149,3 +151,6 @@ class Streams(Engine):
             local_write=4 * items * block * (side + pitch) + 8 * elements + 4 * n * (places - self.positions),
             dram_read=3 * maps, dram_write=4.0 * words,
         ))  # fmt: skip
+
+
+globals().update(variants(Streams))  # where discovery looks for them

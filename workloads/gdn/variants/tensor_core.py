@@ -10,6 +10,7 @@ import numpy as np
 from perfport.workload import Buffer, DeviceInfo, Enqueue, Setup, Traffic, Tunable, UnsupportedError, ceil_div, round_up
 
 from . import inputs
+from .fused import variants
 from .tiled import PACK_GROUP, WARP, Tiled, even_tile
 
 LONG = 512  # channels whose sums the unit's truncation spoils: 8e-6 of u at 1000
@@ -39,6 +40,7 @@ class TensorCores(Tiled):
         "gamma_resident": Tunable(1, (1, 2, 3, 4), "as resident, of dgamma's product"),
         "run": Tunable(2048, (512, 1024, 2048, 4096, 8192), "positions of a split of dgamma's product"),
     }
+    name, title, rung = "tensor_core", "fused_{problem} on matrix units, three TF32 products", 12
     needs = ("cuda",)
     unit = "tf32_mma"
     file: ClassVar[str] = "tensor_core.cu"
@@ -150,6 +152,7 @@ class TensorCores(Tiled):
 class TensorCoresBf16(TensorCores):
     """bf16 operands in two parts: half the shared memory of TF32's, and twice its rate; 16 bits of each operand."""
 
+    name, title, rung = "tensor_core_bf16", "fused_{problem} on matrix units, three bf16 products", 13
     unit = "bf16_mma"
     TUNABLES = {**TensorCores.TUNABLES, "resident": replace(TensorCores.TUNABLES["resident"], default=768)}
     bf16 = True
@@ -158,6 +161,7 @@ class TensorCoresBf16(TensorCores):
 class TensorCoresPlain(TensorCores):
     """TF32 operands, rounded: one product, and an accuracy class of its own."""
 
+    name, title, rung = "tensor_core_tf32", "fused_{problem} on matrix units, plain TF32", 14
     precision = "tf32"
     TUNABLES = TensorCoresBf16.TUNABLES
     GAMMA_TUNABLES = {
@@ -166,3 +170,7 @@ class TensorCoresPlain(TensorCores):
         "gamma_resident": replace(TensorCores.GAMMA_TUNABLES["gamma_resident"], default=2),
     }
     terms = 1
+
+
+for engine in (TensorCores, TensorCoresBf16, TensorCoresPlain):
+    globals().update(variants(engine))  # where discovery looks for them

@@ -13,6 +13,7 @@ from perfport.workload import Buffer, Enqueue, Traffic, Tunable, UnsupportedErro
 
 from . import inputs
 from .engine import Engine
+from .fused import variants
 
 WARP = 32  # work-items that the kernel lays out as one block, of dgamma LANES of them side by side in a row
 LANES = 8
@@ -40,6 +41,7 @@ class OverPositions:
 class Tiled(Engine):
     """A tile of channels by positions (dgamma: by channels) per work-group, a smaller one per work-item."""
 
+    name, title, rung = "fused_{problem}", "{what}", 10
     TUNABLES: ClassVar[dict[str, Tunable]] = {
         "item_rows": Tunable({"cpu": 4, "gpu": 12}, (4, 8, 12, 16), "channels per work-item, at most"),
         "item_columns": Tunable(4, (4, 8, 12, 16), "positions per work-item"),
@@ -268,3 +270,6 @@ def even_tile(n: int, largest: int, unit: int) -> int:
 def split_steps(units: int, longest: int, steps: int, tiles: int) -> int:
     """Steps per split: at most ``longest``, and few enough to give each compute unit some 4 work-groups, if at all."""
     return int(min(max(1, longest), max(4, ceil_div(steps * tiles, 4 * units))))
+
+
+globals().update(variants(Tiled))  # where discovery looks for them
