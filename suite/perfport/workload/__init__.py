@@ -21,6 +21,7 @@ from .outputs import compare, compare_exact
 from .peers import CudaPeer, HostPeer, Peer, TorchCudaPeer
 from .problem import Metric, Problem
 from .setup import POISON, Session, Setup
+from .source import read_source
 from .step import Enqueue, Step
 from .variant import ROLES, Tunable, Variant
 
@@ -61,6 +62,7 @@ __all__ = [
     "compare",
     "compare_exact",
     "discover",
+    "read_source",
     "round_up",
     "usable_cores",
     "version_of",
