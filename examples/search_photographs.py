@@ -54,19 +54,21 @@ def build(arguments: argparse.Namespace) -> None:
     worker = LocalWorker(device, loader_of(device), settings, passes.defaults(info, settings.clusters, settings.dims))
     try:
         run = Build(PrivatePoints(points), settings, [worker])
-        found = run.run()
+        built = run.run()
     finally:
         worker.close()
-    found.save(arguments.output)
+    built.save(arguments.output)
     seconds = f"{run.report.seconds:.2f} s on {info.id}"
-    print(f"{len(points)} descriptors, {found.words} words in {seconds} -> {arguments.output}")
+    print(f"{len(points)} descriptors, {built.words} words in {seconds} -> {arguments.output}")
 
 
 def search(arguments: argparse.Namespace) -> None:
     """Rank images by their words in common with a query."""
-    found = tree.load(arguments.tree)
-    index = query.InvertedFile(found.words, [query.quantise(found, describe(path)) for path in arguments.images])
-    scores = index.scores([query.quantise(found, describe(arguments.query))])[0]
+    vocabulary = tree.load(arguments.tree)
+    index = query.InvertedFile(
+        vocabulary.words, [query.quantise(vocabulary, describe(path)) for path in arguments.images]
+    )
+    scores = index.scores([query.quantise(vocabulary, describe(arguments.query))])[0]
     for number in np.argsort(-scores)[: arguments.count]:
         print(f"{scores[number]:.3f} {arguments.images[number]}")
 
@@ -75,22 +77,22 @@ def main() -> int:
     """Parse arguments; errors of the suite go to standard error without a traceback."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     commands = parser.add_subparsers(required=True)
-    one = commands.add_parser("build", help="make a tree")
-    one.add_argument("images", nargs="+")
-    one.add_argument("-o", "--output", required=True, type=Path, help="tree to write (.npz)")
-    one.add_argument("--clusters", type=int, default=10)
-    one.add_argument("--levels", type=int, default=4)
-    one.add_argument("--iterations", type=int, default=10)
-    one.add_argument("--seed", type=int, default=0)
-    one.add_argument("--memory-limit", type=float, help="device memory to use, in MB; what is free unless given")
-    one.add_argument("--device", default="all", help="as in experiments: gpu, cuda, opencl:pocl, ...")
-    one.set_defaults(run=build)
-    other = commands.add_parser("search", help="rank images")
-    other.add_argument("tree", type=Path)
-    other.add_argument("query")
-    other.add_argument("images", nargs="+")
-    other.add_argument("--count", type=int, default=5)
-    other.set_defaults(run=search)
+    building = commands.add_parser("build", help="make a tree")
+    building.add_argument("images", nargs="+")
+    building.add_argument("-o", "--output", required=True, type=Path, help="tree to write (.npz)")
+    building.add_argument("--clusters", type=int, default=10)
+    building.add_argument("--levels", type=int, default=4)
+    building.add_argument("--iterations", type=int, default=10)
+    building.add_argument("--seed", type=int, default=0)
+    building.add_argument("--memory-limit", type=float, help="device memory to use, in MB; what is free unless given")
+    building.add_argument("--device", default="all", help="as in experiments: gpu, cuda, opencl:pocl, ...")
+    building.set_defaults(run=build)
+    searching = commands.add_parser("search", help="rank images")
+    searching.add_argument("tree", type=Path)
+    searching.add_argument("query")
+    searching.add_argument("images", nargs="+")
+    searching.add_argument("--count", type=int, default=5)
+    searching.set_defaults(run=search)
     arguments = parser.parse_args()
     try:
         arguments.run(arguments)

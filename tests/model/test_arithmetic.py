@@ -18,7 +18,7 @@ def test_the_least_that_holds_it(n: int, divisor: int) -> None:
 
 
 def test_arrays() -> None:
-    assert ceil_div(np.array([0, 1, 8, 9]), 8).tolist() == [0, 1, 1, 2]  # type: ignore[arg-type, attr-defined]
+    assert ceil_div(np.array([0, 1, 8, 9]), 8).tolist() == [0, 1, 1, 2]
 
 
 @given(st.lists(st.floats(1e-9, 1e9), min_size=1, max_size=9))

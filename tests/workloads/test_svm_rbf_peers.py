@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ import pytest
 from perfport import workload
 from perfport.model.device import DeviceInfo
 from perfport.model.errors import UnsupportedError
-from perfport.workload import Setup, Variant
+from perfport.workload import Setup, TorchCudaPeer, Variant
 from perfport.workloads.svm_rbf.problems import ArgExtrema, RbfRows
 from perfport.workloads.svm_rbf.smo import SmoTrain
 from perfport.workloads.svm_rbf.variants import peers
@@ -90,3 +92,24 @@ def test_libraries_are_not_imported_with_the_workload() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout.strip() == "[]"
+
+
+class OnHost(peers._ArgIndices):
+    """Stands for a library on the GPU that returns indices."""
+
+    name = ""
+
+    def prepare(self) -> None:
+        self.vector = self.data.vector
+
+    def compute(self) -> dict[str, Any]:
+        return {"argmin": self.vector.argmin(), "argmax": self.vector.argmax()}
+
+
+def test_values_are_looked_up_where_a_library_returns_indices() -> None:
+    task = ArgExtrema(ArgExtrema.Parameters(n=1009), 5)
+    device = SimpleNamespace(stream=nullcontext(), finish=lambda: None)
+    outputs = OnHost(SimpleNamespace(problem=task, device=device)).results()  # type: ignore[arg-type]
+    assert list(outputs) == ["argmin", "min", "argmax", "max"] and outputs["min"].dtype == np.float32
+    assert all(error.passed for error in task.check(outputs).values())
+    assert issubclass(peers.ArgTorchCuda, TorchCudaPeer) and peers.ArgTorchCuda.modules == ("cupy", "torch")

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from perfport import backend, workload
 from perfport.backend import OpenDevice
 from perfport.model.errors import CompileError, UnavailableError, UnsupportedError, UsageError
+from perfport.workload import read_source
 from perfport.workloads.svm_rbf.smo import SmoTrain, dual_objective
 from perfport.workloads.svm_rbf.variants.smo import SmoFirstOrder, SmoResident, SmoSecondOrder
 
@@ -144,7 +145,7 @@ def test_compiles_for_cuda(target: str, first_order: int, groups: int) -> None:
     sizes: dict[str, int] = {"NPOINTS": 5000, "PADDED": 5008}
     sizes |= {"CHUNK": 5024 // groups, "GROUPS": groups, "SLOTS": 5000, "FIRST_ORDER": first_order}
     floats = {"GAMMA": "0.01f", "PENALTY": "1.0f", "TAU": "0.0005f"}
-    source = (FOLDER / "kernels" / "smo.cl").read_text()
+    source = read_source(FOLDER / "kernels" / "smo.cl")
     named = {name.upper(): value for name, value in macros.items()}
     try:
         artifact = backend.get("cuda").build("smo.cl", source, {**named, **sizes, **floats}, target)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfport.model.errors import UsageError
-from perfport.workloads.vocab_tree import data, fixed_point, query, reference, seeding, tree
+from perfport.workloads.vocab_tree import data, fixed_point, outputs, query, reference, seeding, tree
 
 
 def small(count: int = 400, dims: int = 32, seed: int = 5) -> np.ndarray:
@@ -284,3 +284,17 @@ def test_photographs_are_found_again() -> None:
     ranked = np.argsort(-scores, axis=1)
     mean = np.mean([query.average_precision(row, np.array([i])) for i, row in enumerate(ranked)])
     assert mean > 0.8, mean
+
+
+def test_what_is_compared_is_all_or_a_sample_with_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert outputs.sampled(7, 1).tolist() == list(range(7))
+    monkeypatch.setattr(outputs, "SAMPLE", 5)
+    some = outputs.sampled(1000, 1)
+    assert 2 < len(some) <= 7 and some[0] == 0 and some[-1] == 999 and (np.diff(some) > 0).all()
+    assert np.array_equal(some, outputs.sampled(1000, 1)) and not np.array_equal(some, outputs.sampled(1000, 2))
+
+
+def test_equal_outputs_have_one_key() -> None:
+    labels = np.arange(6, dtype=np.uint8)
+    assert outputs.digest_of({"a": labels, "b": labels}) == outputs.digest_of({"b": labels.copy(), "a": labels})
+    assert outputs.digest_of({"a": labels}) != outputs.digest_of({"a": labels[::-1]})

@@ -6,13 +6,15 @@ Fragments of `mma.m16n8k32` on bytes and of `ldmatrix` are as the PTX ISA manual
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from perfport import backend
 from perfport.model.errors import UnavailableError
+from perfport.workload import read_source
+from perfport.workloads import vocab_tree
 from perfport.workloads.vocab_tree import data, fixed_point, reference
 
 LANES = np.arange(32)
@@ -218,9 +220,9 @@ def compiled() -> Callable[..., str]:
     """Compiles the kernel for a shape; returns PTX."""
 
     def build(target: str = "sm_90", file: str = "tensor_core.cu", **macros: int) -> str:
-        text = (files("perfport.workloads.vocab_tree") / "kernels" / file).read_text()
+        source = read_source(Path(vocab_tree.__file__).parent / "kernels" / file)
         try:
-            return backend.get("cuda").build(file, text, macros, target).listing["ptx"]
+            return backend.get("cuda").build(file, source, macros, target).listing["ptx"]
         except UnavailableError as error:
             pytest.skip(str(error))
 

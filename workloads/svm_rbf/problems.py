@@ -178,9 +178,9 @@ class ArgExtrema(Problem):
             return part[low], first + low, part[high], first + high
 
         with ThreadPoolExecutor() as pool:  # NumPy releases the interpreter lock
-            found = list(pool.map(extrema, range(0, self.n, PART)))
-        least = min(found, key=lambda part: (part[0], part[1]))
-        greatest = min(found, key=lambda part: (-part[2], part[3]))
+            parts = list(pool.map(extrema, range(0, self.n, PART)))
+        least = min(parts, key=lambda part: (part[0], part[1]))
+        greatest = min(parts, key=lambda part: (-part[2], part[3]))
         return {"min": least[0], "argmin": least[1], "max": greatest[2], "argmax": greatest[3]}
 
     def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:

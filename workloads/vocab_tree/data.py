@@ -54,14 +54,14 @@ def points(source: str, count: int, dims: int, seed: int) -> np.ndarray:
     """
     if source == "generated":
         return generate(count, dims, seed)
-    found = sift() if source == "sift" else read(Path(source))
-    if found.shape[1] != dims:
-        raise UsageError(f"dims: {source} has {found.shape[1]} dimensions, expected {dims}")
-    if len(found) < count:
-        raise UsageError(f"points: {source} has {len(found)} points, expected at least {count}")
-    if len(found) == count:
-        return found
-    return found[np.sort(np.random.default_rng(seed).choice(len(found), count, replace=False))]
+    points = sift() if source == "sift" else read(Path(source))
+    if points.shape[1] != dims:
+        raise UsageError(f"dims: {source} has {points.shape[1]} dimensions, expected {dims}")
+    if len(points) < count:
+        raise UsageError(f"points: {source} has {len(points)} points, expected at least {count}")
+    if len(points) == count:
+        return points
+    return points[np.sort(np.random.default_rng(seed).choice(len(points), count, replace=False))]
 
 
 def generate(count: int, dims: int, seed: int) -> np.ndarray:
@@ -110,15 +110,15 @@ def photographs() -> tuple[np.ndarray, ...]:
     UnavailableError
         Where no package has any.
     """
-    found = []
+    images = []
     for package, names in PHOTOGRAPHS.items():
         spec = importlib.util.find_spec(package)
         for place in spec.submodule_search_locations or () if spec else ():
             paths = [Path(place) / name for name in names]
-            found += [np.asarray(Image.open(path).convert("L")) for path in paths if path.exists()]
-    if not found:
+            images += [np.asarray(Image.open(path).convert("L")) for path in paths if path.exists()]
+    if not images:
         raise UnavailableError(f"source: 'sift' finds no photographs of {', '.join(PHOTOGRAPHS)}")
-    return tuple(found)
+    return tuple(images)
 
 
 def describe(image: np.ndarray, limit: int = 0) -> np.ndarray:
@@ -135,8 +135,8 @@ def describe(image: np.ndarray, limit: int = 0) -> np.ndarray:
         raise UnavailableError(
             f"source: 'sift' needs OpenCV (pip install 'opencv-python-headless<5'): {error}"
         ) from None
-    _, found = cv2.SIFT_create(limit).detectAndCompute(image, None)  # type: ignore[attr-defined]
-    return np.empty((0, SIFT_DIMS), np.uint8) if found is None else found.astype(np.uint8)
+    _, descriptors = cv2.SIFT_create(limit).detectAndCompute(image, None)  # type: ignore[attr-defined]
+    return np.empty((0, SIFT_DIMS), np.uint8) if descriptors is None else descriptors.astype(np.uint8)
 
 
 @lru_cache(maxsize=1)

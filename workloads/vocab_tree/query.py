@@ -107,9 +107,9 @@ class InvertedFile:
         word = np.concatenate(images) if images else np.empty(0, np.uint32)
         if word.size and word.max() >= self.words:
             raise UsageError(f"images: expected numbers of {self.words} words, got {word.max()}")
-        found = csr_array((np.ones(len(word)), (image, word.astype(np.int64))), shape=(len(images), self.words))
-        found.sum_duplicates()
-        return found
+        words = csr_array((np.ones(len(word)), (image, word.astype(np.int64))), shape=(len(images), self.words))
+        words.sum_duplicates()
+        return words
 
     def _weighted(self, counts: csr_array) -> csr_array:
         weighted = counts.copy()

@@ -107,11 +107,11 @@ def lloyd(points: np.ndarray, centres: np.ndarray, iterations: int) -> Clusterin
     """
     reseeded = done = 0
     for _ in range(iterations):
-        found = one_pass(points, centres)
-        new = fixed_point.from_sums(found.sums, found.counts)
-        empty = np.flatnonzero(found.counts == 0)
+        result = one_pass(points, centres)
+        new = fixed_point.from_sums(result.sums, result.counts)
+        empty = np.flatnonzero(result.counts == 0)
         if len(empty):
-            new[empty] = fixed_point.from_points(points[farthest(points, found.labels, new, len(empty))])
+            new[empty] = fixed_point.from_points(points[farthest(points, result.labels, new, len(empty))])
             reseeded += len(empty)
         done += 1
         unchanged = np.array_equal(new, centres) and not len(empty)
@@ -133,14 +133,14 @@ def build(points: np.ndarray, clusters: int, levels: int, iterations: int, seed:
         for path, members in nodes:
             if len(members) < clusters:
                 continue
-            one = np.array([level]), np.array([path], np.uint64), np.array([len(members)])
-            drawn = seeding.draw(seed, *one, clusters)[0]
-            found = lloyd(points[members], fixed_point.from_points(points[members[drawn]]), iterations)
+            where = np.array([level]), np.array([path], np.uint64), np.array([len(members)])
+            drawn = seeding.draw(seed, *where, clusters)[0]
+            clustering = lloyd(points[members], fixed_point.from_points(points[members[drawn]]), iterations)
             paths.append(path)
-            centres.append(found.centres)
-            counts.append(np.bincount(found.labels, minlength=clusters))
+            centres.append(clustering.centres)
+            counts.append(np.bincount(clustering.labels, minlength=clusters))
             for k in range(clusters):
-                inside = members[found.labels == k]
+                inside = members[clustering.labels == k]
                 if len(inside):
                     children.append((path * clusters + k, inside))
                     words[inside], depths[inside] = path * clusters + k, level + 1

@@ -80,12 +80,12 @@ class Tree:
 
     def words_at(self, paths: np.ndarray, depths: np.ndarray) -> np.ndarray:
         """Return the words, uint32, of leaves by path, uint64, and depth."""
-        found = np.empty(paths.size, np.uint32)
+        words = np.empty(paths.size, np.uint32)
         for number, level in enumerate(self.levels):
             here = np.flatnonzero(depths == number + 1)
             parent, child = np.divmod(paths[here], np.uint64(self.clusters))
-            found[here] = self.leaves[number][np.searchsorted(level.paths, parent), child.astype(np.int64)]
-        return found
+            words[here] = self.leaves[number][np.searchsorted(level.paths, parent), child.astype(np.int64)]
+        return words
 
     @property
     def nodes(self) -> int:
@@ -115,10 +115,10 @@ class Tree:
 
     def leaf_centres(self) -> np.ndarray:
         """Return the centre of each word, uint16, (words, dims)."""
-        found = np.empty((self.words, self.dims), np.uint16)
+        centres = np.empty((self.words, self.dims), np.uint16)
         for level, leaves in zip(self.levels, self.leaves, strict=True):
-            found[leaves[leaves != ABSENT]] = level.centres[leaves != ABSENT]
-        return found
+            centres[leaves[leaves != ABSENT]] = level.centres[leaves != ABSENT]
+        return centres
 
     def save(self, path: Path) -> None:
         """Write the tree; an existing file is replaced in one step, and a failure leaves nothing behind.
@@ -145,10 +145,10 @@ class Tree:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return everything that makes the tree, by the names of its file."""
-        found = {"points": self.points}
+        arrays = {"points": self.points}
         for number, level in enumerate(self.levels):
-            found |= {f"{name}_{number}": getattr(level, name) for name in ("paths", "centres", "counts")}
-        return found
+            arrays |= {f"{name}_{number}": getattr(level, name) for name in ("paths", "centres", "counts")}
+        return arrays
 
     def _header(self) -> dict[str, object]:
         return {
@@ -184,7 +184,7 @@ def from_arrays(clusters: int, dims: int, levels: int, arrays: Mapping[str, np.n
     UsageError
         If an array is missing, or of another type or shape than the others ask for.
     """
-    found = []
+    made = []
     for number in range(levels):
         names = [f"{name}_{number}" for name in ("paths", "centres", "counts")]
         if missing := [name for name in names if name not in arrays]:
@@ -197,8 +197,8 @@ def from_arrays(clusters: int, dims: int, levels: int, arrays: Mapping[str, np.n
                 raise UsageError(
                     f"{where}: {name}: expected {np.dtype(dtype)} {shape}, got {array.dtype} {array.shape}"
                 )
-        found.append(Level(*own))
-    tree = Tree(clusters, dims, found)
+        made.append(Level(*own))
+    tree = Tree(clusters, dims, made)
     points = arrays.get("points", np.empty(0))
     if points.dtype != np.uint32 or points.ndim != 1 or (points.size and points.max() >= tree.words):
         raise UsageError(f"{where}: points: expected uint32 numbers of {tree.words} words, got {points.dtype}")

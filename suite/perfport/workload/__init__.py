@@ -22,6 +22,7 @@ from .outputs import compare, compare_exact
 from .peers import CudaPeer, HostPeer, Peer, TorchCudaPeer, TorchHostPeer, TorchPeer
 from .problem import Metric, Problem
 from .setup import POISON, Session, Setup
+from .source import read_source
 from .step import Enqueue, Step
 from .variant import ROLES, Tunable, Variant
 
@@ -65,6 +66,7 @@ __all__ = [
     "compare_exact",
     "discover",
     "nearest",
+    "read_source",
     "round_up",
     "usable_cores",
     "version_of",

@@ -196,12 +196,7 @@ __kernel void local_memory(PARAMETERS) {
 #endif
 
 #if defined(COOPERATIVE_ROWS) || defined(ROW_STREAMS)
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-typedef JOIN(float, WIDTH) vec;
-#define VLOAD JOIN(vload, WIDTH)
-#define SPLAT JOIN(SPLAT_FLOAT, WIDTH)
-#define SUM JOIN(hsum, WIDTH)
+#include "vector.cl"
 #define VECTORS ((NDIM + WIDTH - 1) / WIDTH)
 #endif
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -33,6 +34,14 @@ class Kernels:
         macros = {"K": settings.clusters, "DIMS": settings.dims, "GROUP": self.group, "TILE": SCATTER_TILE}
         names = ("clear", "start", "update", "distances", "refill", "count_tiles", "place_tiles", "scatter")
         self.named = {name: loader("tree.cl", name, **macros) for name in names}
+
+
+@dataclass(frozen=True)
+class DevicePoints:
+    """Points on the device: their rows, and their numbers in the whole set."""
+
+    rows: Buffer
+    order: Buffer
 
 
 class NodeState:
@@ -84,9 +93,7 @@ class NodeState:
         """Copy the front of a buffer to the host."""
         return self.device.read(self.buffers[name], dtype, shape)
 
-    def sort(
-        self, nodes: Nodes, labels: Buffer, rows: Buffer, order: Buffer, rows_to: Buffer, order_to: Buffer, moves: bool
-    ) -> np.ndarray:
+    def sort(self, nodes: Nodes, labels: Buffer, points: DevicePoints, to: DevicePoints, moves: bool) -> np.ndarray:
         """Bring the points' numbers into the order of their classes, and their rows too if ``moves``.
 
         Returns
@@ -102,12 +109,12 @@ class NodeState:
         )  # fmt: skip
         self.launch("count_tiles", len(table), self.group, tiles, labels, places)
         self.launch("place_tiles", count, self.group, tiles, head, places, sizes)
-        args = (rows, order, tiles, labels, places, np.uint32(moves), rows_to, order_to)
+        args = (points.rows, points.order, tiles, labels, places, np.uint32(moves), to.rows, to.order)
         self.launch("scatter", len(table), self.group, *args)
-        found = device.read(sizes, np.uint32, (count, k))
+        counts = device.read(sizes, np.uint32, (count, k))
         for buffer in buffers:
             buffer.free()
-        return found
+        return counts
 
     def free(self) -> None:
         """Give the memory back."""
@@ -174,6 +181,7 @@ class Resident:
         """Split the nodes whose points are loaded."""
         s, device = self.settings, self.device
         rows_from, rows_to, order_from, order_to, labels = self._buffers
+        points, to = DevicePoints(rows_from, order_from), DevicePoints(rows_to, order_to)
         splits: list[Splits] = []
         seconds: dict[int, float] = {}
         self.state.reseeded = 0
@@ -183,19 +191,18 @@ class Resident:
             if not ready.any():
                 break
             device.fill(labels, 0)  # nodes that are done count as one class
-            centres = self._iterate_all(nodes, np.flatnonzero(ready), rows_from, labels)
+            centres = self._iterate_all(nodes, np.flatnonzero(ready), points.rows, labels)
             last = not s.resident or not self._goes_on(nodes, ready)
-            counts = self.state.sort(nodes, labels, rows_from, order_from, rows_to, order_to, moves=not last)
+            counts = self.state.sort(nodes, labels, points, to, moves=not last)
             split = Splits(nodes.level[ready], nodes.path[ready], centres, counts[ready])
             splits.append(split)
             nodes = self._children(nodes, ready, counts)
-            rows_from, rows_to = rows_to, rows_from
-            order_from, order_to = order_to, order_from
+            points, to = to, points
             level = int(split.level.max())
             seconds[level] = seconds.get(level, 0.0) + time.perf_counter() - started
             if last:
                 break
-        order = device.read(order_from, np.uint32, (int(nodes.size.sum()),))
+        order = device.read(points.order, np.uint32, (int(nodes.size.sum()),))
         return Outcome(splits, nodes, order, self.state.reseeded, seconds)
 
     def _goes_on(self, nodes: Nodes, ready: np.ndarray) -> bool:
@@ -214,14 +221,14 @@ class Resident:
             drawn[some] = seeding.draw(s.seed, nodes.level[own], nodes.path[own], nodes.size[own], s.clusters)
 
         def keep(some: slice) -> None:
-            np.copyto(centres[first:last][some], found[some])
+            np.copyto(centres[first:last][some], pinned[some])
 
         self._each(draw, len(ready), NODES_EACH)
         batches = ceil_div(len(ready), self.plan.nodes)
         for first, last in pairwise(len(ready) * i // batches for i in range(batches + 1)):
             self._iterate(nodes, ready[first:last], drawn[first:last], rows, labels)
-            found = self._centres[: last - first]
-            self.device.read(self.state.buffers["centres"], np.uint16, found.shape, out=found)
+            pinned = self._centres[: last - first]
+            self.device.read(self.state.buffers["centres"], np.uint16, pinned.shape, out=pinned)
             self._each(keep, last - first, BYTES_EACH // centres[0].nbytes)
         return centres
 
@@ -244,7 +251,7 @@ class Resident:
             self.kernel.launch(len(table), *buffers)
             moving, gaps = state.update(count)
             if gaps:
-                self._refill(first, size, len(table), tiles, rows, labels)
+                self._refill(first, size, (len(table), tiles), rows, labels)
                 state.reseeded += gaps
             if not moving:
                 break
@@ -252,19 +259,19 @@ class Resident:
         tiles.free()
 
     def _refill(
-        self, first: np.ndarray, size: np.ndarray, count: int, tiles: Buffer, rows: Buffer, labels: Buffer
+        self, first: np.ndarray, size: np.ndarray, tiles: tuple[int, Buffer], rows: Buffer, labels: Buffer
     ) -> None:
         """Give empty classes the farthest points of their nodes."""
-        device, state = self.device, self.state
-        found, *where = buffers = (
+        device, state, (count, table) = self.device, self.state, tiles
+        distances, *where = buffers = (
             device.empty(4 * int((first + size).max())),
             device.upload(first.astype(np.uint32)),
             device.upload(size.astype(np.uint32)),
         )
         centres = state.take("centres", "halves")
-        state.launch("distances", count, 64, rows, tiles, *centres, labels, found)
+        state.launch("distances", count, 64, rows, table, *centres, labels, distances)
         told = state.take("moving", "empty", "counts")
-        state.launch("refill", len(first), state.group, rows, *where, found, *told, *centres)
+        state.launch("refill", len(first), state.group, rows, *where, distances, *told, *centres)
         device.fill(state.buffers["counts"], 0)
         for buffer in buffers:
             buffer.free()

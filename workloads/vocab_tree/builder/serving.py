@@ -80,14 +80,14 @@ def serve(connection: Connection) -> None:
             sender.close()
             return
         try:
-            found: Any = None
+            value: Any = None
             if method == "open_node":
                 worker.open_node(opened.points(args[0]), *args[1:])
             elif method == "load":
                 worker.load(opened.points(args[0]), args[1])
             else:
-                found = getattr(worker, method)(*args)
-            answer = True, found
+                value = getattr(worker, method)(*args)
+            answer = True, value
         except Exception as error:
             answer = False, _portable(error)
         try:

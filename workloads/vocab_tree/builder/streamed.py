@@ -15,7 +15,9 @@ from perfport.workload import OpenDevice
 from .. import fixed_point, passes
 from .chunks import Traversal, Visit
 from .jobs import Nodes, Settings
-from .resident import Kernels, NodeState
+from .resident import DevicePoints, Kernels, NodeState
+
+Gather = Callable[[int, int, np.ndarray], None]
 
 
 @dataclass(frozen=True)
@@ -46,12 +48,11 @@ class Streamed:
 
     Parameters
     ----------
-    points : uint8, (points, dims)
-        Of the node, unless ``gather`` is given.
+    points : uint8, (points, dims), or callable
+        Of the node; or ``gather(first, last, out)``, which puts points of the node into ``out``, uint8,
+        (last - first, dims), at each load.
     chunks : list of (first, last)
         This device's chunks.
-    gather : callable, optional
-        ``gather(first, last, out)`` puts points of the node into ``out``, uint8, (last - first, dims), at each load.
     """
 
     def __init__(
@@ -59,12 +60,11 @@ class Streamed:
         device: OpenDevice,
         kernels: Kernels,
         settings: Settings,
-        points: np.ndarray,
+        points: np.ndarray | Gather,
         chunks: list[tuple[int, int]],
-        gather: Callable[[int, int, np.ndarray], None] | None = None,
     ) -> None:
         self.device, self.settings, self.chunks = device, settings, chunks
-        self.points, self.gather = points, gather
+        self.points = points
         self.kernel, self.state = kernels.pass_, NodeState(device, kernels, settings, 1)
         self.length = max((last - first for first, last in chunks), default=0)
         self.places = [device.empty(self.length * settings.dims) for _ in range(settings.places)]
@@ -73,7 +73,7 @@ class Streamed:
         self.queue = device.queue()
         # Host memory that is gathered to, and the upload out of it that comes first.
         self.gathered: deque[tuple[np.ndarray, Any]] = deque(
-            (device.pinned(max(1, self.length * settings.dims)), None) for _ in range(2 if gather else 0)
+            (device.pinned(max(1, self.length * settings.dims)), None) for _ in range(2 if callable(points) else 0)
         )
         self.traversal = Traversal(len(chunks), settings.kept, settings.places)
         self.asked: deque[tuple[Visit, Future | None]] = deque()
@@ -97,18 +97,19 @@ class Streamed:
     def _load(self, chunk: int, place: int) -> Any:
         """Enqueue a chunk's upload behind the last use of its place, after gathering it where that is wanted."""
         first, last = self.chunks[chunk]
-        data = self.points[first:last]
-        if self.gather:
+        if callable(self.points):
             memory, uploaded = self.gathered.popleft()
             if uploaded is not None:
                 self.device.synchronize(uploaded)
             data = memory[: (last - first) * self.settings.dims].reshape(last - first, -1)
-            self.gather(first, last, data)
+            self.points(first, last, data)
+        else:
+            data = self.points[first:last]
         if self.used[place] is not None:
             self.device.wait(self.used[place], self.queue)
         self.device.write(self.places[place], data, self.queue)
         uploaded = self.device.record(self.queue)
-        if self.gather:
+        if callable(self.points):
             self.gathered.append((memory, uploaded))
         return uploaded
 
@@ -135,13 +136,13 @@ class Streamed:
         sizes = np.empty((len(self.chunks), self.settings.clusters), np.uint32)
         order = np.empty(ends[-1] if ends else 0, np.uint32)
 
-        def one(chunk: int, place: int, size: int) -> None:
+        def sort(chunk: int, place: int, size: int) -> None:
             node = Nodes(np.zeros(1, np.int64), np.zeros(1, np.uint64), np.array([size]))
-            rows = self.places[place]
-            sizes[chunk] = self.state.sort(node, self.labels, rows, numbers, rows, sorted_numbers, moves=False)
+            points, to = (DevicePoints(self.places[place], order) for order in (numbers, sorted_numbers))
+            sizes[chunk] = self.state.sort(node, self.labels, points, to, moves=False)
             self.device.read(sorted_numbers, np.uint32, (size,), out=order[ends[chunk] - size : ends[chunk]])
 
-        result = PassResult(*self._walk(one, last=True), sizes, order)
+        result = PassResult(*self._walk(sort, last=True), sizes, order)
         numbers.free()
         sorted_numbers.free()
         return result
@@ -160,19 +161,19 @@ class Streamed:
         targets = device.upload(new), device.upload(fixed_point.halves(new))
         distances = device.empty(4 * self.length)
         state.write_centres(centres[None])
-        found: list[tuple[int, int]] = []
+        candidates: list[tuple[int, int]] = []
 
-        def one(chunk: int, place: int, size: int) -> None:
+        def measure(chunk: int, place: int, size: int) -> None:
             tiles, table = self.tables[size]
             state.launch("distances", tiles, 64, self.places[place], table, *targets, self.labels, distances)
             own = device.read(distances, np.uint32, (size,)).astype(np.int64)
             far = np.argsort(-own, kind="stable")[:count]
-            found.extend((int(own[i]), self.chunks[chunk][0] + int(i)) for i in far)
+            candidates.extend((int(own[i]), self.chunks[chunk][0] + int(i)) for i in far)
 
-        _, _, loaded = self._walk(one, last=False)
+        _, _, loaded = self._walk(measure, last=False)
         for buffer in (*targets, distances):
             buffer.free()
-        return found, loaded
+        return candidates, loaded
 
     def _walk(self, then: Callable[[int, int, int], None], last: bool) -> tuple[np.ndarray, np.ndarray, int]:
         """Go over all chunks; return sums, counts, and how many chunks were loaded for it."""

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from perfport import backend
-from perfport.workload import DeviceInfo, OpenDevice
+from perfport.workload import DeviceInfo, OpenDevice, read_source
 
 from .. import passes
 from .host_memory import Block, Points, PrivatePoints, SharedPoints, grown
@@ -49,8 +49,8 @@ def loader_of(device: OpenDevice) -> passes.Loader:
     def load(file: str, name: str, **macros: Any) -> Any:
         key = file, str(sorted(macros.items()))
         if key not in built:
-            text = (KERNELS / file).read_text()
-            artifact = backend.get(device.info.backend).build(file, text, macros, device.target)
+            source = read_source(KERNELS / file)
+            artifact = backend.get(device.info.backend).build(file, source, macros, device.target)
             built[key] = device.load(artifact)
         return built[key].kernel(name)
 
@@ -104,9 +104,7 @@ class DeviceWorker:
             assert index is not None
             gather(self._pool, self.settings.threads, points, index[first:last], out)
 
-        self._streamed = Streamed(
-            self.device, self.kernels, self.settings, points, chunks, None if index is None else rows
-        )
+        self._streamed = Streamed(self.device, self.kernels, self.settings, points if index is None else rows, chunks)
 
     def run_pass(self, centres: np.ndarray, last: bool) -> PassResult:
         """Do a pass over the open node's chunks; see `Streamed.run`."""

@@ -11,6 +11,8 @@
      2  lists of the step's rows by label; halves are added in registers (K of them), emptied before they can overflow
 
    Row w + WORDS * j of a cluster's sums holds dimension 4 w + j, so that neighbouring work-items hit different banks. */
+#include "pass.cl"
+
 #define WORDS (DIMS / 4)
 #define PITCH (WORDS + 4)
 #define STEP (GROUP * POINTS)
@@ -32,10 +34,6 @@
 #define ARENA (ROWS_AT + STEP * PITCH)
 #define STEPS_HELD (257 / ((STEP + LANES - 1) / LANES)) /* steps whose sums of one lane fit 16 bits */
 
-/* Four 16-bit words in two, to four bytes: the upper or the lower ones. */
-#define UPPER(a, b) (((a) >> 8 & 0xFFu) | ((a) >> 24) << 8 | ((b) >> 8 & 0xFFu) << 16 | ((b) >> 24) << 24)
-#define LOWER(a, b) (((a) & 0xFFu) | ((a) >> 16 & 0xFFu) << 8 | ((b) & 0xFFu) << 16 | ((b) >> 16 & 0xFFu) << 24)
-
 #if SUMS == 2
 /* Adds a lane's halves to the sums, and clears them. */
 void empty(__local uint *sums, uint word, uint *even, uint *odd) {
@@ -51,10 +49,7 @@ void empty(__local uint *sums, uint word, uint *even, uint *odd) {
 }
 #endif
 
-__kernel void REQD_GROUP(GROUP) pass(__global const uint *RESTRICT points, __global const uint *RESTRICT tiles,
-                                     __global const uint *RESTRICT centres, __global const int *RESTRICT halves,
-                                     __global const uint *RESTRICT moving, __global uchar *RESTRICT labels,
-                                     __global uint *RESTRICT sums, __global uint *RESTRICT counts) {
+__kernel void REQD_GROUP(GROUP) pass(PARAMETERS(uint)) {
     LOCAL_ARENA(uint, arena, ARENA);
     __local uint *hi = arena, *lo = arena + K * WORDS, *sum = arena + SUMS_AT, *count = arena + COUNTS_AT;
     __local int *half_norm = (__local int *)(arena + HALVES_AT);

@@ -1,4 +1,4 @@
-/* One pass of k-means for many clusters, exact with half of the dot products; arguments and meaning as in fused.cl. A
+/* One pass of k-means for many clusters, exact with half of the dot products; meaning as in fused.cl. A
    work-item keeps the rows of POINTS points in registers; centres are read 16 bytes at a time, all items at one place.
 
    C = 256 h + l - 128, h and l bytes, so that the score of a centre, but for a term that all centres share, is
@@ -8,6 +8,8 @@
    compared exactly; if the last key held is among them, there may be more, and all keys are computed again.
 
    Macros: K, DIMS, GROUP, POINTS, KEPT (at most K). */
+#include "pass.cl"
+
 #define WORDS (DIMS / 4)
 #define UNITS (DIMS / 16)
 #define LOWER_PITCH (WORDS + 4) /* words: items that compare different centres hit different banks */
@@ -20,10 +22,6 @@
 #define WIDEST_AT (RESTS_AT + K)
 #define ARENA (WIDEST_AT + 1)
 
-/* Four 16-bit words in two, to four bytes: the upper or the lower ones. */
-#define UPPER(a, b) (((a) >> 8 & 0xFFu) | ((a) >> 24) << 8 | ((b) >> 8 & 0xFFu) << 16 | ((b) >> 24) << 24)
-#define LOWER(a, b) (((a) & 0xFFu) | ((a) >> 16 & 0xFFu) << 8 | ((b) & 0xFFu) << 16 | ((b) >> 16 & 0xFFu) << 24)
-
 uint product(const uint4 *x, __local const uint *row) {
     uint found = 0;
     #pragma unroll
@@ -35,10 +33,7 @@ uint product(const uint4 *x, __local const uint *row) {
     return found;
 }
 
-__kernel void REQD_GROUP(GROUP) pass(__global const uint *RESTRICT points, __global const uint *RESTRICT tiles,
-                                     __global const uint *RESTRICT centres, __global const int *RESTRICT halves,
-                                     __global const uint *RESTRICT moving, __global uchar *RESTRICT labels,
-                                     __global uint *RESTRICT sums, __global uint *RESTRICT counts) {
+__kernel void REQD_GROUP(GROUP) pass(PARAMETERS(uint)) {
     LOCAL_ARENA(uint, arena, ARENA);
     __local uint *upper = arena, *lower = arena + LOWER_AT, *sum = arena + SUMS_AT, *count = arena + COUNTS_AT;
     __local int *base = (__local int *)(arena + BASES_AT), *rest = (__local int *)(arena + RESTS_AT);

@@ -1,4 +1,4 @@
-/* One pass of k-means for processors with few cores and wide vectors; meaning and arguments as in fused.cl. One work-item to
+/* One pass of k-means for processors with few cores and wide vectors; meaning as in fused.cl. One work-item to
    a group. 16 points at a time: their rows are turned into vectors of the same four dimensions of 16 points, a multiply-add
    of bytes for each centre and half of its 16 bits, then rows are added in 16-bit halves, emptied every 256 points.
 
@@ -8,6 +8,8 @@
 
    Macros: K, DIMS, CENTRES (at a time), VNNI, AHEAD (points fetched ahead, because a block of 16 rows fills what the
    processor reorders). OpenCL alone: vectors of 16 integers are not in the dialect. */
+#include "pass.cl"
+
 #define WORDS (DIMS / 4)
 #define MASK 0x00FF00FFu
 #define PADDED ((K + CENTRES - 1) / CENTRES * CENTRES)
@@ -28,10 +30,7 @@
 #define MULTIPLY(acc, x, c) __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(acc) : "v"(x), "m"(c))
 #endif
 
-__kernel void pass(__global const uint *RESTRICT points, __global const uint *RESTRICT tiles,
-                   __global const ushort *RESTRICT centres, __global const int *RESTRICT halves,
-                   __global const uint *RESTRICT moving, __global uchar *RESTRICT labels, __global uint *RESTRICT sums,
-                   __global uint *RESTRICT counts) {
+__kernel void pass(PARAMETERS(ushort)) {
     LOCAL_ARRAY(uint, total, K * DIMS); /* dimension 4 w + j of a cluster in row j, as in fused.cl */
     LOCAL_ARRAY(uint, pairs, K * 2 * WORDS);
     LOCAL_ARRAY(uint, count, K);

@@ -1,4 +1,4 @@
-/* One pass of k-means on matrix units for up to 16 clusters; arguments and meaning as in fused.cl. CUDA alone, from compute
+/* One pass of k-means on matrix units for up to 16 clusters; meaning as in fused.cl. CUDA alone, from compute
    capability 8.0: `mma.sync` m16n8k32 of bytes with 32-bit sums, so that scores and sums stay exact integers.
 
    Each warp works for itself: 32 points at a time, staged by asynchronous copies STAGES deep.
@@ -10,6 +10,8 @@
    conflicts.
 
    Macros: K, DIMS (a multiple of 32), WARPS, STAGES. */
+#include "pass.cl"
+
 #define UNITS (DIMS / 16)
 #define STEPS (DIMS / 32)
 #define TILES ((K + 7) / 8)
@@ -51,10 +53,7 @@ __device__ __forceinline__ uint equal(uint labels, uint k) {
     return (~((labels ^ k * 0x01010101u) + 0x7F7F7F7Fu) & 0x80808080u) >> 7;
 }
 
-__kernel void REQD_GROUP(32 * WARPS) pass(__global const uint *RESTRICT points, __global const uint *RESTRICT tiles,
-                                          __global const uint *RESTRICT centres, __global const int *RESTRICT halves,
-                                          __global const uint *RESTRICT moving, __global uchar *RESTRICT labels,
-                                          __global uint *RESTRICT sums, __global uint *RESTRICT counts) {
+__kernel void REQD_GROUP(32 * WARPS) pass(PARAMETERS(uint)) {
     LOCAL_ARENA(uchar, arena, ARENA);
     uint item = get_local_id(0), lane = item % 32, warp = item / 32, g = lane / 4, t = lane % 4;
     uint4 tile = vload4(get_group_id(0), tiles);

@@ -1,4 +1,4 @@
-/* One pass of k-means on matrix units for many clusters; arguments and meaning as in fused.cl. CUDA alone, from compute
+/* One pass of k-means on matrix units for many clusters; meaning as in fused.cl. CUDA alone, from compute
    capability 8.0: scores by `mma.sync` m16n8k32 of bytes with 32-bit sums, sums by atomics in local memory.
 
    Each warp works for itself, POINTS at a time. Nothing is staged: with lane = 4 g + t, a lane loads its part of rows g,
@@ -12,6 +12,8 @@
    e = g: the 32 lanes of an atomic hit 32 banks, whatever the labels are.
 
    Macros: K, DIMS (a multiple of 32), WARPS, SHARING (tiles of 16 points that share a load of centres: 2 or 4). */
+#include "pass.cl"
+
 #define POINTS (16 * SHARING)
 #define ROWS (2 * SHARING) /* of a lane */
 #define STEPS (DIMS / 32)
@@ -41,10 +43,7 @@ __device__ __forceinline__ void multiply(int *d, const uint *a, uint b0, uint b1
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]));
 }
 
-__kernel void REQD_GROUP(32 * WARPS) pass(__global const uint *RESTRICT points, __global const uint *RESTRICT tiles,
-                                          __global const uint *RESTRICT centres, __global const int *RESTRICT halves,
-                                          __global const uint *RESTRICT moving, __global uchar *RESTRICT labels,
-                                          __global uint *RESTRICT sums, __global uint *RESTRICT counts) {
+__kernel void REQD_GROUP(32 * WARPS) pass(PARAMETERS(uint)) {
     LOCAL_ARENA(uchar, arena, ARENA);
     uint item = get_local_id(0), lane = item % 32, warp = item / 32, g = lane / 4, t = lane % 4;
     uint4 tile = vload4(get_group_id(0), tiles);

@@ -27,11 +27,11 @@ PLACES = (2, 4, 8, 16)  # chunks that a device's memory is for
 
 def summary(reports: list[Report]) -> dict[str, Any]:
     """What a record keeps of some builds of the same tree: the report of the one of median duration."""
-    report = sorted(reports, key=lambda one: one.seconds)[len(reports) // 2]
-    found = {name: value for name, value in asdict(report).items() if name != "seconds"}
+    report = sorted(reports, key=lambda each: each.seconds)[len(reports) // 2]
+    figures = {name: value for name, value in asdict(report).items() if name != "seconds"}
     if report.loaded_bytes:
-        found["streamed_bytes_per_second"] = report.loaded_bytes / report.pass_seconds
-    return found
+        figures["streamed_bytes_per_second"] = report.loaded_bytes / report.pass_seconds
+    return figures
 
 
 def _close(workers: list[Worker], points: SharedPoints) -> None:

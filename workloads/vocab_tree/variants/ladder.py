@@ -93,12 +93,12 @@ class Naive(_TwoKernels):
         )  # fmt: skip
 
     def traffic(self) -> Traffic:
-        found, values = self._common(), float(self.count) * self.dims
-        found.integer_ops = 0
-        found.global_read = 8 * values * self.k + 5 * values
-        found.global_atomics = values + self.count
-        found.dram_read = 8 * values + self.count
-        return found
+        traffic, values = self._common(), float(self.count) * self.dims
+        traffic.integer_ops = 0
+        traffic.global_read = 8 * values * self.k + 5 * values
+        traffic.global_atomics = values + self.count
+        traffic.dram_read = 8 * values + self.count
+        return traffic
 
 
 class _Local(_TwoKernels):
@@ -143,22 +143,22 @@ class _Local(_TwoKernels):
         )  # fmt: skip
 
     def traffic(self) -> Traffic:
-        found, values = self._common(), float(self.count) * self.dims
+        traffic, values = self._common(), float(self.count) * self.dims
         groups, centres = float(self._items(self.count)), float(self.k) * self.dims
         adders, halvings = float(ceil_div(self.count, self.run_)), self.rows - 1
         row = self.k * (self.dims + 1.0)  # values of one row of partial sums
-        found.integer_ops = values * (1 if self.layout == 0 else 2) + self.count + adders * halvings * row
+        traffic.integer_ops = values * (1 if self.layout == 0 else 2) + self.count + adders * halvings * row
         if self.layout:
-            found.integer_ops += 4.5 * values  # bytes taken out of words, for both kernels
-        found.global_read = (
+            traffic.integer_ops += 4.5 * values  # bytes taken out of words, for both kernels
+        traffic.global_read = (
             4 * groups * centres + (1 + self.k if self.layout == 0 else 2) * values + self.count * self.dims
         )
-        found.local_write = 4 * (groups * centres + adders * self.rows * row + values + self.count)
-        found.local_write += 4 * adders * halvings * row
-        found.local_read = 4 * (values * self.k + values + self.count + 2 * adders * halvings * row + adders * row)
-        found.global_atomics = adders * row
-        found.dram_read = 2 * values + self.count
-        return found
+        traffic.local_write = 4 * (groups * centres + adders * self.rows * row + values + self.count)
+        traffic.local_write += 4 * adders * halvings * row
+        traffic.local_read = 4 * (values * self.k + values + self.count + 2 * adders * halvings * row + adders * row)
+        traffic.global_atomics = adders * row
+        traffic.dram_read = 2 * values + self.count
+        return traffic
 
 
 class LocalCentres(_Local):

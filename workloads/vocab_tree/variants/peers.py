@@ -115,8 +115,8 @@ class FaissTree(HostPeer):
                 if len(members) < p.clusters:
                     continue
                 own = self.points[members]
-                one = np.array([level]), np.array([path], np.uint64), np.array([len(members)])
-                means = _faiss_means(own, own[seeding.draw(seed, *one, p.clusters)[0]], p.iterations)
+                where = np.array([level]), np.array([path], np.uint64), np.array([len(members)])
+                means = _faiss_means(own, own[seeding.draw(seed, *where, p.clusters)[0]], p.iterations)
                 index = faiss.IndexFlatL2(self.data.dims)
                 index.add(means)
                 labels = index.search(own, 1)[1].ravel()

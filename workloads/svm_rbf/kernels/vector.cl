@@ -1,0 +1,7 @@
+/* Vectors of WIDTH words: their type, load, broadcast and sum. */
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+typedef JOIN(float, WIDTH) vec;
+#define VLOAD JOIN(vload, WIDTH)
+#define SPLAT JOIN(SPLAT_FLOAT, WIDTH)
+#define SUM JOIN(hsum, WIDTH)
