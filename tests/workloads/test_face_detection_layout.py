@@ -10,15 +10,18 @@ import pytest
 from perfport import backend, workload
 from perfport.backend import OpenDevice
 from perfport.workload.source import read_source
-from perfport.workloads.face_detection import pyramid
+from perfport.workloads.face_detection import cascade, pyramid
 from perfport.workloads.face_detection.variants.configuration import Techniques
 from perfport.workloads.face_detection.variants.layout import (
     LEVEL,
     PACKED_NODE,
     TALLY,
     division,
+    gains,
     level_table,
     node_type,
+    nodes,
+    packed_nodes,
 )
 
 KERNELS = workload.discover()["face_detection"].folder / "kernels"
@@ -89,3 +92,30 @@ def test_levels_by_name() -> None:
     assert second["first_piece"] == 91 * 5 and second["first_tile"] == 2
     assert second["first_window"] == levels.levels[0].windows and second["first_row"] == 70
     assert second["column_table"] == 90 + 70
+
+
+def test_stumps_are_packed_where_they_fit() -> None:
+    read = cascade.load("frontalface_alt")
+    corners = read.offsets(100, 2_500)
+    packed = packed_nodes(read, corners)
+    assert packed is not None and packed.nbytes == 32 * read.nodes
+    assert np.array_equal(packed["corners"], corners[:, :2]) and np.array_equal(
+        packed["rest"]["corners"], corners[:, 2]
+    )
+    assert np.array_equal(packed["rest"]["weights"][:, :3], read.weights)
+    assert np.array_equal(packed["rest"]["threshold"], read.threshold)
+    assert packed_nodes(read, read.offsets(4_000, 100_000)) is None  # offsets of more than 16 bits
+    trees = cascade.load("frontalface_alt2")
+    assert packed_nodes(trees, trees.offsets(100, 2_500)) is None
+
+
+def test_gains_decide_as_leaves_do() -> None:
+    read = cascade.load("frontalface_alt")
+    leaves, (gained, thresholds) = nodes(read)["leaves"], gains(read)
+    below = np.random.default_rng(5).integers(0, 2, (100, read.nodes)).astype(bool)
+    first = read.stage_first[:-1]
+    sums = np.add.reduceat(np.where(below, *leaves.T), first, axis=1)
+    gains_sums = np.add.reduceat(np.where(below, gained, 0), first, axis=1)
+    decisions = sums >= read.stage_threshold
+    assert decisions.any() and not decisions.all()
+    assert np.array_equal(gains_sums >= thresholds, decisions)
