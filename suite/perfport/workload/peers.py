@@ -45,7 +45,7 @@ class HostPeer(Peer):
     """A library on the host: its inputs lie in host memory, and only the host's clock times it."""
 
     host = True
-    needs = ("cpu",)
+    needs: ClassVar[tuple[str, ...]] = ("cpu",)
 
 
 class CudaPeer(Peer):
