@@ -130,6 +130,10 @@ def test_tiles_cover_the_output_and_count_the_inputs_inside(
     tiles = Tiles(o, rows, columns)
     assert (tiles.down - 1) * rows < o.out_height <= tiles.down * rows
     assert (tiles.across - 1) * columns < o.out_width <= tiles.across * columns
+    needed = {row * stride + k for row in range(rows) for k in range(r)}
+    assert tiles.input_rows == max(needed) - min(needed) + 1
+    needed = {column * stride + k for column in range(columns) for k in range(s)}
+    assert tiles.input_columns == max(needed) - min(needed) + 1
     inside = 0
     for down in range(tiles.down):
         for across in range(tiles.across):
