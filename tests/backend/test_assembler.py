@@ -45,8 +45,8 @@ def test_what_does_not_assemble_is_named_with_the_log() -> None:
     with pytest.raises(CompileError, match=r"bad\.ptx does not assemble for -arch=sm_90") as caught:
         assembler.assemble("bad.ptx", PTX.replace("st.global", "store.global"), ("-arch=sm_90",))
     assert "any known instruction" in caught.value.log
-    with pytest.raises(CompileError, match=r"k: nvJitLink refuses -arch=sm_1 \(status \d+\)|k does not assemble"):
-        assembler.assemble("k", PTX, ("-arch=sm_1",))
+    with pytest.raises(CompileError, match=r"k: nvJitLink refuses -nonsense \(status \d+\)"):
+        assembler.assemble("k", PTX, ("-nonsense",))
 
 
 def test_the_artifact_is_a_cubin_and_its_ptx() -> None:

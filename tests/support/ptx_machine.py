@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from perfport.workload import round_up
 from perfport.workloads.sparse_conv.ptx import Instruction, parsed
 
 WARP = 32
@@ -33,7 +34,7 @@ class Memory:
 
     def add(self, array: np.ndarray) -> int:
         """Place a buffer; its words are shared with the array, which must be contiguous."""
-        base, self.next = self.next, self.next + -(-array.nbytes // 256) * 256 + 4096
+        base, self.next = self.next, self.next + round_up(array.nbytes, 256) + 4096
         self.buffers.append((base, array.reshape(-1)))
         return base
 
@@ -60,6 +61,39 @@ class Warp:
     groups: list[list[tuple[np.ndarray, np.ndarray]]] = field(default_factory=list)
 
 
+class Lanes:
+    """Those work-items of a warp that run an instruction: their operands and results."""
+
+    def __init__(self, warp: Warp, run: np.ndarray, group: int, groups: int) -> None:
+        self.warp, self.run, self.group, self.groups = warp, run, group, groups
+        self.count = int(run.sum())
+        self.full = bool(run.all())
+
+    def value(self, operand: Any) -> Any:
+        """A register's values, a special register's, or an immediate."""
+        if isinstance(operand, str):
+            if operand == "%nctaid.x":
+                return self.groups
+            values = self.warp.items if operand == "%tid.x" else self.warp.registers[operand]
+            return values if self.full else values[self.run]
+        return self.group if operand is GROUP else operand
+
+    def set(self, register: str, result: Any, dtype: Any = None) -> None:
+        """Write a register; of work-items that do not run it stays as it is."""
+        result = np.broadcast_to(np.asarray(result, dtype), (self.count,))
+        if self.full:
+            self.warp.registers[register] = result
+        else:
+            old = self.warp.registers.get(register)
+            new = np.zeros(self.run.size, result.dtype) if old is None else old.astype(result.dtype)
+            new[self.run] = result
+            self.warp.registers[register] = new
+
+    def address(self, operand: tuple[Any, int]) -> np.ndarray:
+        """Byte addresses, from a base and an offset."""
+        return np.broadcast_to(np.asarray(self.value(operand[0]) + operand[1], np.int64), (self.count,))
+
+
 class Machine:
     """Runs one kernel of a PTX text.
 
@@ -79,10 +113,10 @@ class Machine:
         for item in parsed(text):
             if isinstance(item, Instruction):
                 self.code.append(item)
-            elif found := re.match(r"\s*([$\w]+):", item):
-                self.labels[found[1]] = len(self.code)
-            elif found := re.match(r"\s*(?:\.extern\s+)?\.shared\s.*?(\w+)\[\d*\]", item):
-                self.symbols[found[1]] = 0
+            elif label := re.match(r"\s*([$\w]+):", item):
+                self.labels[label[1]] = len(self.code)
+            elif symbol := re.match(r"\s*(?:\.extern\s+)?\.shared\s.*?(\w+)\[\d*\]", item):
+                self.symbols[symbol[1]] = 0
         self.decoded = [self._decode(item) for item in self.code]
 
     def run(self, memory: Memory, groups: int, items: int, *parameters: int) -> None:
@@ -119,74 +153,62 @@ class Machine:
             elif decoded.kind == "bra":
                 warp.at[run] = decoded.target
             elif run.any():
-                self._execute(decoded, warp, run)
+                self._execute(decoded, Lanes(warp, run, self.group, self.groups))
 
-    def _execute(self, d: Decoded, warp: Warp, run: np.ndarray) -> None:
-        full = bool(run.all())
-
-        def value(operand: Any) -> Any:
-            if isinstance(operand, str):
-                if operand == "%tid.x":
-                    return warp.items if full else warp.items[run]
-                if operand == "%nctaid.x":
-                    return self.groups
-                found = warp.registers[operand]
-                return found if full else found[run]
-            return self.group if operand is GROUP else operand
-
-        def set(register: str, result: Any, dtype: Any = None) -> None:
-            result = np.broadcast_to(np.asarray(result, dtype), (int(run.sum()),))
-            if full:
-                warp.registers[register] = result
-            else:
-                old = warp.registers.get(register)
-                new = np.zeros(run.size, result.dtype) if old is None else old.astype(result.dtype)
-                new[run] = result
-                warp.registers[register] = new
-
-        def address(operand: tuple[Any, int]) -> np.ndarray:
-            return np.broadcast_to(np.asarray(value(operand[0]) + operand[1], np.int64), (int(run.sum()),))
-
+    def _execute(self, d: Decoded, lanes: Lanes) -> None:
         o, kind = d.operands, d.kind
-        if kind == "fma":
-            self.multiply_adds += int(run.sum())
-            exact = np.float64(value(o[1])) * value(o[2]) + value(o[3])
-            set(o[0], exact, np.float32)
+        if kind in ("fma", "setp", "selp", "compute"):
+            self._calculate(d, lanes)
         elif kind == "load":
-            words, index = self._words(d, address(o[1]))
+            words, index = self._words(d, lanes.address(o[1]))
             for i, register in enumerate(o[0]):
-                set(register, words[index + i])
+                lanes.set(register, words[index + i])
         elif kind == "store":
-            words, index = self._words(d, address(o[0]))
+            words, index = self._words(d, lanes.address(o[0]))
             for i, operand in enumerate(o[1]):
-                words[index + i] = value(operand)
+                words[index + i] = lanes.value(operand)
         elif kind == "atom":
-            words, index = self._words(d, address(o[1]))
-            old = np.zeros(index.size, np.int64)
-            for lane, at in enumerate(index):
-                old[lane] = words[at]
-                words[at] = (
-                    old[lane] + o[2] if d.detail == "add" else 0 if old[lane] >= value(o[2])[lane] else old[lane] + 1
-                )
-            set(o[0], old)
+            self._atomic(d, lanes)
         elif kind == "param":
-            set(o[0], self.parameters[o[1]], np.int64)
+            lanes.set(o[0], self.parameters[o[1]], np.int64)
         elif kind == "copy":
-            self._copy(warp, address(o[0]), address(o[1]), value(o[2]), value(o[3]) if len(o) > 3 else value(o[2]))
+            size, present = lanes.value(o[2]), lanes.value(o[3] if len(o) > 3 else o[2])
+            self._copy(lanes.warp, lanes.address(o[0]), lanes.address(o[1]), size, present)
         elif kind == "commit":
-            warp.groups.append(warp.open)
-            warp.open = []
+            lanes.warp.groups.append(lanes.warp.open)
+            lanes.warp.open = []
         elif kind == "wait":
-            while len(warp.groups) > o[0]:
-                for index, words in warp.groups.pop(0):
+            while len(lanes.warp.groups) > o[0]:
+                for index, words in lanes.warp.groups.pop(0):
                     self.local[index] = words
-        elif kind == "setp":
-            set(o[0], COMPARE[d.detail](self._typed(value(o[1]), d.type), self._typed(value(o[2]), d.type)), bool)
-        elif kind == "selp":
-            set(o[0], np.where(value(o[3]), value(o[1]), value(o[2])))
+        else:
+            raise AssertionError(f"{kind} is not known")
+
+    def _calculate(self, d: Decoded, lanes: Lanes) -> None:
+        o, value = d.operands, lanes.value
+        if d.kind == "fma":
+            self.multiply_adds += lanes.count
+            lanes.set(o[0], np.float64(value(o[1])) * value(o[2]) + value(o[3]), np.float32)
+        elif d.kind == "setp":
+            lanes.set(o[0], COMPARE[d.detail](self._typed(value(o[1]), d.type), self._typed(value(o[2]), d.type)), bool)
+        elif d.kind == "selp":
+            lanes.set(o[0], np.where(value(o[3]), value(o[1]), value(o[2])))
         else:
             result = d.function(*[self._typed(value(operand), d.type) for operand in o[1:]])
-            set(o[0], result if d.type == "pred" else self._wrapped(result, d.result))
+            lanes.set(o[0], result if d.type == "pred" else self._wrapped(result, d.result))
+
+    def _atomic(self, d: Decoded, lanes: Lanes) -> None:
+        """``add`` adds; ``inc`` counts up to a limit, then from 0 again."""
+        register, address, operand = d.operands
+        words, index = self._words(d, lanes.address(address))
+        old = np.zeros(index.size, np.int64)
+        for lane, at in enumerate(index):
+            old[lane] = words[at]
+            if d.detail == "add":
+                words[at] = old[lane] + operand
+            else:
+                words[at] = 0 if old[lane] >= lanes.value(operand)[lane] else old[lane] + 1
+        lanes.set(register, old)
 
     def _words(self, d: Decoded, addresses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         count = 1 if d.kind == "atom" else len(d.operands[0] if d.kind == "load" else d.operands[1])
@@ -207,8 +229,8 @@ class Machine:
             words = np.zeros(to.size, np.float32)
             inside = present > 4 * i
             if inside.any():
-                found, index = self.memory.at(source[inside] + 4 * i)
-                words[inside] = found[index]
+                buffer, index = self.memory.at(source[inside] + 4 * i)
+                words[inside] = buffer[index]
             warp.open.append((to // 4 + i, words))
 
     @staticmethod
@@ -278,9 +300,9 @@ class Machine:
 
     def _operand(self, text: str) -> Any:
         if text.startswith("["):
-            found = re.fullmatch(r"\[([%$\w.]+?)(?:\+(-?\d+))?\]", text)
-            assert found, text
-            return (self._operand(found[1]), int(found[2] or 0)) if not found[1].startswith("0x") else text
+            address = re.fullmatch(r"\[([%$\w.]+?)(?:\+(-?\d+))?\]", text)
+            assert address, text
+            return (self._operand(address[1]), int(address[2] or 0)) if not address[1].startswith("0x") else text
         if text.startswith("{"):
             return [self._operand(part.strip()) for part in text[1:-1].split(",")]
         if text in ("%ctaid.x", "%smid"):  # each work-group on a compute unit of its own

@@ -44,6 +44,13 @@ def test_steps_run_in_turn_and_their_traffic_is_added() -> None:
     assert variant.traffic() == Traffic(flops=4, global_read=8, local_read=8)
 
 
+def test_the_traffic_of_a_single_step_keeps_what_a_sum_leaves_unknown() -> None:
+    step = Enqueue(int, Traffic(flops=1, l2_bytes=8))
+    assert Stepped(step).traffic() == step.causes
+    total = Stepped(step, step).traffic()
+    assert total is not None and total.l2_bytes is None
+
+
 @pytest.mark.parametrize("steps", [(), (Unknown(),), (Enqueue(int, Traffic(flops=1)), Unknown())])
 def test_traffic_is_unknown_where_that_of_a_step_is(steps: tuple[Any, ...]) -> None:
     assert Stepped(*steps).traffic() is None

@@ -16,7 +16,7 @@ from sparse_conv_cases import PROBLEM, SMALL, SPARSE_CONV, problem_of, solve
 from perfport.backend import OpenDevice
 from perfport.model.errors import UnavailableError, UnsupportedError, UsageError
 from perfport.workloads.sparse_conv import network, reference, source, weights
-from perfport.workloads.sparse_conv.operators import OPERATORS, Operator, index_overhead
+from perfport.workloads.sparse_conv.operators import OPERATORS, Operator, Tiles, index_overhead
 
 VARIANTS = [name for name, cls in SPARSE_CONV.variants["sparse_conv"].items() if cls.role != "peer"]
 
@@ -117,6 +117,31 @@ def test_the_ten_operators_satisfy_what_the_source_states() -> None:
     assert sorted(name.split("-")[0] for name in heavy) == ["resnet", "resnet", "vgg", "vgg", "vgg"]
     for name in ("alexnet-conv1", "lenet-conv1", "vgg-conv1"):
         assert OPERATORS[name].channels in (1, 3)
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.integers(0, 3), st.integers(1, 5), st.integers(1, 5)
+)  # fmt: skip
+def test_tiles_cover_the_output_and_count_the_inputs_inside(
+    r: int, s: int, stride: int, padding: int, rows: int, columns: int
+) -> None:
+    o = Operator(1, 1, r, s, 6, 7, stride, padding)
+    tiles = Tiles(o, rows, columns)
+    assert (tiles.down - 1) * rows < o.out_height <= tiles.down * rows
+    assert (tiles.across - 1) * columns < o.out_width <= tiles.across * columns
+    needed = {row * stride + k for row in range(rows) for k in range(r)}
+    assert tiles.input_rows == max(needed) - min(needed) + 1
+    needed = {column * stride + k for column in range(columns) for k in range(s)}
+    assert tiles.input_columns == max(needed) - min(needed) + 1
+    inside = 0
+    for down in range(tiles.down):
+        for across in range(tiles.across):
+            top, left = down * rows * stride - padding, across * columns * stride - padding
+            y, x = np.mgrid[top : top + tiles.input_rows, left : left + tiles.input_columns]
+            inside += int(((y >= 0) & (y < o.height) & (x >= 0) & (x < o.width)).sum())
+            assert y.size == tiles.input_size
+    assert tiles.inside == inside
 
 
 def test_intensity_and_index_overhead_follow_the_formulas() -> None:

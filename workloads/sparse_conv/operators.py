@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -92,17 +93,17 @@ class Tiles:
     rows: int
     columns: int
 
-    @property
+    @cached_property
     def across(self) -> int:
         """Tiles in a row of a map."""
         return ceil_div(self.operator.out_width, self.columns)
 
-    @property
+    @cached_property
     def down(self) -> int:
         """Tiles in a column of a map."""
         return ceil_div(self.operator.out_height, self.rows)
 
-    @property
+    @cached_property
     def count(self) -> int:
         """Tiles of a map."""
         return self.across * self.down

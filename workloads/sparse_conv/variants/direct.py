@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,7 +41,7 @@ class Template(Convolution):
         padded[: o.filters] = self.layer.weights
         return padded.reshape(self.blocks, bk, *o.shape[1:]).transpose(0, 2, 3, 4, 1).copy()
 
-    @property
+    @cached_property
     def _tiles(self) -> Tiles:
         """Tiles of a map, one for each work-group and block of filters."""
         return Tiles(self.operator, self.tunables["rows"] * self.tunables["bh"], self.tunables["columns"])

@@ -174,6 +174,7 @@ class Padded:
         return channel * self.plane + row * self.line + column % stride * self.pitch + column // stride
 
     def launch(self) -> None:
+        """As of `Step`."""
         self.device.launch(self.kernel, self.lines, self.group, self.engine.source, self.buffer)
 
     def traffic(self) -> Traffic:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -63,7 +64,7 @@ class PtxTemplate(Convolution):
     def _assembled(self, text: str) -> Artifact:
         return CudaBackend().assemble("generated.ptx", text, self.target)
 
-    @property
+    @cached_property
     def groups(self) -> int:
         """Work-groups of a launch."""
         return self.shape.tiles(self.operator).count * self.batch

@@ -26,7 +26,7 @@ PATIENCE_S = 6.0  # for assembling: after that, neighbours of the fastest tiling
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A tiling with its code, and how long that took (0 where it is not timed)."""
+    """A tiling with its code, and the seconds of an execution (0 where it is not timed)."""
 
     seconds: float
     tiling: Tiling
