@@ -1,0 +1,72 @@
+"""Arguments: mistakes are named, before anything is looked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from commands import Cli
+
+from perfport.model.errors import UnavailableError
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["run", "quikc"], ["quikc", "did you mean 'quick'"]),
+        (["run", "quick", "--dry-run", "-d", "opencl:pocol"], ["--device", "opencl:pocol", "there are:"]),
+        (["run", "quick", "--dry-run", "-b", "nothing/like/this"], ["no case is left", "nothing/like/this"]),
+        (["run", "quick", "--retry", "all", "--resume"], ["--retry", "'failed'", "'all'"]),
+        (["run", "quick", "--retry", "failed"], ["--retry needs --resume"]),
+        (["run", "quick", "--workloads", "/nonexistent"], ["--workloads /nonexistent", "no workload package"]),
+        (["list", "svm_rfb"], ["svm_rfb", "did you mean 'svm_rbf'"]),
+        (["schema", "recrod"], ["recrod", "experiment, record, profile"]),
+        (["report", "/nonexistent"], ["/nonexistent", "no results here"]),
+        (["validate", "/nonexistent.yaml"], ["/nonexistent.yaml", "no such file"]),
+        (["show", "svm_rfb/a/b"], ["svm_rfb", "did you mean 'svm_rbf'"]),
+        (["show", "svm_rbf/rbf_row/image"], ["rbf_row", "did you mean 'rbf_rows'"]),
+        (["show", "svm_rbf/rbf_rows/imgae"], ["imgae", "did you mean 'image'"]),
+        (["show", "svm_rbf/rbf_rows/image", "--preset", "huge"], ["--preset", "huge", "tiny"]),
+        (["show", "0123456789abcdef"], ["no results here"]),
+    ],
+)
+def test_mistakes_in_arguments_are_named(
+    main: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], expected: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = main(*arguments)
+    assert code == 2, out + err
+    assert [part for part in expected if part not in err] == [], err
+    assert not list(tmp_path.iterdir()), "nothing is left behind"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["verify", "nothing/like/this"], "no variant's"),
+        (["verify", "nothing/like/this", "--sanitize"], "no variant's"),
+        (["verify", "--profile", "hd7979"], "did you mean 'hd7970'"),
+        (["count", "--stalls"], "choose a CUDA device"),
+        (["count", "--profile", "hd7979"], "did you mean 'hd7970'"),
+        (["count", "nothing"], "no workload 'nothing'"),
+        (["list", "svm_rfb"], "did you mean 'svm_rbf'"),
+        (["ceilings", "--peer", "clpaek"], "expected 'clpeak'"),
+        (["show", "svm_rbf/rbf_rows/image", "--sass", "--target", "sm_9o"], "as in sm_90"),
+        (["show", "svm_rbf/rbf_rows/image", "--rerun", "--preset", "huge"], "--preset"),
+        (["check", ".", "--change-points"], "--baseline RUN"),
+    ],
+)
+def test_arguments_are_judged_before_tools_and_devices_are_looked_for(
+    main: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    """On a machine without anything: neither a device, nor the simulator, nor any program."""
+
+    def nothing() -> str:
+        raise UnavailableError("no simulator")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("perfport.machine.simulator.library", nothing)
+    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.setattr("perfport.machine.discovery.discover", list)
+    code, out, err = main(*arguments, discover=False)
+    assert (code, message in err) == (2, True), out + err
