@@ -1,13 +1,18 @@
-"""Arguments: mistakes are named, before anything is looked for."""
+"""Arguments: mistakes are named before anything is looked for; filters; exit codes."""
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import pytest
+import report_data as data
+import typer
 from commands import Cli
 
+from perfport.cli import options
 from perfport.model.errors import UnavailableError
+from perfport.model.record import Status
 
 
 @pytest.mark.parametrize(
@@ -70,3 +75,50 @@ def test_arguments_are_judged_before_tools_and_devices_are_looked_for(
     monkeypatch.setattr("perfport.machine.discovery.discover", list)
     code, out, err = main(*arguments, discover=False)
     assert (code, message in err) == (2, True), out + err
+
+
+def test_filters_become_options_where_chosen_stands(capsys: pytest.CaptureFixture[str]) -> None:
+    @options.filtered("workload", "device")
+    def command(
+        results: options.ResultsArgument, last: int = 3, *, chosen: options.Chosen, form: options.FormatOption = "csv"
+    ) -> None:
+        """Do nothing."""
+        print(results, last, chosen, form)
+
+    assert list(inspect.signature(command).parameters) == ["results", "last", "workload", "device", "form"]
+    app = typer.Typer()
+    app.command()(command)
+    with pytest.raises(SystemExit) as ended:
+        app(["runs", "--device", "pocl", "--last", "4"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"{[Path('runs')]} 4 {{'workload': '', 'device': 'pocl'}} csv\n"
+
+
+@pytest.mark.parametrize(
+    ("reasons", "code"),
+    [
+        ({}, 0),
+        ({"slower": True}, 5),
+        ({"slower": True, "failed": True}, 4),
+        ({"slower": True, "failed": True, "wrong": True}, 3),
+    ],
+)
+def test_the_gravest_reason_decides(reasons: dict[str, bool], code: int) -> None:
+    with pytest.raises(SystemExit) as ended:
+        options.finish(**reasons)
+    assert ended.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code"),
+    [
+        ((Status.OK, Status.CONTENDED, Status.UNSUPPORTED, Status.UNAVAILABLE), 0),
+        ((Status.OK, Status.TIMEOUT), 4),
+        ((Status.IMPOSSIBLE, Status.TIMEOUT), 3),
+        ((Status.WRONG,), 3),
+    ],
+)
+def test_exit_codes_of_statuses(statuses: tuple[Status, ...], code: int) -> None:
+    with pytest.raises(SystemExit) as ended:
+        options.finish_by_status(data.record("a", status=status) for status in statuses)
+    assert ended.value.code == code
