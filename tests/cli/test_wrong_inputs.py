@@ -14,45 +14,12 @@ from typing import Any, NoReturn
 import pytest
 import report_data as data
 from commands import Cli, experiment
+from minimal_workload import MINIMAL
 
 from perfport.nightly.history import add
 from perfport.store.results import RECORDS
 
 GDN = Path(__file__).parents[2] / "results" / "committed" / "cpu-gdn"
-WORKLOAD = '''
-"""A title."""
-from perfport.workload import Metric, Problem, Tunable, Variant
-from pydantic import BaseModel
-
-
-class P(Problem):
-    name = "p"
-    metric = Metric("t", "s", "lower", "d")
-    presets = {"tiny": {"n": 9}}
-    check_sizes = ({"n": 3}, {"n": 5})
-
-    class Parameters(BaseModel):
-        n: int
-
-    def work(self): ...
-    def metric_value(self, seconds): ...
-    def check(self, outputs): ...
-
-
-class Base(Variant):
-    problem = P
-
-    def __init__(self, setup): ...
-    def launch(self): ...
-
-
-class A(Base):
-    name = "a"
-
-
-class B(Base):
-    name, role = "b", "control"
-'''
 Prepare = Callable[[Path], list[Any]]
 OWN = "TMP"  # stands for the folder of the test in arguments and messages
 
@@ -78,8 +45,8 @@ def workload(old: str, new: str, *, module: str = "") -> Prepare:
 
     def prepare(folder: Path) -> list[Any]:
         (folder / "mine").mkdir()
-        assert old in WORKLOAD
-        (folder / "mine" / "__init__.py").write_text(WORKLOAD.replace(old, new, 1).lstrip())
+        assert old in MINIMAL
+        (folder / "mine" / "__init__.py").write_text(MINIMAL.replace(old, new, 1))
         if module:
             (folder / "mine" / "extra.py").write_text(module)
         return ["list", "mine", "--workloads", folder / "mine"]
@@ -396,7 +363,7 @@ WRONG: dict[str, tuple[Prepare, int, list[str]]] = {
         2,
         [MINE, "class P: presets['tiny']: n: Field required"],
     ),
-    "no name": (workload('    name = "a"\n', "    rung = 1\n"), 2, [MINE, "class A: name: expected a text, got ''"]),
+    "no name": (workload('    name = "a"\n', ""), 2, [MINE, "class A: name: expected a text, got ''"]),
     "no launch": (
         workload("    def launch(self): ...\n", ""),
         2,
@@ -405,7 +372,7 @@ WRONG: dict[str, tuple[Prepare, int, list[str]]] = {
     "syntax": (
         workload("class P(", "class P[:"),
         2,
-        [f"workload 'mine' does not import: {OWN}/mine/__init__.py:6: SyntaxError"],
+        [f"workload 'mine' does not import: {OWN}/mine/__init__.py:8: SyntaxError"],
     ),
     "import of another module": (
         workload("", "", module="import os\n\n\nimport no_such_module\n"),

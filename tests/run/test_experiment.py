@@ -1,4 +1,4 @@
-"""Experiment files: what ships is valid, names resolve, errors carry their key path (test_cli.py has the messages)."""
+"""Experiment files: what ships is valid, names resolve, errors carry their key path (tests/cli has the messages)."""
 
 from __future__ import annotations
 

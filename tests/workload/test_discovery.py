@@ -9,52 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from minimal_workload import MINIMAL
 
 from perfport import workload
 from perfport.model.errors import UsageError
 from perfport.model.published import Figure
 
 DATA = Path(__file__).parents[1] / "data"
-MINIMAL = '''
-"""A title.
-
-More."""
-from perfport.workload import Metric, Problem, Variant
-from pydantic import BaseModel
-
-
-class P(Problem):
-    name = "p"
-    metric = Metric("t", "s", "lower", "d")
-    presets = {"tiny": {"n": 9}}
-    check_sizes = ({"n": 3}, {"n": 5})
-
-    class Parameters(BaseModel):
-        n: int
-
-    def work(self): ...
-    def metric_value(self, seconds): ...
-    def check(self, outputs): ...
-
-
-class _Base(Variant):
-    problem = P
-
-    def __init__(self, setup): ...
-    def launch(self): ...
-
-
-class A(_Base):
-    name, rung = "a", 2
-
-
-class B(_Base):
-    name, rung = "b", 1
-
-
-class C(_Base):
-    name, role = "c", "peer"
-'''
 numbers = itertools.count()
 
 
@@ -94,7 +55,7 @@ def test_what_a_package_holds(tmp_path: Path) -> None:
     path = package(tmp_path)
     found = workload.discover([path])[path.name]
     assert (found.title, found.folder, list(found.problems)) == ("A title.", path, ["p"])
-    assert list(found.variants["p"]) == ["b", "a", "c"], "by role, then rung"
+    assert list(found.variants["p"]) == ["c", "a", "b"], "by role, then rung"
 
 
 def test_published_results_are_read(tmp_path: Path) -> None:

@@ -50,8 +50,8 @@ class DeviceMemoryError(PerfportError):
 
 def nearest(name: str, allowed: Iterable[str]) -> str:
     """Return ``" (did you mean 'x'?)"`` for the closest allowed name, or an empty string."""
-    found = difflib.get_close_matches(name, list(allowed), n=1, cutoff=0.5)
-    return f" (did you mean {found[0]!r}?)" if found else ""
+    close = difflib.get_close_matches(name, list(allowed), n=1, cutoff=0.5)
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def check_writable(path: Path, where: str, folder: bool = False) -> None:

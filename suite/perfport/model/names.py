@@ -63,8 +63,8 @@ def names(identities: Sequence[Identity]) -> list[str]:
     same from run to run of an experiment, and when the default of a tunable changes.
     """
     return [
-        _name(one, f"[{settings}]" if settings else "")
-        for one, settings in zip(identities, telling(identities), strict=True)
+        _name(identity, f"[{settings}]" if settings else "")
+        for identity, settings in zip(identities, telling(identities), strict=True)
     ]
 
 
@@ -73,11 +73,11 @@ def telling(identities: Sequence[Identity]) -> list[str]:
     alike: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for identity in identities:
         alike[_name(identity)].append(_settings(identity))
-    found = []
+    differences = []
     for identity in identities:
         rivals, own = alike[_name(identity)], _settings(identity)
-        found.append(_listed({k: v for k, v in own.items() if any(other.get(k) != v for other in rivals)}))
-    return found
+        differences.append(_listed({k: v for k, v in own.items() if any(other.get(k) != v for other in rivals)}))
+    return differences
 
 
 def _name(identity: Identity, settings: str = "") -> str:

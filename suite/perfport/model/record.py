@@ -75,10 +75,10 @@ class _Part(Model):
 
     def _rising(self, *names: str) -> None:
         """Raise `ValueError` if a field is below the one before it by more than rounding explains."""
-        for one, other in itertools.pairwise(names):
-            low, high = getattr(self, one), getattr(self, other)
+        for lower, upper in itertools.pairwise(names):
+            low, high = getattr(self, lower), getattr(self, upper)
             if low > high + ROUNDING * abs(high):
-                raise ValueError(f"expected {' <= '.join(names)}, got {one} {low:g} above {other} {high:g}")
+                raise ValueError(f"expected {' <= '.join(names)}, got {lower} {low:g} above {upper} {high:g}")
 
 
 class Interval(_Part):

@@ -24,7 +24,7 @@ def stored(run: Run) -> dict[str, Record]:
 
 
 def measure_again(
-    run: Run, wanted: Sequence[Record], found: list[DeviceInfo], workload_paths: list[str], command: list[str]
+    run: Run, wanted: Sequence[Record], here: list[DeviceInfo], workload_paths: list[str], command: list[str]
 ) -> dict[str, Record]:
     """Measure cases of a run again, into the folder ``again`` of the run; returns all records there, by key.
 
@@ -33,8 +33,8 @@ def measure_again(
     run : Run
     wanted : sequence of Record
         Its suspected cases.
-    found : list of DeviceInfo
-        What `perfport.machine.discovery.discover` found here.
+    here : list of DeviceInfo
+        From `perfport.machine.discovery.discover`.
     workload_paths : list of str
         Further workload folders.
     command : list of str
@@ -48,7 +48,7 @@ def measure_again(
     path = run.folder / EXPERIMENT
     definition = load(path).model_copy(update={"workers": WORKERS, "report": ReportOptions()})
     ids = {id_ for record in wanted for id_ in record.identity.devices}
-    devices = [device for device in found if device.id in ids and device.healthy]
+    devices = [device for device in here if device.id in ids and device.healthy]
     workloads = workload.discover(workload_paths)
     seed = wanted[0].seed
     keys = {record.key for record in wanted}
@@ -65,5 +65,5 @@ def measure_again(
             "source, driver or device is another by now"
         )
     options = local.Options(workloads=workload_paths, seed=seed, command=command)
-    done = local.execute(local.Prepared(groups, definition, path, workloads, run.folder / AGAIN, options, found))
+    done = local.execute(local.Prepared(groups, definition, path, workloads, run.folder / AGAIN, options, here))
     return {record.key: record for record in done.records}

@@ -68,7 +68,7 @@ def platform_set(collection: Collection, text: str | None) -> tuple[str, Sequenc
 
 def workloads(folders: Sequence[str], workload: str = "") -> list[Workload]:
     """Return the workloads whose name contains the filter. Raises `UsageError` if there is none."""
-    taken = [found for name, found in discover(folders).items() if workload in name]
+    taken = [each for name, each in discover(folders).items() if workload in name]
     if not taken:
         raise UsageError(f"--workload: no workload's name contains {workload!r}")
     return taken

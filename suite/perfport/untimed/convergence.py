@@ -171,7 +171,7 @@ def _surviving(backend: str, compiled: Compiled) -> frozenset[Line]:
     preprocessor = Conditions()
     for macro in (_OWN_MACRO[backend], *macros):
         preprocessor.define(macro.removeprefix("-D").replace("=", " ", 1))
-    dialect = Path(__file__).parent / "backend" / f"dialect_{backend}.h"
+    dialect = Path(__file__).parents[1] / "backend" / f"dialect_{backend}.h"
     preprocessor.parse(dialect.read_text(), dialect.name)
     preprocessor.write(io.StringIO())
     preprocessor.parse(source, name)

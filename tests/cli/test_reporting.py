@@ -1,0 +1,77 @@
+"""Commands that make pages of stored results: each filter, format and exit code reaches its page."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+import report_data as data
+from commands import Cli
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two runs; in the second, one variant is twice as slow and one is missing."""
+    folder: Path = tmp_path_factory.mktemp("results")
+    data.store(folder / "a", [data.record("v", 0.02), data.record("w", 0.02)])
+    data.store(folder / "b", [data.record("v", 0.04)])
+    return folder
+
+
+def rows(text: str) -> list[dict[str, Any]]:
+    """The rows of a page in CSV."""
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_filters_choose_what_a_table_has(main: Cli, results: Path) -> None:
+    code, out, _ = main("table", results / "a", "--format", "csv", discover=False)
+    assert code == 0 and {row["variant"] for row in rows(out)} >= {"v", "w"}
+    code, out, _ = main("table", results / "a", "--variant", "v", "--format", "csv", discover=False)
+    assert code == 0 and "w" not in {row["variant"] for row in rows(out)}
+    code, _, err = main("table", results / "a", "--precision", "fp99", discover=False)
+    assert code == 2 and "--precision: no precision in" in err
+
+
+def test_compare_ends_with_what_became_worse(main: Cli, results: Path) -> None:
+    code, out, _ = main("compare", results / "a", results / "b", "--variant", "v", discover=False)
+    assert code == 5 and "slower" in out
+    code, out, _ = main("compare", results / "a", results / "b", discover=False)
+    assert code == 4 and "missing in B" in out
+    assert main("compare", results / "b", results / "a", discover=False)[0] == 0
+
+
+@pytest.mark.parametrize("command", ["crosstuning", "stale", "portability"])
+def test_other_pages(main: Cli, results: Path, command: str) -> None:
+    code, out, err = main(command, results / "a", "--problem", "rows", discover=False)
+    assert code == 0 and out.startswith("#"), err
+    code, _, err = main(command, results / "a", "--problem", "nosuch", discover=False)
+    assert code == 2 and "--problem: no problem in" in err
+
+
+def test_a_platform_set_names_devices(main: Cli, results: Path) -> None:
+    code, out, _ = main("portability", results / "a", "--platforms", f"mine={data.POCL}", discover=False)
+    assert code == 0 and "mine" in out
+    code, _, err = main("portability", results / "a", "--platforms", "mine", discover=False)
+    assert code == 2 and "--platforms: expected NAME=DEVICE" in err
+
+
+def test_convergence_needs_no_device(main: Cli, tmp_path: Path) -> None:
+    code, out, _ = main("convergence", "--workload", "svm", "--format", "csv", discover=False)
+    assert code == 0 and {row["workload"] for row in rows(out)} == {"svm_rbf"}
+    code, out, _ = main("convergence", "--workload", "svm", "-o", tmp_path / "convergence.json", discover=False)
+    assert code == 0 and out.startswith(f"{tmp_path}/convergence.json: ")
+
+
+def test_quotes_that_are_wrong_are_named_or_put_right(main: Cli, results: Path, tmp_path: Path) -> None:
+    file = tmp_path / "text.md"
+    file.write_text("**99.9 ms** <!-- from a: rows quick v -->\n")
+    code, out, _ = main("quotes", file, "--results", results, discover=False)
+    assert code == 3 and out.startswith(f"{file}: line 1: 99.9 is ")
+    code, _, _ = main("quotes", file, "--results", results, "--write", discover=False)
+    assert code == 0 and "99.9" not in file.read_text()
+    assert main("quotes", file, "--results", results, discover=False)[:2] == (0, "")
+    code, _, err = main("quotes", tmp_path / "none.md", discover=False)
+    assert code == 2 and "cannot be read" in err

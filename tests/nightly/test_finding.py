@@ -1,0 +1,28 @@
+"""Findings: what looks slower or faster by more than its threshold; the judgement that they make together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import report_data as data
+
+from perfport.model.record import Interval
+from perfport.nightly.finding import ALARMS, Finding, Judgement, Outcome
+
+
+@pytest.mark.parametrize(
+    ("ratio", "suspected", "gained"),
+    [(None, False, False), (0.97, True, False), (0.99, False, False), (1.01, False, False), (1.03, False, True)],
+)
+def test_more_than_the_threshold(ratio: float | None, suspected: bool, gained: bool) -> None:
+    interval = Interval(value=ratio, low=ratio, high=ratio) if ratio else None
+    found = Finding("[]", Outcome.CANNOT_TELL, ratio=interval, threshold=0.02)
+    assert (found.suspected, found.gained) == (suspected, gained)
+
+
+def test_a_judgement_gives_the_findings_of_some_outcomes(tmp_path: Path) -> None:
+    findings = [Finding(f"[{number}]", outcome) for number, outcome in enumerate(Outcome)]
+    judgement = Judgement(data.store(tmp_path / "run", [data.record("v")]), "run base", findings)
+    assert [found.outcome for found in judgement.of(*ALARMS)] == list(ALARMS) == list(Outcome)[:4]
+    assert judgement.of() == []
