@@ -10,7 +10,7 @@ from perfport.report.parts.points import Series, dots, look, shifts
 
 def test_shares_far_below_the_bound_are_drawn_at_their_own_scale() -> None:
     def drawn(share: float) -> Plot:
-        return dots("n", "t", "c.", "axis", {"a": {"site": Series(share, 0.9 * share, 1.1 * share)}}, ["site"])
+        return dots("n", "t", "c.", {"a": {"site": Series(share, 0.9 * share, 1.1 * share)}}, ["site"])
 
     near, far = drawn(0.8), drawn(0.01)
     assert near.caption == "c. Line: the bound." and far.caption == "c. The bound, 100 %, lies far to the right."
