@@ -283,6 +283,7 @@ def _number(
     axes: Any, firsts: list[tuple[float, float]], markers: list[tuple[float, float]], labels: list[tuple[float, float]]
 ) -> None:
     """Number the points; those on top of each other share one label."""
+    # Not by adjustText 1.4: it gave other places each time and wrote the numbers of close points over each other.
     scale, corners = axes.figure.dpi / 72, axes.bbox.extents / (axes.figure.dpi / 72)
 
     def in_points(at: tuple[float, float]) -> tuple[float, float]:
