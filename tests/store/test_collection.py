@@ -13,8 +13,7 @@ from perfport.model.record import Record, Status
 from perfport.report.parts.ladder import collected
 from perfport.store.case import Host
 from perfport.store.collection import Collection, Filter, find_site
-from perfport.store.comparable import fastest
-from perfport.store.ratios import compare, time_of
+from perfport.store.ratios import time_of
 from perfport.store.results import Run
 
 LATER = "2026-11-22T12:00:00+00:00"
@@ -117,14 +116,6 @@ def test_a_filter_renames_nothing(tmp_path: Path) -> None:
     assert find_site(chosen, data.POCL) == find_site(chosen, f"{data.POCL} (16-core host)") == chosen.sites[0]
 
 
-def test_hosts_are_told_apart_by_what_differs() -> None:
-    one, more = Host("a", 8, 16), Host("a", 8, 32)
-    assert one.name() == one.name([one, Host("a", 4, 16)]) == "8-core host"
-    assert one.name([more]) == "8-core host; 16 GiB" and one.name([Host("b", 8, 16)]) == "8-core host; 16 GiB; a"
-    # What a kernel keeps for itself changes with its version, by less than a GiB.
-    assert Host.of(on_host(8, (16 << 30) - 300_000_000)) == Host.of(on_host(8, (16 << 30) - 200_000_000))
-
-
 def test_equal_devices_of_one_host_are_one(tmp_path: Path) -> None:
     def run(name: str, number: int, cores: int) -> Run:
         id_ = f"cuda:nvidia:{number}"
@@ -176,27 +167,3 @@ def test_filters_take_parts_of_names(tmp_path: Path) -> None:
     assert 0 < left(device="H200") < whole and left(device="H200") == left(device=data.GPU)
     assert left(variant="row_major", problem="rows") == 4
     assert left(precision="fp16") == 2 and left(workload="nothing") == 0
-
-
-def test_the_fastest_is_ranked(tmp_path: Path) -> None:
-    records = [data.record("a", 0.02), data.record("b", 0.01, status=Status.CONTENDED), data.record("c", 0.03)]
-    best = fastest(Collection([data.store(tmp_path / "run", records)]).cases)
-    assert best and best.record.identity.variant == "a"
-    assert fastest([]) is None
-
-
-def test_samples_of_two_runs_are_never_paired() -> None:
-    """A common trend in both cancels only where they were taken side by side."""
-    base, other = data.record("a", 0.02, noise=0.0), data.record("b", 0.02, noise=0.0)
-    assert base.timing and other.timing
-    trend = [0.02 + 0.001 * i for i in range(15)]
-    for record in (base, other):
-        assert record.timing
-        record.timing.span = trend
-    paired, apart = compare(base, other), compare(base, other.model_copy(update={"run": "another"}))
-    assert paired and apart
-    assert paired.ratio.high == 1.0 and apart.ratio.high > 1.3
-    elsewhere = other.model_copy(deep=True)
-    elsewhere.identity.parameters = {"points": 1}
-    further = compare(base, elsewhere)
-    assert further and further.ratio == apart.ratio

@@ -75,9 +75,8 @@ def contrast(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[K
     names = list(dict.fromkeys([*sides[0], *sides[1]]))
     pairs = []
     for name in sorted(names):
-        one, two = sides[0].get(name), sides[1].get(name)
-        compared = compare(one, two) if one and two else None
-        pairs.append(Pair(kind, name, one, two, compared))
+        base, other = (side.get(name) for side in sides)
+        pairs.append(Pair(kind, name, base, other, compare(base, other) if base and other else None))
     if not any(pair.a and pair.b for pair in pairs):
         raise UsageError(f"compare: no case is on both sides, {a!r} and {b!r}")
     return kind, pairs
@@ -99,8 +98,8 @@ def _sides(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[Kin
     known = {site.name for site in held.sites} | {held.label(site) for site in held.sites}
     if a in known and b in known:
         sites = [find_site(held, side) for side in (a, b)]
-        found = [[case for case in held.cases if case.site == site] for site in sites]
-        return "devices", [_named(cases, ("variant", "tunables", "profile")) for cases in found]
+        by_site = [[case for case in held.cases if case.site == site] for site in sites]
+        return "devices", [_named(cases, ("variant", "tunables", "profile")) for cases in by_site]
     variants = {case.record.identity.variant for case in held.cases}
     for side in (a, b):
         if side not in variants:

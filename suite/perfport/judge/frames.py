@@ -141,14 +141,14 @@ def claims(judgements: Sequence[Judgement], collection: Collection) -> pd.DataFr
     """Return a row for each claim and device."""
     return frame_of(SCHEMA["claims"], [
         {
-            "workload": one.workload, "claim": one.claim.id, "statement": one.claim.statement,
-            "source": one.claim.source, "published": one.claim.published, "stated": one.claim.stated,
-            "at_least": _finite(one.claim.bounds[0]), "at_most": _finite(one.claim.bounds[1]),
-            "no_effect": one.claim.neutral, "judged_on": one.judged_on or None,
-            "device": collection.label(one.site), "chip": one.site.chip, "verdict": one.verdict.value,
-            "reason": one.reason, "settings": len(one.evidence),
+            "workload": judgement.workload, "claim": judgement.claim.id, "statement": judgement.claim.statement,
+            "source": judgement.claim.source, "published": judgement.claim.published, "stated": judgement.claim.stated,
+            "at_least": _finite(judgement.claim.bounds[0]), "at_most": _finite(judgement.claim.bounds[1]),
+            "no_effect": judgement.claim.neutral, "judged_on": judgement.judged_on or None,
+            "device": collection.label(judgement.site), "chip": judgement.site.chip, "verdict": judgement.verdict.value,
+            "reason": judgement.reason, "settings": len(judgement.evidence),
         }
-        for one in judgements
+        for judgement in judgements
     ])  # fmt: skip
 
 
@@ -156,20 +156,20 @@ def evidence(judgements: Sequence[Judgement], collection: Collection) -> pd.Data
     """Return a row for each setting that a claim was judged on, on each device."""
     return frame_of(SCHEMA["evidence"], [
         {
-            "workload": one.workload, "claim": one.claim.id, "device": collection.label(one.site),
+            "workload": judgement.workload, "claim": judgement.claim.id, "device": collection.label(judgement.site),
             "setting": each.setting, "setting_verdict": each.verdict.value, **_numbers(each.numbers),
             "value": each.found.value, "low": each.found.low, "high": each.found.high, "records": " ".join(each.keys),
         }
-        for one in judgements
-        for each in one.evidence
+        for judgement in judgements
+        for each in judgement.evidence
     ])  # fmt: skip
 
 
 def _numbers(numbers: Sequence[Number]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    row: dict[str, Any] = {}
     for side, number in zip(("subject", "against"), numbers, strict=False):
-        found |= {side: number.what, f"{side}_value": number.value, f"{side}_unit": number.unit}
-    return found
+        row |= {side: number.what, f"{side}_value": number.value, f"{side}_unit": number.unit}
+    return row
 
 
 def _finite(value: float) -> float | None:

@@ -105,15 +105,15 @@ def harmonic_mean(efficiencies: Sequence[float]) -> float:
     return min(max(mean, least), max(efficiencies))
 
 
-def metric(found: Sequence[Interval | None]) -> Interval | None:
+def metric(values: Sequence[Interval | None]) -> Interval | None:
     """Return the metric of efficiencies with its interval: it grows with each of them, so ends come from ends.
 
     ``None`` where one is not known, unless another is 0.
     """
-    known = [each for each in found if each is not None]
+    known = [each for each in values if each is not None]
     if any(each.value == 0 for each in known):
         return ZERO
-    if not known or len(known) < len(found):
+    if not known or len(known) < len(values):
         return None
     return Interval(
         value=harmonic_mean([each.value for each in known]),
@@ -122,9 +122,9 @@ def metric(found: Sequence[Interval | None]) -> Interval | None:
     )
 
 
-def _capped(found: Interval) -> Interval:
+def _capped(share: Interval) -> Interval:
     """An efficiency is at most 1: a share above the bound within its uncertainty counts as 1."""
-    return Interval(value=min(found.value, 1.0), low=min(found.low, 1.0), high=min(found.high, 1.0))
+    return Interval(value=min(share.value, 1.0), low=min(share.low, 1.0), high=min(share.high, 1.0))
 
 
 def efficiency(case: Case, rivals: Iterable[Case]) -> Efficiency:
@@ -190,10 +190,10 @@ def settings(collection: Collection, subjects: Sequence[Subject], platforms: Seq
     everywhere = {site for sites in ran.values() for site in sites[True]}
     common = next((subject for subject, sites in ran.items() if sites[True] and sites[True] == everywhere), None)
     preferred = [common, *(subject for subject in ran if subject != common)] if common else list(ran)
-    found = {}
+    chosen = {}
     for site in sorted(everywhere | {site for sites in ran.values() for site in sites[False]}):
-        found[site] = next(subject for subject in preferred if site in ran[subject][site in everywhere])
-    return found
+        chosen[site] = next(subject for subject in preferred if site in ran[subject][site in everywhere])
+    return chosen
 
 
 def amount(cases: Iterable[Case]) -> float:
@@ -212,17 +212,17 @@ def efficiencies(name: str, here: Mapping[Site, Sequence[Case]]) -> dict[Site, E
     here : mapping
         All cases of one subject on each platform, peers included.
     """
-    found: dict[Site, Efficiency | str] = {}
+    reached: dict[Site, Efficiency | str] = {}
     for site, cases in here.items():
         own = [case for case in cases if _own(case) and name in (case.record.identity.variant, BEST)]
         case = _standing(own)
         if case is None:
-            found[site] = "not run"
+            reached[site] = "not run"
         elif case.record.status in UNKNOWN:
-            found[site] = case.record.failure.reason if case.record.failure else case.record.status.value
+            reached[site] = case.record.failure.reason if case.record.failure else case.record.status.value
         else:
-            found[site] = efficiency(case, cases)
-    return found
+            reached[site] = efficiency(case, cases)
+    return reached
 
 
 def _standing(cases: Sequence[Case]) -> Case | None:

@@ -45,9 +45,9 @@ class CaseFrames:
             _expanded("parameters", [identity.parameters for identity in identities]),
             _expanded("tunables", [identity.tunables for identity in identities]),
         ]
-        found = pd.concat(parts, axis="columns")
-        found.attrs = parts[0].attrs
-        return found
+        frame = pd.concat(parts, axis="columns")
+        frame.attrs = parts[0].attrs
+        return frame
 
     def _case(self, case: Case) -> dict[str, Any]:
         record, environment, identity = case.record, case.run.environment, case.record.identity
@@ -134,23 +134,23 @@ def _results(record: Record, bounded: bool) -> dict[str, Any]:
     if timing is None or not is_measured(record):
         return {}
     clock = timing.summary[timing.rank]
-    found: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "clock": timing.rank, "cache": timing.cache, "samples": clock.n, "launches": timing.launches,
         "seconds": clock.median, "seconds_low": clock.ci_low, "seconds_high": clock.ci_high,
         "target_met": timing.target_met,
     }  # fmt: skip
     if metric:
-        found |= {"metric": metric.tag, "unit": metric.unit, "direction": metric.direction}
-        found |= {"value": metric.value, "value_low": metric.low, "value_high": metric.high}
+        columns |= {"metric": metric.tag, "unit": metric.unit, "direction": metric.direction}
+        columns |= {"value": metric.value, "value_low": metric.low, "value_high": metric.high}
     for name in ("problem", "variant", "datasheet") if bounded else ():
         bound: Bound | None = getattr(record, f"{name}_bound")
         if bound:
-            found |= {f"{name}_bound": bound.seconds, f"{name}_binding": bound.binding}
-            found |= {f"{name}_share": bound.share.value}
-            found |= {f"{name}_share_low": bound.share.low, f"{name}_share_high": bound.share.high}
+            columns |= {f"{name}_bound": bound.seconds, f"{name}_binding": bound.binding}
+            columns |= {f"{name}_share": bound.share.value}
+            columns |= {f"{name}_share_low": bound.share.low, f"{name}_share_high": bound.share.high}
     if record.work:
-        found |= {f"useful_{name}": value for name, value in record.work.model_dump().items()}
-    return found
+        columns |= {f"useful_{name}": value for name, value in record.work.model_dump().items()}
+    return columns
 
 
 def _samples(record: Record) -> Iterator[tuple[Any, ...]]:

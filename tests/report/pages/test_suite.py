@@ -23,9 +23,7 @@ from perfport.judge.frames import Results
 from perfport.model.record import Record
 from perfport.report.pages import table
 from perfport.report.pages.suite import render
-from perfport.report.parts.plots import Plot
-from perfport.report.parts.points import Series, dots, look, shifts
-from perfport.report.parts.view import FORMATS, View
+from perfport.report.parts.view import FORMATS
 from perfport.store.collection import Collection
 from perfport.store.ratios import time_of
 from perfport.store.results import Run
@@ -123,22 +121,6 @@ def test_every_plot_is_well_formed_and_linked(report: tuple[Path, dict[str, Path
         assert plot.name in pages and b"mathdefault" not in plot.read_bytes()
 
 
-def test_shares_far_below_the_bound_are_drawn_at_their_own_scale() -> None:
-    def drawn(share: float) -> Plot:
-        return dots("n", "t", "c.", "axis", {"a": {"site": Series(share, 0.9 * share, 1.1 * share)}}, ["site"])
-
-    near, far = drawn(0.8), drawn(0.01)
-    assert near.caption == "c. Line: the bound." and far.caption == "c. The bound, 100 %, lies far to the right."
-    assert b">100</text>" in near.content and b">100</text>" not in far.content
-
-
-@pytest.mark.parametrize("number", [1, 2, 6, 20])
-def test_marks_stay_in_their_row_and_no_two_devices_look_alike(number: int) -> None:
-    found = shifts(number)
-    assert len(set(found)) == number and all(-0.45 < shift < 0.45 for shift in found)
-    assert len({look(device) for device in range(number)}) == number
-
-
 class _Page(html.parser.HTMLParser):
     """Collects what a page refers to, and how its elements nest."""
 
@@ -221,16 +203,6 @@ def test_of_many_settings_a_page_shows_some_and_says_so(tmp_path: Path) -> None:
     page = (tmp_path / "suite" / "demo.md").read_text()
     assert "4 further settings: `perfport table --workload demo --problem rows`" in page
     assert page.count("Useful work of one execution") == table.MOST_SETTINGS
-
-
-def test_formats_hold_the_same_rows() -> None:
-    view = View("T", "# T\n\n| a |\n|---|\n| 1 |", [{"a": 1.5, "b": None}, {"a": float("inf"), "c": "x,y"}])
-    assert view.render("markdown").startswith("# T")
-    assert list(csv.DictReader(io.StringIO(view.render("csv")))) == [
-        {"a": "1.5", "b": "", "c": ""}, {"a": "inf", "b": "", "c": "x,y"},
-    ]  # fmt: skip
-    assert json.loads(view.render("json")) == [{"a": 1.5, "b": None}, {"a": None, "c": "x,y"}]
-    assert '<div class="wide"><table>' in view.render("html")
 
 
 @pytest.mark.parametrize("form", FORMATS)

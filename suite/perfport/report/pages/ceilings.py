@@ -30,14 +30,14 @@ _READING = (
 )
 
 
-def rows(found: Survey) -> list[list[str]]:
+def rows(survey: Survey) -> list[list[str]]:
     """Return one plain row per ceiling, under `HEADERS`."""
-    return [_row(name, entry, found) for name, entry in found.ceilings.entries.items()]
+    return [_row(name, entry, survey) for name, entry in survey.ceilings.entries.items()]
 
 
-def _row(name: str, entry: Ceiling, found: Survey) -> list[str]:
+def _row(name: str, entry: Ceiling, survey: Survey) -> list[str]:
     unit = entry.unit
-    peers = found.peer.entries if found.peer else {}
+    peers = survey.peer.entries if survey.peer else {}
     theirs, ratio = "", ""
     if peer := peers.get(name):
         best = (min if entry.direction == "lower" else max)(peer.values)
@@ -53,17 +53,17 @@ def _row(name: str, entry: Ceiling, found: Survey) -> list[str]:
     ]  # fmt: skip
 
 
-def terminal(found: Survey) -> str:
+def terminal(survey: Survey) -> str:
     """Return a device's ceilings as a table for a terminal, with date, flags and what is absent."""
-    ceilings = found.ceilings
+    ceilings = survey.ceilings
     lines = [
-        f"{found.device.id}: {found.device.name}, driver {ceilings.driver}, {ceilings.date}, "
+        f"{survey.device.id}: {survey.device.name}, driver {ceilings.driver}, {ceilings.date}, "
         f"{'all shapes' if ceilings.full else 'quick set of shapes'}, arrays of {size(ceilings.working_set_bytes)}",
-        tabulate(rows(found), HEADERS, disable_numparse=True),
+        tabulate(rows(survey), HEADERS, disable_numparse=True),
     ]
     lines += [f"absent: {name} ({reason})" for name, reason in ceilings.absent.items()]
-    if found.peer and found.peer.status != "ok":
-        lines.append(f"{found.peer.program}: {found.peer.status} ({found.peer.reason})")
+    if survey.peer and survey.peer.status != "ok":
+        lines.append(f"{survey.peer.program}: {survey.peer.status} ({survey.peer.reason})")
     return "\n".join(lines)
 
 
@@ -92,32 +92,32 @@ def render(surveys: list[Survey], destination: Path) -> list[Path]:
     if not surveys:
         raise UsageError("no ceilings to report on")
     folder = plot_folder(destination)
-    plots = [curve_plot(found, f"{number}-{_slug(found)}.svg") for number, found in enumerate(surveys, 1)]
+    plots = [curve_plot(survey, f"{number}-{_slug(survey)}.svg") for number, survey in enumerate(surveys, 1)]
     blocks = ["# Measured ceilings", _READING, "## Devices side by side", _overview(surveys)]
-    for found, plot in zip(surveys, plots, strict=True):
-        blocks += _device(found)
+    for survey, plot in zip(surveys, plots, strict=True):
+        blocks += _device(survey)
         if plot:
             blocks.append(f"![{text(plot.alt)}]({quote(folder.name)}/{quote(plot.name)})")
             blocks.append(f"*{text(plot.caption, 600)}*")
     return write_page(destination, join(blocks), [plot for plot in plots if plot])
 
 
-def _slug(found: Survey) -> str:
-    return found.device.id.replace(":", "-")
+def _slug(survey: Survey) -> str:
+    return survey.device.id.replace(":", "-")
 
 
-def _title(found: Survey) -> str:
-    return f"{text(found.device.chip)}, {code(found.device.id)}"
+def _title(survey: Survey) -> str:
+    return f"{text(survey.device.chip)}, {code(survey.device.id)}"
 
 
 def _overview(surveys: list[Survey]) -> str:
     """Every ceiling of every device: value, and interval in percent."""
     body = []
     for name in KINDS:
-        entries = [found.ceilings.entries.get(name) for found in surveys]
+        entries = [survey.ceilings.entries.get(name) for survey in surveys]
         if any(entries):
             body.append([code(name), *(_short(entry) if entry else NONE for entry in entries)])
-    return table(["ceiling", *(_title(found) for found in surveys)], body, "l" + "r" * len(surveys))
+    return table(["ceiling", *(_title(survey) for survey in surveys)], body, "l" + "r" * len(surveys))
 
 
 def _short(entry: Ceiling) -> str:
@@ -125,23 +125,23 @@ def _short(entry: Ceiling) -> str:
     return f"{ceiling(entry.value, entry.unit)} ± {percent(half)}"
 
 
-def _device(found: Survey) -> list[str]:
-    device, ceilings, commit = found.device, found.ceilings, found.commit
+def _device(survey: Survey) -> list[str]:
+    device, ceilings, commit = survey.device, survey.ceilings, survey.commit
     state = f"{code(commit['hash'])}{', with uncommitted changes' if commit.get('dirty') else ''}" if commit else NONE
     facts = [
         f"- {text(device.platform)} {text(device.platform_version)}, driver {text(ceilings.driver)}, "
         f"{device.compute_units} compute units, {size(device.memory_bytes)}",
-        f"- host: {text(found.host.get('cpu', NONE))}, {text(found.host.get('os', NONE))}; commit {state}",
+        f"- host: {text(survey.host.get('cpu', NONE))}, {text(survey.host.get('os', NONE))}; commit {state}",
         f"- measured {text(ceilings.date)}, {'all shapes' if ceilings.full else 'the quick set of shapes'} "
         f"(sweep version {ceilings.version}), arrays of {size(ceilings.working_set_bytes)}",
     ]
-    if clocks := _clocks(found):
+    if clocks := _clocks(survey):
         facts.append(f"- clocks after each ceiling: {clocks}")
-    if found.peer:
-        known = f"{found.peer.program} {text(found.peer.version)}".strip()
-        state = "" if found.peer.status == "ok" else f": {found.peer.status} ({text(found.peer.reason)})"
+    if survey.peer:
+        known = f"{survey.peer.program} {text(survey.peer.version)}".strip()
+        state = "" if survey.peer.status == "ok" else f": {survey.peer.status} ({text(survey.peer.reason)})"
         facts.append(f"- peer: {known}{state}")
-    body = [[code(cells[0]), f"**{cells[1]}**", *(text(cell) for cell in cells[2:])] for cells in rows(found)]
+    body = [[code(cells[0]), f"**{cells[1]}**", *(text(cell) for cell in cells[2:])] for cells in rows(survey)]
     for cells in body:
         cells[4] = cells[4].replace("above", "**above**")
         cells[6] = cells[6].replace("below", "**below**")
@@ -151,11 +151,11 @@ def _device(found: Survey) -> list[str]:
         if entry.theory_basis
     ]
     absent = [f"- {code(name)} is absent: {text(reason)}." for name, reason in ceilings.absent.items()]
-    return [f"## {_title(found)}", "\n".join(facts), table(HEADERS, body, "lrrrrrrrl"), "\n".join(basis + absent)]
+    return [f"## {_title(survey)}", "\n".join(facts), table(HEADERS, body, "lrrrrrrrl"), "\n".join(basis + absent)]
 
 
-def _clocks(found: Survey) -> str:
-    after = [entry.clocks.get("after") or {} for entry in found.ceilings.entries.values()]
+def _clocks(survey: Survey) -> str:
+    after = [entry.clocks.get("after") or {} for entry in survey.ceilings.entries.values()]
     known = [clocks["sm_mhz"] for clocks in after if "sm_mhz" in clocks]
     throttled = sorted({reason for clocks in after for reason in clocks.get("throttled", [])})
     if not known:
@@ -163,23 +163,23 @@ def _clocks(found: Survey) -> str:
     return f"{min(known)}–{max(known)} MHz" + (f"; **throttled**: {text(', '.join(throttled))}" if throttled else "")
 
 
-def curve_plot(found: Survey, name: str) -> Plot | None:
+def curve_plot(survey: Survey, name: str) -> Plot | None:
     """Return the plot of bandwidth against working set; ``None`` where no cache level was measured."""
-    entries = {level: found.ceilings.entries[level] for level in LEVELS if level in found.ceilings.entries}
+    entries = {level: survey.ceilings.entries[level] for level in LEVELS if level in survey.ceilings.entries}
     if not entries:
         return None
     with style():
         figure = Figure(figsize=(8.0, 4.0), layout="constrained")
         axes = figure.add_subplot()
         for level, entry in entries.items():
-            share = _groups_sharing(found, level, entry)
+            share = _groups_sharing(survey, level, entry)
             sizes, rates = [share * nbytes for nbytes, _ in entry.curve], [rate for _, rate in entry.curve]
             axes.plot(sizes, rates, marker="o", markersize=4, linewidth=1.5, color=LEVELS[level], label=level)
             axes.plot(
                 share * entry.shape["set_bytes"], entry.value, marker="s", markersize=9, color=LEVELS[level],
                 fillstyle="none",
             )  # fmt: skip
-        if dram := found.ceilings.entries.get("dram_read"):
+        if dram := survey.ceilings.entries.get("dram_read"):
             axes.axhline(dram.value, color="black", linewidth=1.0, linestyle="--", label="dram_read")
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
@@ -195,11 +195,11 @@ def curve_plot(found: Survey, name: str) -> Plot | None:
         "Bandwidth against working set (measured), with each level's best shape; squares: the ceilings; dashed: reads "
         "from DRAM."
     )
-    return Plot(name, drawn, f"Cache bandwidth of {found.device.id}", caption)
+    return Plot(name, drawn, f"Cache bandwidth of {survey.device.id}", caption)
 
 
-def _groups_sharing(found: Survey, level: str, entry: Ceiling) -> float:
+def _groups_sharing(survey: Survey, level: str, entry: Ceiling) -> float:
     """How many work-groups' sets a level holds at once: a CPU runs one work-group at a time on each core."""
-    if found.device.kind == "cpu":
+    if survey.device.kind == "cpu":
         return 1.0
-    return float(entry.shape["groups"] / (found.device.compute_units if level == "l1_read" else 1))
+    return float(entry.shape["groups"] / (survey.device.compute_units if level == "l1_read" else 1))

@@ -33,59 +33,59 @@ READING = (
 def view(collection: Collection) -> View:
     """Return the matrix of every variant that ran with another device's parameters."""
     blocks, plots = ["# Cross-tuning", READING], []
-    found = slowdowns(collection)
-    for (workload, problem, preset, variant), same in groupby(found, key=lambda one: _group(one, collection)):
+    tuned = slowdowns(collection)
+    for (workload, problem, preset, variant), same in groupby(tuned, key=lambda cell: _group(cell, collection)):
         body, plot = matrix(list(same), collection)
         blocks += [f"## {code(f'{workload}/{problem}')}, {text(preset, 100)}: {code(variant)}", body]
         if plot:
             plots.append(plot)
             blocks += image(plot)
-    if not found:
+    if not tuned:
         blocks.append("No variant ran with the parameters of another device (`profiles` of an experiment).")
-    return View("Cross-tuning", join(blocks), rows(found, collection), plots)
+    return View("Cross-tuning", join(blocks), rows(tuned, collection), plots)
 
 
-def _group(one: Slowdown, collection: Collection) -> tuple[str, str, str, str]:
-    return one.subject.workload, one.subject.problem, collection.preset(one.subject), one.variant
+def _group(cell: Slowdown, collection: Collection) -> tuple[str, str, str, str]:
+    return cell.subject.workload, cell.subject.problem, collection.preset(cell.subject), cell.variant
 
 
-def largest(found: Sequence[Slowdown], collection: Collection) -> list[Slowdown]:
+def largest(tuned: Sequence[Slowdown], collection: Collection) -> list[Slowdown]:
     """Return each variant at its largest settings: as many as it takes to have every site that it ran on."""
     kept = []
-    for _, same in groupby(found, key=lambda one: (one.subject.workload, one.subject.problem)):
+    for _, same in groupby(tuned, key=lambda cell: (cell.subject.workload, cell.subject.problem)):
         problem = list(same)
-        size = {one.subject: amount(collection.subjects[one.subject]) for one in problem}
+        size = {cell.subject: amount(collection.subjects[cell.subject]) for cell in problem}
         covered: set[tuple[str, str, Site]] = set()
         for subject in sorted(size, key=lambda subject: (-size[subject], subject)):
-            cells = [one for one in problem if one.subject == subject]
-            new = [one for one in cells if (subject.precision, one.variant, one.site) not in covered]
-            covered |= {(subject.precision, one.variant, one.site) for one in new}
+            cells = [cell for cell in problem if cell.subject == subject]
+            new = [cell for cell in cells if (subject.precision, cell.variant, cell.site) not in covered]
+            covered |= {(subject.precision, cell.variant, cell.site) for cell in new}
             kept += new
     return kept
 
 
-def matrix(found: Sequence[Slowdown], collection: Collection) -> tuple[str, Plot | None]:
+def matrix(tuned: Sequence[Slowdown], collection: Collection) -> tuple[str, Plot | None]:
     """Return one variant's matrix at one setting, and its heat map."""
-    profiles = list(dict.fromkeys(one.profile for one in found))
-    sites = list(dict.fromkeys(one.site for one in found))
-    cells = {(one.profile, one.site): one for one in found}
+    profiles = list(dict.fromkeys(cell.profile for cell in tuned))
+    sites = list(dict.fromkeys(cell.site for cell in tuned))
+    cells = {(cell.profile, cell.site): cell for cell in tuned}
     listed = [[code(profile), *(_cell(cells.get((profile, site))) for site in sites)] for profile in profiles]
     headers = ["parameters of", *(code(collection.label(site)) for site in sites)]
     grid = [
-        [one.ratio.value if (one := cells.get((profile, site))) and one.ratio else None for site in sites]
+        [cell.ratio.value if (cell := cells.get((profile, site))) and cell.ratio else None for site in sites]
         for profile in profiles
     ]
-    first = found[0]
+    first = tuned[0]
     labels = [collection.label(site) for site in sites]
     name = f"{first.subject.workload}-{first.subject.problem}-{collection.preset(first.subject)}-{first.variant}-tuning"
     title = f"Cross-tuning of {first.variant}, {first.subject.workload}/{first.subject.problem}"
     return table(headers, listed, "l" + "r" * len(sites)), heat_map(name, title, profiles, labels, grid)
 
 
-def _cell(found: Slowdown | None) -> str:
-    if found is None:
+def _cell(cell: Slowdown | None) -> str:
+    if cell is None:
         return NONE
-    return interval(found.ratio) if found.ratio else found.status.value
+    return interval(cell.ratio) if cell.ratio else cell.status.value
 
 
 def heat_map(
@@ -122,16 +122,17 @@ def heat_map(
     return Plot(f"{file}.svg", content, title, caption)
 
 
-def rows(found: Sequence[Slowdown], collection: Collection) -> list[dict[str, Any]]:
+def rows(tuned: Sequence[Slowdown], collection: Collection) -> list[dict[str, Any]]:
     """Return a row for each cell."""
     return [
         {
-            "workload": one.subject.workload, "problem": one.subject.problem, "setting": collection.preset(one.subject),
-            "precision": one.subject.precision, "variant": one.variant, "device": collection.label(one.site),
-            "profile": one.profile, "status": one.status.value, "slowdown": one.ratio.value if one.ratio else None,
-            "slowdown low": one.ratio.low if one.ratio else None,
-            "slowdown high": one.ratio.high if one.ratio else None,
-            "record": one.record.key, "best record": one.best.key,
+            "workload": cell.subject.workload, "problem": cell.subject.problem,
+            "setting": collection.preset(cell.subject), "precision": cell.subject.precision, "variant": cell.variant,
+            "device": collection.label(cell.site), "profile": cell.profile,
+            "status": cell.status.value, "slowdown": cell.ratio.value if cell.ratio else None,
+            "slowdown low": cell.ratio.low if cell.ratio else None,
+            "slowdown high": cell.ratio.high if cell.ratio else None,
+            "record": cell.record.key, "best record": cell.best.key,
         }
-        for one in found
+        for cell in tuned
     ]  # fmt: skip

@@ -37,7 +37,7 @@ READING = (
 
 def view(collection: Collection, platforms: Sequence[Site], name: str) -> View:
     """Return the metric of every variant and problem over a named set of platforms."""
-    found = portability(collection, platforms)
+    metrics = portability(collection, platforms)
     chips = {chip for site in platforms for chip in site.chips}
     listed = ", ".join(code(collection.label(site)) for site in platforms)
     head = (
@@ -45,33 +45,34 @@ def view(collection: Collection, platforms: Sequence[Site], name: str) -> View:
         f"{len(chips)} distinct chip{'' if len(chips) == 1 else 's'} ({', '.join(map(text, sorted(chips)))})."
     )
     blocks, plots = ["# Portability", head, READING], []
-    for (workload, problem, precision), same in groupby(found, key=lambda one: one.subject.family):
+    for (workload, problem, precision), same in groupby(metrics, key=lambda application: application.subject.family):
         tables, plot = section(list(same), collection)
         blocks.append(f"## {code(f'{workload}/{problem}')}, {text(precision)}")
         blocks += tables
         if plot:
             plots.append(plot)
             blocks += image(plot)
-    return View("Portability", join(blocks), rows(found, collection, name), plots)
+    return View("Portability", join(blocks), rows(metrics, collection, name), plots)
 
 
-def section(found: Sequence[Portability], collection: Collection) -> tuple[list[str], Plot | None]:
+def section(metrics: Sequence[Portability], collection: Collection) -> tuple[list[str], Plot | None]:
     """Return the table of one problem, what it rests on, and its cascade."""
     listed = []
-    sites = list(found[0].settings)
-    for one in found:
-        by_site = {each.site: each for each in one.efficiencies}
-        values = [each.architectural.value for each in one.efficiencies if each.architectural]
+    sites = list(metrics[0].settings)
+    for entry in metrics:
+        by_site = {each.site: each for each in entry.efficiencies}
+        values = [each.architectural.value for each in entry.efficiencies if each.architectural]
         listed.append([
-            code(one.application, 40), metric(one.architectural), metric(one.by_application),
+            code(entry.application, 40), metric(entry.architectural), metric(entry.by_application),
             percent(sum(values) / len(values)) if values else NONE, percent(min(values)) if values else NONE,
-            str(len(one.efficiencies)), str(one.chips), *(_efficiency(by_site.get(site), one, site) for site in sites),
+            str(len(entry.efficiencies)), str(entry.chips),
+            *(_efficiency(by_site.get(site), entry, site) for site in sites),
         ])  # fmt: skip
     headers = [
         "application", "PP, architectural", "PP, application", "mean", "minimum", "platforms", "chips",
         *(code(collection.label(site)) for site in sites),
     ]  # fmt: skip
-    settings = {site: collection.preset(subject) for site, subject in found[0].settings.items()}
+    settings = {site: collection.preset(subject) for site, subject in metrics[0].settings.items()}
     if len(set(settings.values())) == 1:
         where = f"Setting: {text(next(iter(settings.values())), 100)}."
     else:
@@ -80,46 +81,46 @@ def section(found: Sequence[Portability], collection: Collection) -> tuple[list[
     note = f"{where} Mean, minimum and the columns of the platforms: architectural efficiency."
     left = dict.fromkeys(
         f"{code(collection.label(site))}: {text(reason, 100)}"
-        for one in found
-        for site, reason in one.left_out.items()
-        if one.application != BEST and (site not in one.settings or reason != "not run")
+        for entry in metrics
+        for site, reason in entry.left_out.items()
+        if entry.application != BEST and (site not in entry.settings or reason != "not run")
     )
     out = f"Left out: {'; '.join(left)}." if left else ""
-    return [table(headers, listed, "l" + "r" * (6 + len(sites))), note, out], cascade(found)
+    return [table(headers, listed, "l" + "r" * (6 + len(sites))), note, out], cascade(metrics)
 
 
-def metric(found: Interval | None) -> str:
+def metric(pp: Interval | None) -> str:
     """Return a metric with its interval."""
-    if found is None:
+    if pp is None:
         return NONE
-    if found.value == 0:
+    if pp.value == 0:
         return "0"
-    return f"{percent(found.value)} ({percent(found.low, unit=False)}–{percent(found.high, unit=False)})"
+    return f"{percent(pp.value)} ({percent(pp.low, unit=False)}–{percent(pp.high, unit=False)})"
 
 
-def _efficiency(found: Efficiency | None, one: Portability, site: Site) -> str:
-    if found is None:
-        return "left out" if site in one.left_out else NONE
-    if found.architectural is None:
+def _efficiency(reached: Efficiency | None, application: Portability, site: Site) -> str:
+    if reached is None:
+        return "left out" if site in application.left_out else NONE
+    if reached.architectural is None:
         return "no bound"
-    return percent(found.architectural.value) if found.status.measured else f"0 ({found.status.value})"
+    return percent(reached.architectural.value) if reached.status.measured else f"0 ({reached.status.value})"
 
 
-def rows(found: Sequence[Portability], collection: Collection, name: str) -> list[dict[str, Any]]:
+def rows(metrics: Sequence[Portability], collection: Collection, name: str) -> list[dict[str, Any]]:
     """Return a row for each application of each problem."""
     listed = []
-    for one in found:
-        values = [each.architectural.value for each in one.efficiencies if each.architectural]
+    for entry in metrics:
+        values = [each.architectural.value for each in entry.efficiencies if each.architectural]
         row: dict[str, Any] = {
-            "workload": one.subject.workload, "problem": one.subject.problem, "precision": one.subject.precision,
-            "application": one.application, "platform set": name, "platforms": len(one.efficiencies),
-            "chips": one.chips,
+            "workload": entry.subject.workload, "problem": entry.subject.problem, "precision": entry.subject.precision,
+            "application": entry.application, "platform set": name, "platforms": len(entry.efficiencies),
+            "chips": entry.chips,
         }  # fmt: skip
-        for kind, value in (("architectural", one.architectural), ("application", one.by_application)):
+        for kind, value in (("architectural", entry.architectural), ("application", entry.by_application)):
             row |= {f"PP {kind}": value.value if value else None}
             row |= {f"PP {kind} {end}": getattr(value, end) if value else None for end in ("low", "high")}
         row |= {"mean": sum(values) / len(values) if values else None, "minimum": min(values, default=None)}
-        row["left out"] = "; ".join(f"{collection.label(site)}: {why}" for site, why in one.left_out.items())
+        row["left out"] = "; ".join(f"{collection.label(site)}: {why}" for site, why in entry.left_out.items())
         listed.append(row)
     return listed
 
@@ -134,13 +135,13 @@ def export(collection: Collection, platforms: Sequence[Site]) -> list[dict[str, 
     for subject in sorted(collection.subjects):
         here = {site: collection.at(subject, site) for site in platforms}
         for name in applications(case for held in here.values() for case in held):
-            for site, found in efficiencies(name, here).items():
-                if isinstance(found, Efficiency) and name != BEST:
-                    metric_value = found.record.metric if found.status.measured else None
+            for site, reached in efficiencies(name, here).items():
+                if isinstance(reached, Efficiency) and name != BEST:
+                    metric_value = reached.record.metric if reached.status.measured else None
                     listed.append(dict(zip(EXPORT, (
                         _name(subject), f"{collection.label(site)}", name, metric_value.value if metric_value else None,
-                        found.architectural.value if found.architectural else None, found.application.value,
-                        found.record.time,
+                        reached.architectural.value if reached.architectural else None, reached.application.value,
+                        reached.record.time,
                     ), strict=True)))  # fmt: skip
     return listed
 
@@ -150,24 +151,24 @@ def _name(subject: Subject) -> str:
     return f"{subject.workload}/{subject.problem}[{settings}] {subject.precision}"
 
 
-def cascade(found: Sequence[Portability]) -> Plot | None:
+def cascade(metrics: Sequence[Portability]) -> Plot | None:
     """Return the cascade of a problem: efficiency on the best platform, on the two best, and so on, with the metric.
 
     After J. Sewall, S. J. Pennycook, D. Jacobsen, T. Deakin, S. McIntosh-Smith, "Interpreting and visualizing
     performance portability metrics", P3HPC 2020. The applications with the highest metric are drawn.
     """
     known = {
-        one.application: sorted(
-            (each.architectural.value for each in one.efficiencies if each.architectural), reverse=True
+        application.application: sorted(
+            (each.architectural.value for each in application.efficiencies if each.architectural), reverse=True
         )
-        for one in found
+        for application in metrics
     }
     reach = max((len(values) for values in known.values()), default=0)
     if reach < 2:
         return None
     order = sorted(known, key=lambda name: (-harmonic_mean(known[name]) if known[name] else 1, name))
     names = [BEST, *[name for name in order if name != BEST]][:MOST]
-    first = found[0].subject
+    first = metrics[0].subject
     with style():
         figure = Figure(figsize=(8.0, 3.6), layout="constrained")
         left, right = figure.subplots(1, 2, sharey=True)
@@ -177,11 +178,11 @@ def cascade(found: Sequence[Portability]) -> Plot | None:
                 continue
             colour, shape = look(number)
             steps = range(1, len(values) + 1)
-            metrics = [100 * harmonic_mean(values[:n]) for n in steps]
+            heights = [100 * harmonic_mean(values[:n]) for n in steps]
             looks: Any = {"marker": shape, "color": colour, "linestyle": "--" if name == BEST else "-"}
             looks["zorder"] = 3 if name == BEST else 2  # it often lies on another line
             left.plot(steps, [100 * v for v in values], label=middle(name, 30), **looks)
-            right.plot(steps, metrics, **looks)
+            right.plot(steps, heights, **looks)
         for axes, title in ((left, "efficiency on the n-th best platform"), (right, "PP over the n best platforms")):
             axes.set_title(title, fontsize=10)
             axes.set_xticks(range(1, reach + 1))
@@ -199,19 +200,19 @@ def cascade(found: Sequence[Portability]) -> Plot | None:
     return Plot(f"{name}-cascade.svg", content, f"Cascade of {first.workload}/{first.problem}", caption)
 
 
-def convergence_table(found: Sequence[Convergence], variants: bool) -> str:
+def convergence_table(entries: Sequence[Convergence], variants: bool) -> str:
     """Return the share of kernel source lines common to all backends, by variant or by problem."""
     listed = [
         [
-            code(one.workload) if one.problem == ALL else code(f"{one.workload}/{one.problem}"),
-            "all" if one.variant == ALL else code(one.variant), *(str(lines) for lines in one.lines.values()),
-            str(one.common), str(one.total), percent(one.share),
+            code(entry.workload) if entry.problem == ALL else code(f"{entry.workload}/{entry.problem}"),
+            "all" if entry.variant == ALL else code(entry.variant), *(str(lines) for lines in entry.lines.values()),
+            str(entry.common), str(entry.total), percent(entry.share),
         ]
-        for one in found
-        if variants or one.problem == ALL
+        for entry in entries
+        if variants or entry.problem == ALL
     ]  # fmt: skip
     if not listed:
         return ""
-    backends = list(found[0].lines)
+    backends = list(entries[0].lines)
     headers = ["problem", "variant", *(f"lines, {name}" for name in backends), "common", "any", "convergence"]
     return table(headers, listed, "ll" + "r" * (3 + len(backends)))

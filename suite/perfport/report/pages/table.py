@@ -134,7 +134,7 @@ def share_dots(collection: Collection, ladders: Sequence[Ladder], name: str, tit
     if not shares:
         return None
     caption = "Share of the problem bound under measured ceilings, 95 % intervals (measured)."
-    return dots(name, title, caption, "share of the problem bound, %", shares, labels(collection))
+    return dots(name, title, caption, shares, labels(collection))
 
 
 def best_dots(collection: Collection, ladders: Sequence[Ladder], name: str) -> Plot | None:
@@ -152,7 +152,7 @@ def best_dots(collection: Collection, ladders: Sequence[Ladder], name: str) -> P
         "95 % intervals)."
     )
     title = "Share of the problem bound by problem and device"
-    return dots(name, title, caption, "share of the problem bound, %", shares, labels(collection))
+    return dots(name, title, caption, shares, labels(collection))
 
 
 def labels(collection: Collection) -> list[str]:

@@ -92,12 +92,12 @@ class Ladder(Comparable[Row]):
     @cached_property
     def ceilings(self) -> dict[str, Interval]:
         """The ceilings that the ladder's bounds use; of one that moved within the run, the largest value."""
-        found: dict[str, Interval] = {}
+        largest: dict[str, Interval] = {}
         for row in self.measured:
             for name, ceiling in row.record.ceilings.items():
-                if name not in found or ceiling.value > found[name].value:
-                    found[name] = ceiling
-        return found
+                if name not in largest or ceiling.value > largest[name].value:
+                    largest[name] = ceiling
+        return largest
 
     @property
     def about(self) -> dict[str, Any]:
@@ -218,13 +218,13 @@ def ladders(runs: list[Run], recount: Recount | None = None) -> list[Ladder]:
 
     ``recount`` returns a run's record with counted traffic in place of the modelled one, or nothing.
     """
-    found = []
+    listed = []
     for run, label in zip(runs, run_labels(runs), strict=True):
         before = f"{label} " if label else ""
         for same in comparable(cases_of(run)):
             site = same.where
-            found.append(Ladder(same.rows, before + site.name, before + site.alone.name, recount))
-    return sorted(found, key=lambda ladder: place(ladder.rows[0].record.identity))
+            listed.append(Ladder(same.rows, before + site.name, before + site.alone.name, recount))
+    return sorted(listed, key=lambda ladder: place(ladder.rows[0].record.identity))
 
 
 def collected(collection: Collection) -> list[Ladder]:

@@ -41,9 +41,7 @@ def shifts(number: int) -> list[float]:
     return [step * (at - (number - 1) / 2) for at in range(number)]
 
 
-def dots(
-    name: str, title: str, caption: str, axis: str, shares: Mapping[str, Mapping[str, Series]], sites: Sequence[str]
-) -> Plot:
+def dots(name: str, title: str, caption: str, shares: Mapping[str, Mapping[str, Series]], sites: Sequence[str]) -> Plot:
     """Draw one row for each name, one mark for each device."""
     names = list(shares)[:MOST]
     looks = {site: look(number) for number, site in enumerate(dict.fromkeys(sites))}
@@ -69,7 +67,7 @@ def dots(
         axes.set_xlim(0, 100 * reach * 1.03)
         axes.grid(axis="y", color="#DDDDDD", linewidth=0.6)
         axes.tick_params(axis="y", length=0)
-        axes.set_xlabel(axis)
+        axes.set_xlabel("share of the problem bound, %")
         figure.legend(loc="outside upper right", ncols=min(len(shown), 4), frameon=False, fontsize=9)
         return Plot(f"{name}.svg", svg(figure), title, caption)
 

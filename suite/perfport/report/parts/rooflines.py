@@ -283,6 +283,7 @@ def _number(
     axes: Any, firsts: list[tuple[float, float]], markers: list[tuple[float, float]], labels: list[tuple[float, float]]
 ) -> None:
     """Number the points; those on top of each other share one label."""
+    # Not by adjustText 1.4: it gave other places each time and wrote the numbers of close points over each other.
     scale, corners = axes.figure.dpi / 72, axes.bbox.extents / (axes.figure.dpi / 72)
 
     def in_points(at: tuple[float, float]) -> tuple[float, float]:
@@ -301,7 +302,7 @@ def _number(
     for (px, py), names in shared:
         name = ", ".join(names)
         half = 0.5 + 2.9 * len(name)
-        dx, dy = _free(px, py, half, around, taken, corners)
+        dx, dy = _free((px, py), half, around, taken, corners)
         taken.append((px + dx, py + dy, half, 5.5))
         away = np.hypot(max(abs(dx) - half + 3.4, 0.0), dy)
         leader = {"arrowstyle": "-", "color": GREY, "linewidth": 0.7, "shrinkA": 4, "shrinkB": 3}
@@ -321,7 +322,7 @@ def _mark(axes: Any, x: float, y: float, level: Level, colour: str) -> None:
 
 
 def _free(
-    px: float, py: float, half: float, markers: list[tuple[float, float]],
+    point: tuple[float, float], half: float, markers: list[tuple[float, float]],
     taken: list[tuple[float, float, float, float]], box: tuple[float, float, float, float],
 ) -> tuple[float, float]:  # fmt: skip
     """Return the nearest offset, to the right first, at which a label is free of markers and other labels.
@@ -334,7 +335,7 @@ def _free(
             across = round(float(np.cos(np.radians(angle))), 6)
             dx = radius * across + float(np.sign(across)) * (half - 3.4)
             dy = radius * float(np.sin(np.radians(angle)))
-            x, y = px + dx, py + dy
+            x, y = point[0] + dx, point[1] + dy
             inside = box[0] + half + 4 < x < box[2] - half - 4 and box[1] + 6 < y < box[3] - 6
             clear = all(abs(x - mx) > half + 6.5 or abs(y - my) > 9 for mx, my in markers)
             clear = clear and all(abs(x - tx) > half + w + 1 or abs(y - ty) > h + 5.5 for tx, ty, w, h in taken)

@@ -1,0 +1,15 @@
+"""Plain values as markdown: everything is escaped."""
+
+from __future__ import annotations
+
+from report_page import cells
+
+from perfport.report.parts.markdown import code, details, excerpt, fence, table, text
+
+
+def test_markdown_escapes() -> None:
+    assert text("a_b _c_ *d* <e>") == r"a_b \_c\_ \*d\* &lt;e>"
+    assert code("a`b") == "``a`b``" and code("`a`") == "`` `a` ``" and code("") == "–"
+    assert fence("```\nx").startswith("````text\n") and details("<b>", "x").count("&lt;b&gt;") == 1
+    assert cells(table(["h|1", "h2"], [["a|b", ""], ["c", "d"]], "ll").splitlines()[2]) == [r"a\|b", "–"]
+    assert excerpt("\n".join(map(str, range(100)))).splitlines()[12] == "… 70 lines left out …"

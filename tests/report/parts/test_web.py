@@ -1,0 +1,37 @@
+"""HTML: values are escaped unless they are markup, plots are in the text, pages refer to each other."""
+
+from __future__ import annotations
+
+import jinja2
+import pytest
+from markupsafe import Markup
+
+from perfport.report.parts import web
+from perfport.report.parts.plots import Plot
+
+HOSTILE = "<script>alert('x')</script> & \"more\""
+
+
+def test_values_are_escaped_and_markup_is_not() -> None:
+    fill = web.template('<p title="{{ name }}">{{ name }}{{ body }}</p>')
+    made = fill(name=HOSTILE, body=Markup("<b>b</b>"))
+    assert "<script>" not in made and made.count("&lt;script&gt;") == 2 and "<b>b</b>" in made
+    assert isinstance(made, Markup), "so that it can be part of another"
+
+
+def test_a_name_without_a_value_is_an_error() -> None:
+    with pytest.raises(jinja2.UndefinedError):
+        web.template("{{ nothing }}")()
+
+
+def test_a_document_escapes_its_title_and_holds_its_plots_and_pages() -> None:
+    plot = Plot("a b.svg", b"<svg/>", "alt", "caption")
+    pages = {
+        "one": "[two](folder/two.md) [other](three.md)\n\n![alt](f/a%20b.svg)",
+        "two": "# Two\n\n| a |\n|---|\n| 1 |",
+    }
+    made = web.document(HOSTILE, pages, [plot])
+    assert "&lt;script&gt;" in made and "<script>" not in made
+    assert 'href="#two"' in made and 'href="three.md"' in made and 'src="data:image/svg+xml;base64,' in made
+    assert made.count("<section id=") == 2 and '<div class="wide"><table>' in made
+    assert made.startswith("<!DOCTYPE html>") and made.endswith("</html>\n")

@@ -1,0 +1,96 @@
+"""Comparable cases: which are ranked together, which is the fastest, and over what speed-ups are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import report_data as data
+
+from perfport.model.record import Record, Status
+from perfport.store.case import Case, cases_of
+from perfport.store.comparable import Comparable, comparable, fastest, leading
+from perfport.store.ratios import compare
+
+
+def cases(folder: Path, *records: Record) -> list[Case]:
+    """Return the records of a run as cases."""
+    return cases_of(data.store(folder / "run", list(records)))
+
+
+def only(folder: Path, *records: Record) -> Comparable[Case]:
+    """Return the only comparable cases of some records."""
+    (found,) = comparable(cases(folder, *records))
+    return found
+
+
+def name(case: Case | None) -> str:
+    """Return the name of a case's variant, empty for none."""
+    return case.record.identity.variant if case else ""
+
+
+def test_the_fastest_is_ranked(tmp_path: Path) -> None:
+    busy = data.record("b", 0.01, status=Status.CONTENDED)
+    some = cases(tmp_path, data.record("a", 0.02), busy, data.record("c", 0.03), data.record("d", status=Status.WRONG))
+    assert name(fastest(some)) == name(leading(some)) == "a"
+    assert fastest([]) is leading([]) is None
+    assert fastest(some[1:2]) is None and name(leading(some[1:2])) == "b", "a contended case is ahead of none"
+    assert leading(some[3:]) is None
+
+
+def test_of_equal_times_the_first_of_the_table_counts(tmp_path: Path) -> None:
+    """Whatever the order of the records, and whatever their keys."""
+    later = data.record("z", 0.02, rung=2, key="0" * 16)
+    earlier = data.record("a", 0.02, rung=1, key="f" * 16).model_copy(update={"timing": later.timing})
+    for order in ([later, earlier], [earlier, later]):
+        assert name(fastest(cases(tmp_path / order[0].key, *order))) == "a"
+
+
+def test_times_are_ranked_on_one_clock(tmp_path: Path) -> None:
+    """A host's variant has no device events: then all are ranked by wall time, which is 1.1 times the other here."""
+    host = data.record("host", 0.0210, clock="wall", noise=0.0)
+    some = only(tmp_path, data.record("kernel", 0.0200, noise=0.0), host)
+    assert some.clock == "wall" and name(some.best) == "host"
+    assert only(tmp_path / "x", data.record("kernel", 0.02)).clock == "span"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"problem": "x"}, {"parameters": {"n": 1}}, {"precision": "fp16"}, {"device": data.GPU}, {"inputs": {"a": 5}},
+     {"tunables": {"devices": 2}}],
+    ids=lambda other: next(iter(other)),
+)  # fmt: skip
+def test_what_differs_in_one_of_these_is_not_comparable(tmp_path: Path, other: dict[str, object]) -> None:
+    one, two = data.record("a", ceilings=None), data.record("b", ceilings=None, **other)
+    assert [len(same.rows) for same in comparable(cases(tmp_path, one, two))] == [1, 1]
+
+
+def test_presets_of_equal_parameters_are_comparable(tmp_path: Path) -> None:
+    assert len(only(tmp_path, data.record("a"), data.record("b", preset="large")).rows) == 2
+
+
+def test_speed_ups_refer_to_the_first_rung_with_a_result(tmp_path: Path) -> None:
+    some = only(
+        tmp_path, data.record("lost", rung=1, status=Status.CRASHED), data.record("base", 0.05, rung=2),
+        data.record("busy", 0.01, rung=3, status=Status.CONTENDED), data.record("calm", 0.04, rung=3),
+        data.record("last", 0.02, rung=4), data.record("arm", 0.03, role="control"),
+        data.record("library", 0.01, role="peer"), data.record("slow library", 0.09, role="peer"),
+    )  # fmt: skip
+    row = {name(case): case for case in some.rows}
+    assert (name(some.first_rung), name(some.missing_first)) == ("base", "lost")
+    assert (name(some.best), name(some.best_peer)) == ("last", "library")
+    assert some.peer_comparison == compare(row["library"].record, row["last"].record)
+    assert some.over_previous(row["last"]) == compare(row["calm"].record, row["last"].record)
+    assert some.over_first(row["arm"]) == compare(row["base"].record, row["arm"].record)
+    assert some.over_first(row["base"]) is some.over_first(row["library"]) is some.over_previous(row["arm"]) is None
+
+
+def test_the_order_is_that_of_tables(tmp_path: Path) -> None:
+    records = [
+        data.record("a", problem="z"), data.record("b", preset="large", parameters={"n": 2}),
+        data.record("p", role="peer"),
+        data.record("second", rung=2), data.record("first", rung=1), data.record("h", precision="fp16"),
+    ]  # fmt: skip
+    for given in (records, records[::-1]):
+        some = comparable(cases(tmp_path / given[0].key, *given))
+        assert [[name(row) for row in same.rows] for same in some] == [["first", "second", "p"], ["h"], ["b"], ["a"]]
