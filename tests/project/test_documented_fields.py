@@ -85,7 +85,7 @@ def test_names_of_ceilings() -> None:
 def test_environment() -> None:
     function = next(
         node
-        for node in ast.parse((SOURCE / "launch.py").read_text()).body
+        for node in ast.parse((SOURCE / "run" / "local.py").read_text()).body
         if isinstance(node, ast.FunctionDef) and node.name == "_environment"
     )
     written = next(node.value for node in ast.walk(function) if isinstance(node, ast.Return))
@@ -182,7 +182,8 @@ def test_docstrings_promise_no_parameter_that_is_not_there() -> None:
                 argument.arg
                 for function in functions
                 if isinstance(function, ast.FunctionDef) and function.name in ("__init__", node.name)
-                for argument in (*function.args.args, *function.args.kwonlyargs)
+                for argument in (*function.args.args, *function.args.kwonlyargs, function.args.kwarg)
+                if argument
             }
             if isinstance(node, ast.ClassDef):  # of a dataclass
                 arguments |= held(node)

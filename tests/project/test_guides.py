@@ -69,7 +69,10 @@ def test_a_device(tmp_path: Path) -> None:
     known = yaml.safe_load((ROOT / "device_profiles" / "k40m.yaml").read_text())
     content = yaml.safe_load(example)
     for part in ("ceilings", "hierarchy"):  # "..." stands for the keys that the guide lists below
-        unknown = {name: {**entry, "value": None, "source": "d"} for name, entry in known[part].items()}
+        unknown = {
+            name: {**entry, "value": None, "source": "d", "note": "not published"}
+            for name, entry in known[part].items()
+        }
         content[part] = unknown | content[part]
     path = tmp_path / "example.yaml"
     path.write_text(yaml.safe_dump(content))

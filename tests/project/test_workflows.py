@@ -13,7 +13,7 @@ import pytest
 import yaml
 from typer.main import get_command
 
-from perfport import cli
+from perfport.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 GITHUB, GITLAB = ROOT / ".github" / "workflows" / "nightly.yml", ROOT / ".gitlab-ci.yml"
@@ -42,7 +42,7 @@ def gitlab(job: str) -> str:
 SCRIPTS = {f"{service.__name__}-{job}": service(job) for service in (github, gitlab) for job in ("cpu", "gpu")}
 
 
-KNOWN: Any = get_command(cli.app)
+KNOWN: Any = get_command(app)
 
 
 def commands(script: str) -> list[str]:
