@@ -14,8 +14,6 @@ import numpy as np
 
 from perfport.workload import UsageError
 
-from . import fixed_point
-
 FORMAT = "perfport vocabulary tree 1"
 ABSENT = np.uint32(0xFFFFFFFF)  # no such child
 
@@ -113,13 +111,6 @@ class Tree:
             depths[leaves[leaves != ABSENT]] = number + 1
         return paths, depths
 
-    def leaf_centres(self) -> np.ndarray:
-        """Return the centre of each word, uint16, (words, dims)."""
-        centres = np.empty((self.words, self.dims), np.uint16)
-        for level, leaves in zip(self.levels, self.leaves, strict=True):
-            centres[leaves[leaves != ABSENT]] = level.centres[leaves != ABSENT]
-        return centres
-
     def save(self, path: Path) -> None:
         """Write the tree; an existing file is replaced in one step, and a failure leaves nothing behind.
 
@@ -204,23 +195,3 @@ def from_arrays(clusters: int, dims: int, levels: int, arrays: Mapping[str, np.n
         raise UsageError(f"{where}: points: expected uint32 numbers of {tree.words} words, got {points.dtype}")
     tree.points = points
     return tree
-
-
-def inertia(points: np.ndarray, tree: Tree) -> float:
-    """Return the sum of squared distances of the points of the build to the centres of their leaves."""
-    centres, total = tree.leaf_centres(), 0.0
-    for first in range(0, len(points), 1 << 16):
-        own = centres[tree.points[first : first + (1 << 16)]]
-        difference = points[first : first + (1 << 16)].astype(np.float64) - own / fixed_point.ONE
-        total += float(np.square(difference).sum())
-    return total
-
-
-def residual(points: np.ndarray, tree: Tree) -> float:
-    """Return inertia over total variance: 1 for one word, 0 for a word to each point."""
-    mean = points.mean(axis=0, dtype=np.float64)
-    squares = sum(
-        float(np.square(points[i : i + (1 << 16)].astype(np.float64) - mean).sum())
-        for i in range(0, len(points), 1 << 16)
-    )
-    return inertia(points, tree) / squares if squares else 0.0
