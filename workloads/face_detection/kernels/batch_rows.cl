@@ -3,8 +3,8 @@
    UBERKERNEL    windows of all levels in one launch, else of one level
    GLOBAL_QUEUE  number and place of each window come from a queue in global memory, else they are computed */
 
-#define BANKS 1 /* columns of the local queue */
-#define TAKEN BATCH
+#define BANKS 1     /* columns of the local queue */
+#define TAKEN BATCH /* units of a batch */
 #define DECLARE_IMAGE(image) __global const uint *image = sums
 #define GRID {pitch, 2 * plane}
 
@@ -18,7 +18,6 @@ Batch batch_at(Atlas atlas, uint start) {
 }
 
 #define COPY_IMAGE(atlas, batch, image) /* nothing */
-
 #define NODES_FOR(batch, nodes) (nodes)
 #define WINDOWS_IN(batch) ((batch).end - (batch).begin)
 
@@ -27,6 +26,7 @@ IMAGE uint *corner_of(Atlas atlas, uint number, uint place) {
     return atlas.sums + quotient(number, atlas.frame_units) * atlas.frame_words + place;
 }
 
+/* A window by its frame, its number, and its place in the frame's atlas. */
 Window window_from(Atlas atlas, uint frame, uint number, uint place) {
     __global const uint *corner = atlas.sums + frame * atlas.frame_words + place;
     Window window = {corner, normalisation(corner, atlas.pitch, atlas.plane), number, place};

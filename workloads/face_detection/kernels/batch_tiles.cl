@@ -8,7 +8,7 @@
    LANES                     work-items that copy a line */
 
 #define BANKS 32 /* of local memory: columns of the local queue */
-#define TAKEN 1
+#define TAKEN 1  /* units of a batch */
 #define DECLARE_IMAGE(image) LOCAL_ARENA(uint, image, LOCAL_PITCH *LOCAL_LINES *(1 + TILTED))
 #define GRID {LOCAL_PITCH, LOCAL_PITCH * LOCAL_LINES}
 

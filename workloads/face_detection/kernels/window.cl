@@ -26,7 +26,7 @@
 #define MAD(a, b, c) ((int)(a) * (int)(b) + (int)(c))
 #endif
 
-/* Of an entry of the global queue: a window's number and its place in the atlas. */
+/* An entry of the global queue: a window's number and its place in the atlas. */
 typedef struct {
     uint number, place;
 } Entry;
@@ -49,15 +49,15 @@ uint quotient(uint n, Division division) {
 /* Integral images of all frames, the levels in them, and the units (windows, or tiles of them) that a launch takes. */
 typedef struct {
     __global const uint *sums;
-    uint pitch, plane;           /* words from line to line, and from plane to plane: pixels, squares, tilted */
+    uint pitch, plane;             /* words from line to line, and from plane to plane: pixels, squares, tilted */
     ulong frame_words;
     __global const Level *levels;
     uint level_count, known_level; /* the second: of a launch for one level */
     uint frame_windows;
     Division frame_units;
-    uint first, total;           /* units: number of the first, how many */
+    uint first, total;             /* units: number of the first, how many */
     __global const Entry *entries; /* the global queue */
-    IMAGE uint *image;           /* where corners are read: the integral images, or a tile's part in local memory */
+    IMAGE uint *image;             /* where corners are read: the integral images, or a tile's part in local memory */
 } Atlas;
 
 /* A window: where its features are read, the factor of its features (0: it is too flat to be a face), its number, and its
