@@ -57,6 +57,12 @@ def test_subjects_are_interleaved_and_announced_before_each_execution() -> None:
     assert [subject.rounds for subject in subjects] == [[0, 1, 2, 3, 4]] * 3
 
 
+def test_rounds_are_numbered_on() -> None:
+    sampler = Sampler(FakeDevice(itertools.repeat(1.0)), targets(max_samples=5), False)  # type: ignore[arg-type]
+    (done,) = sampler.run([subject("A", lambda: None)], lambda subject: None, first_round=40)
+    assert done.rounds == [40, 41, 42, 43, 44]
+
+
 def test_a_quiet_subject_stops_early_and_a_noisy_one_goes_on() -> None:
     noise = itertools.cycle([1.0, 3.0, 9.0])
     calm = subject("calm", lambda: None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -13,11 +14,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import report_data as data
 from faulty_runs import command, experiment, lines
 
+from perfport.measure.sampling import Targets
+from perfport.model.device import DeviceInfo
 from perfport.model.record import Record, Status
-from perfport.run.runner import QUIET, WorkerHandle
-from perfport.store.results import Run
+from perfport.run import runner
+from perfport.run.cases import Case, Group
+from perfport.run.messages import (
+    CaseFinished,
+    CeilingsInUse,
+    CeilingsProbed,
+    DeviceLost,
+    GroupFinished,
+    StepStarted,
+    WorkerFailed,
+)
+from perfport.run.runner import QUIET, Runner, WorkerDied, WorkerHandle
+from perfport.store.results import ENVIRONMENT, Run, Writer
 
 #: Status and part of the reason, per variant of tests/data/faulty that has no result.
 EXPECTED = {
@@ -139,3 +154,96 @@ def test_threads_of_libraries_sleep_in_workers(monkeypatch: pytest.MonkeyPatch) 
         [sys.executable, "-c", program], env={**os.environ, **QUIET}, capture_output=True, text=True, check=True
     )
     assert float(done.stdout) < 0.05
+
+
+class Scripted:
+    """Workers that say what a test wants, one script after the other; which groups they were given."""
+
+    scripts: list[list[Any]]
+    given: list[Group]
+
+    def __init__(self, *_: Any) -> None:
+        self._left = Scripted.scripts.pop(0)
+
+    def send(self, group: Group) -> None:
+        Scripted.given.append(group)
+
+    def receive(self, timeout: float) -> Any:
+        message = self._left.pop(0)
+        if isinstance(message, Exception):
+            raise message
+        return message
+
+    def close(self) -> None: ...
+
+    kill = close
+
+
+def measured(case: Case, rounds: range) -> CaseFinished:
+    """The message of a case that was sampled in these rounds."""
+    record = data.record("fast").model_copy(update={"key": case.key, "identity": case.identity})
+    assert record.timing
+    return CaseFinished(record.model_copy(update={"timing": record.timing.model_copy(update={"rounds": list(rounds)})}))
+
+
+def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *scripts: list[Any], workers: int = 1) -> Runner:
+    """Run a group of three cases on scripted workers."""
+    identities = [data.record(name).identity for name in ("fast", "slow", "other")]
+    group = Group(
+        device=DeviceInfo.model_validate(data.device(data.POCL)), workload=identities[0].workload,
+        problem=identities[0].problem, preset=None, parameters=identities[0].parameters, inputs={"a": 1},
+        targets=Targets(), timeout=1, workers=workers,
+        cases=[Case(key=key, identity=identity) for key, identity in zip("abc", identities, strict=True)],
+    )  # fmt: skip
+    Scripted.given = []
+    Scripted.scripts = [
+        [measured(group.cases[m[0]], m[1]) if isinstance(m, tuple) else m for m in script] for script in scripts
+    ]
+    monkeypatch.setattr(runner, "WorkerHandle", Scripted)
+    monkeypatch.setattr(runner, "chip_lock", lambda *_: contextlib.nullcontext())
+    progress = type("P", (), {name: lambda self, *_: None for name in ("group", "step", "record", "say")})()
+    with Writer(tmp_path / "run") as writer:
+        made = Runner(writer, {"ceilings": {}, "probes": []}, [], progress)
+        made.run([group])
+    return made
+
+
+def test_a_death_costs_the_case_in_flight_and_the_rest_is_measured_in_rounds_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    died = WorkerDied(Status.CRASHED, "planted")
+    first = [StepStarted(None, "opening the device"), (0, range(5)), StepStarted("b", "sampling"), died]
+    made = scripted(monkeypatch, tmp_path, first, [(2, range(5, 9)), GroupFinished()])
+    assert [(record.key, record.status) for record in made.records] == [
+        ("a", Status.OK), ("b", Status.CRASHED), ("c", Status.OK),
+    ]  # fmt: skip
+    failure = made.records[1].failure
+    assert failure and failure.reason == "planted (sampling)"
+    assert [([case.key for case in group.cases], group.first_round) for group in Scripted.given] == [
+        (["a", "b", "c"], 0), (["c"], 5),
+    ]  # fmt: skip
+
+
+def test_deaths_outside_any_case_end_the_group_at_last(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    start = [StepStarted(None, "opening the device"), WorkerFailed(Status.OUT_OF_MEMORY, "Traceback\nError: planted")]
+    made = scripted(monkeypatch, tmp_path, *([*start] for _ in range(runner.MAX_GROUP_FAILURES)))
+    assert [record.status for record in made.records] == [Status.OUT_OF_MEMORY] * 3 and not Scripted.scripts
+    assert {record.failure.reason for record in made.records if record.failure} == {"Error: planted"}
+
+
+def test_a_lost_device_gets_a_fresh_worker_for_what_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    first = [StepStarted("a", "compile"), (0, range(3)), DeviceLost()]
+    made = scripted(monkeypatch, tmp_path, first, [(1, range(3, 6)), (2, range(3, 6)), GroupFinished()])
+    assert [record.key for record in made.records] == ["a", "b", "c"]
+
+
+def test_a_group_without_all_its_records_is_not_done(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    every = [[(0, range(3)), GroupFinished()], [(1, range(3, 6)), GroupFinished()], [(2, range(6, 9)), GroupFinished()]]
+    assert [record.key for record in scripted(monkeypatch, tmp_path, *every).records] == ["a", "b", "c"]
+
+
+def test_ceilings_and_probes_go_into_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    said = [CeilingsInUse("d", {"entries": {}}), CeilingsProbed({"when": "before"})]
+    made = scripted(monkeypatch, tmp_path, [*said, *((n, range(3)) for n in range(3)), GroupFinished()])
+    assert made.environment == {"ceilings": {"d": {"entries": {}}}, "probes": [{"when": "before"}]}
+    assert json.loads((tmp_path / "run" / ENVIRONMENT).read_text()) == made.environment
