@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from report_page import cells
 
-from perfport.report.parts.markdown import code, details, excerpt, fence, table, text
+from perfport.report.parts.markdown import code, details, excerpt, fence, table, text, titled
 
 
 def test_markdown_escapes() -> None:
@@ -13,3 +13,8 @@ def test_markdown_escapes() -> None:
     assert fence("```\nx").startswith("````text\n") and details("<b>", "x").count("&lt;b&gt;") == 1
     assert cells(table(["h|1", "h2"], [["a|b", ""], ["c", "d"]], "ll").splitlines()[2]) == [r"a\|b", "–"]
     assert excerpt("\n".join(map(str, range(100)))).splitlines()[12] == "… 70 lines left out …"
+
+
+def test_a_table_without_rows_has_no_title() -> None:
+    assert titled("**T**", ["a"], [], "l") == ""
+    assert titled("**T**", ["a"], [["1"]], "l").splitlines()[:3] == ["**T**", "", "| a   |"]

@@ -6,8 +6,8 @@ from ...measure.roofline import IMPOSSIBLE_SHARE
 from ...model.record import Bound, Record, Status
 from ...store.ratios import is_measured, time_of
 from .labels import label, ordered
-from .ladder import Ladder, Row
-from .markdown import NONE, code, join, middle, table, text
+from .ladder import Ladder
+from .markdown import NONE, join, table, text, titled
 from .quantities import impossible, percent, scaled, seconds, share, significant
 
 WARM = (
@@ -50,17 +50,13 @@ def _warm(ladder: Ladder) -> bool:
     return any(row.record.timing and row.record.timing.cache == "warm" for row in ladder.measured)
 
 
-def _name(row: Row) -> str:
-    return code(middle(row.label, 60))
-
-
 def _problem(ladder: Ladder) -> str:
     rows = []
     for row in ladder.rows:
         record = row.record
         if is_measured(record) or record.status == Status.IMPOSSIBLE:
             binding = text(label(record.problem_bound.binding)) if record.problem_bound else NONE
-            rows.append([_name(row), share(record.problem_bound), binding, share(record.datasheet_bound, "")])
+            rows.append([row.name, share(record.problem_bound), binding, share(record.datasheet_bound, "")])
     if not any(cell != NONE for cells in rows for cell in cells[1:]):
         return ""
     headers = [
@@ -82,7 +78,7 @@ def _variant(ladder: Ladder) -> str:
     for row, found in bound:
         provenance = row.record.traffic.provenance if row.record.traffic else "modelled"
         cells = [_term(row.record, found, name) for name in terms]
-        rows.append([_name(row), text(label(found.binding)), *cells, provenance])
+        rows.append([row.name, text(label(found.binding)), *cells, provenance])
     headers = ["variant", "what binds it", *map(label, terms), "traffic"]
     intro = (
         "**What binds each variant** (variant bound): the time that each ceiling alone needs for the operations and "
@@ -114,14 +110,10 @@ def _counted(ladder: Ladder) -> str:
         if traffic and traffic.provenance == "counted":
             modelled = row.modelled.dram_bytes if row.modelled else 0.0
             ratio = significant(traffic.dram_bytes / modelled) if modelled else NONE
-            rows.append(
-                [_name(row), scaled(traffic.dram_bytes, "B"), scaled(modelled, "B") if modelled else NONE, ratio]
-            )
-    if not rows:
-        return ""
+            rows.append([row.name, scaled(traffic.dram_bytes, "B"), scaled(modelled, "B") if modelled else NONE, ratio])
     headers = ["variant", "DRAM bytes (counted)", "DRAM bytes (modelled)", "counted / modelled"]
     intro = (
         "**Counted DRAM traffic.** Where the traffic above is `counted`, DRAM and L2 bytes come from hardware "
         "counters, in a run of the same case apart from its timing; all other quantities stay as modelled."
     )
-    return join([intro, table(headers, rows, "lrrr")])
+    return titled(intro, headers, rows, "lrrr")

@@ -16,7 +16,7 @@ from ...model.work import Traffic
 from ...store.results import ENVIRONMENT, Run, find_runs
 from ...untimed.count import Count, Verdict, read
 from ...untimed.count.counts import COUNTS
-from .markdown import NONE, code, details, join, table, text
+from .markdown import NONE, code, details, join, table, text, titled
 from .quantities import percent, scaled, significant
 
 
@@ -182,10 +182,8 @@ def _stalls(counts: list[Count]) -> str:
         if count.stalls:
             largest = [f"{_title(name)} {percent(share)}" for name, share in count.largest_stalls.items()]
             rows.append([*_named(count), percent(count.fetch_stalls), text(", ".join(largest))])
-    if not rows:
-        return ""
     intro = "**What warps waited for** (counted): shares of the cycles of warps that did not issue an instruction."
-    return join([intro, table(["variant", "size", "no instruction fetched", "largest shares"], rows, "llrl")])
+    return titled(intro, ["variant", "size", "no instruction fetched", "largest shares"], rows, "llrl")
 
 
 def _title(name: str) -> str:

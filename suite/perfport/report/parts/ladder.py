@@ -20,7 +20,7 @@ from ...store.collection import Collection
 from ...store.comparable import Comparable, comparable
 from ...store.ratios import time_of
 from ...store.results import Run
-from .markdown import code, text
+from .markdown import code, middle, text
 
 #: The figure in a record's ``extra`` that is shown as an image.
 PICTURE = "picture"
@@ -37,6 +37,11 @@ class Row(Case):
 
     label: str = ""
     modelled: Traffic | None = None
+
+    @property
+    def name(self) -> str:
+        """The label as tables of a ladder show it, in markdown."""
+        return code(middle(self.label, 60))
 
     @cached_property
     def age(self) -> Age:

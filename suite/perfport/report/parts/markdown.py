@@ -99,6 +99,11 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]], align: str) -> 
     )
 
 
+def titled(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]], align: str) -> str:
+    """Return a table below its title, or nothing where it has no row; see `table`."""
+    return join([title, table(headers, rows, align)]) if rows else ""
+
+
 def join(blocks: Iterable[str]) -> str:
     """Return blocks of markdown with one blank line between them; empty ones are left out."""
     return "\n\n".join(block.strip("\n") for block in blocks if block)

@@ -12,7 +12,7 @@ from ...measure.intervals import Verdict
 from ...model.names import plain, settings
 from ...store.ratios import Comparison, compare, is_ranked, time_of
 from .ladder import Ladder, Row
-from .markdown import NONE, code, join, table, text
+from .markdown import NONE, code, join, table, text, titled
 from .quantities import seconds, significant
 
 LEAST_VALUES = 3  # of an axis
@@ -139,7 +139,7 @@ class Sweep:
             if any(name in row.record.extra for name in names)
         ]
         headers = ["setting", "variant", *(text(name.replace("_", " ")) for name in names)]
-        return join([f"**{text(title)}** (measured)", table(headers, rows, "ll" + "r" * len(names))]) if rows else ""
+        return titled(f"**{text(title)}** (measured)", headers, rows, "ll" + "r" * len(names))
 
 
 def crossings(points: Sequence[tuple[float, float]]) -> list[tuple[float, bool]]:

@@ -9,7 +9,7 @@ from ...store.ratios import common_clock, compare, is_measured, time_of
 from .bounds import bounds_tables, problem_bound_note
 from .failures import reason
 from .ladder import PICTURE, Ladder, Published, Row
-from .markdown import NONE, code, join, line, middle, table, text
+from .markdown import NONE, code, join, line, table, text, titled
 from .marks import ABOVE, marks, noted
 from .quantities import column, percent, scaled, seconds, significant, size, time_scale
 from .summary import ratio
@@ -77,10 +77,6 @@ def _base_note(ladder: Ladder) -> str:
     return " ".join(filter(None, notes))
 
 
-def _name(row: Row) -> str:
-    return code(middle(row.label, 60))
-
-
 def _state(record: Record) -> str:
     if record.status == Status.OK:
         return ""
@@ -102,7 +98,7 @@ def _speed(ladder: Ladder) -> str:
         first = "1 (base)" if row is ladder.first_rung else ratio(ladder.over_first(row))
         noise = significant(100 * timing.summary[timing.rank].half_width, 2) if timing else NONE
         rows.append([
-            record.identity.role, f"**{_name(row)}**" if row is ladder.best else _name(row), _state(record),
+            record.identity.role, f"**{row.name}**" if row is ladder.best else row.name, _state(record),
             time + mark, noise, str(timing.summary[timing.rank].n) if timing else NONE,
             timing.rank if timing else NONE, value, first, ratio(ladder.over_previous(row)),
         ])  # fmt: skip
@@ -128,7 +124,7 @@ def _instances(ladder: Ladder) -> str:
     columns = [column([times[i] * factor for times in medians]) for i in range(len(names))]
     noise = [[significant(100 * instances[name].summary.half_width, 2) for name in names] for _, instances in shown]
     rows = [
-        [_name(row), *(f"{taken[at]} ± {percents[i]} %" for i, taken in enumerate(columns)),
+        [row.name, *(f"{taken[at]} ± {percents[i]} %" for i, taken in enumerate(columns)),
          significant(max(times) / min(times), 3)]
         for at, ((row, _), times, percents) in enumerate(zip(shown, medians, noise, strict=True))
     ]  # fmt: skip
@@ -156,7 +152,7 @@ def _overheads(ladder: Ladder) -> str:
             total = sum(out.total for out in check.outputs.values())
         upload = seconds(over.upload_s, 3)
         rows.append([
-            _name(row), launches, seconds(over.compile_s, 3), upload,
+            row.name, launches, seconds(over.compile_s, 3), upload,
             size(over.device_bytes), relaid, _with_layout(record) if result else NONE,
             significant(check.worst, 2) if check and check.outputs else NONE,
             f"{compared} of {total}" if check and check.outputs else NONE, passed,
@@ -200,7 +196,7 @@ def _peers(ladder: Ladder) -> str:
             state += f": {text(reason(record), 60)}"
         elif best and not compared:
             state += ": no clock in common"
-        rows.append([_name(row), state, clock or NONE, own, beside, ratio(compared)])
+        rows.append([row.name, state, clock or NONE, own, beside, ratio(compared)])
     named = f"{code(best.label, 40)}, time" if best else "best variant"
     headers = ["peer", "status", "clock", "peer, time", named, "speed-up of the best variant"]
     intro = f"**Peers** beside the best variant, {code(best.label)} (measured)" if best else "**Peers** (measured)"
@@ -215,28 +211,18 @@ def _kernels(ladder: Ladder) -> str:
         if len(kernels) < 2 or not total:
             continue
         for name, busy in sorted(kernels.items(), key=lambda item: (-item[1], item[0])):
-            rows.append([_name(row), code(name, 60), seconds(busy, 3), percent(busy / total)])
-    return (
-        join(["**Busy time by kernel** (measured)", table(["variant", "kernel", "busy", "of all"], rows, "llrr")])
-        if rows
-        else ""
-    )
+            rows.append([row.name, code(name, 60), seconds(busy, 3), percent(busy / total)])
+    return titled("**Busy time by kernel** (measured)", ["variant", "kernel", "busy", "of all"], rows, "llrr")
 
 
 def _extra(ladder: Ladder) -> str:
     rows = [
-        [_name(row), text(name, 60), text(plain(value), 70)]
+        [row.name, text(name, 60), text(plain(value), 70)]
         for row in ladder.measured
         for name, value in sorted(row.record.extra.items())
         if name != PICTURE
     ]
-    return (
-        join(
-            ["**Further figures** of the last execution (measured)", table(["variant", "figure", "value"], rows, "llr")]
-        )
-        if rows
-        else ""
-    )
+    return titled("**Further figures** of the last execution (measured)", ["variant", "figure", "value"], rows, "llr")
 
 
 def published_table(found: list[Ladder]) -> str:
