@@ -10,6 +10,7 @@ from perfport import workload
 from perfport.model.errors import UsageError
 from perfport.untimed import convergence
 from perfport.untimed.convergence import ALL, Convergence, converge
+from perfport.workload.source import read_source
 
 PACKAGE = '''
 """Doubling."""
@@ -120,3 +121,15 @@ def test_stored_convergence_is_read_back_and_anything_else_refused(
     file.write_text("[1]")
     with pytest.raises(UsageError, match=r"convergence\.json: not what"):
         convergence.read(file)
+
+
+def test_a_shared_file_has_its_lines_once(tmp_path: Path) -> None:
+    """Its lines count under its own name, in whichever kernel it is included."""
+    (tmp_path / "shared.cl").write_text("int a;\nint b;\n")
+    for name in ("x.cl", "y.cl"):
+        (tmp_path / name).write_text(f'int {name[0]};\n#include "shared.cl"\nint z;\n')
+    lines = {
+        name: convergence._surviving("opencl", (name, read_source(tmp_path / name), ())) for name in ("x.cl", "y.cl")
+    }
+    assert lines["x.cl"] == {("x.cl", 1), ("x.cl", 3), ("shared.cl", 1), ("shared.cl", 2)}
+    assert lines["x.cl"] & lines["y.cl"] == {("shared.cl", 1), ("shared.cl", 2)}

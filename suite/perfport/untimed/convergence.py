@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +59,7 @@ class _Listening(Session):
     """A session that keeps what would be built and compiles nothing."""
 
     def build(self, file: str, macros: Mapping[str, Any]) -> Artifact:
-        source = (self.folder / "kernels" / file).read_text()
+        source = self.source(file)
         flags = define_flags(macros)
         name = self.device.info.backend
         return Artifact(name, file, b"", tuple(flags), f"{file} {flags}", listing={"source": source})
@@ -171,15 +173,29 @@ def _surviving(backend: str, compiled: Compiled) -> frozenset[Line]:
     preprocessor = Conditions()
     for macro in (_OWN_MACRO[backend], *macros):
         preprocessor.define(macro.removeprefix("-D").replace("=", " ", 1))
-    dialect = Path(__file__).parents[1] / "backend" / f"dialect_{backend}.h"
+    dialect = Path(str(files("perfport.backend"))) / f"dialect_{backend}.h"
     preprocessor.parse(dialect.read_text(), dialect.name)
     preprocessor.write(io.StringIO())
-    preprocessor.parse(source, name)
-    found = set()
+    places, text = _placed(name, source)
+    preprocessor.parse(text, name)
+    surviving = set()
     while token := preprocessor.token():
         if token.value.strip():
-            found.add((name, token.lineno))
-    return frozenset(found)
+            surviving.add(places[token.lineno - 1])
+    return frozenset(surviving)
+
+
+def _placed(name: str, source: str) -> tuple[list[Line], str]:
+    """Return file and line of each line of a source, by its ``#line`` directives, and the source without these."""
+    places, lines, file, number = [], [], name, 1
+    for line in source.splitlines():
+        directive = re.fullmatch(r'#line (\d+) "([^"]+)"', line)
+        places.append((file, number))
+        lines.append("" if directive else line)
+        number += 1
+        if directive:
+            file, number = directive[2], int(directive[1])
+    return places, "\n".join(lines) + "\n"
 
 
 #: By which kernels tell the backends apart.
