@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..model.record import Record
-from ..store.collection import site_of
+from ..store.case import site_of
 from ..store.results import Run
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..model.record import Failure, Record, Status
-from ..store.collection import Host
+from ..store.case import Host
 from ..store.results import ENVIRONMENT, EXPERIMENT, RECORDS, Run, Writer
 from .cases import Case
 
