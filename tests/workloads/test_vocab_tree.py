@@ -19,10 +19,10 @@ from perfport.workloads.vocab_tree.variants import peers
 TREE = workload.discover()["vocab_tree"]
 LADDER = ("naive", "local_centres", "packed", "relayout")
 KERNELS = [
-    (problem, name) for problem, found in TREE.variants.items() for name, cls in found.items() if cls.role != "peer"
+    (problem, name) for problem, known in TREE.variants.items() for name, cls in known.items() if cls.role != "peer"
 ]
 PEERS = [
-    (problem, name) for problem, found in TREE.variants.items() for name, cls in found.items() if cls.role == "peer"
+    (problem, name) for problem, known in TREE.variants.items() for name, cls in known.items() if cls.role == "peer"
 ]
 
 
@@ -84,15 +84,15 @@ def test_every_variant_of_the_ladder_is_there() -> None:
     assert {"fused", "fused_pruned", "fused_streams", "tensor_core", "tensor_core_atomics"} <= set(roles)
     assert {"node_by_node", "batched_fragments"} <= set(TREE.variants["kmeans_fragments"])
     assert {"node_by_node", "batched", "streamed", "resident"} <= set(TREE.variants["tree_build"])
-    assert all(cls.source and cls.title for found in TREE.variants.values() for cls in found.values())
+    assert all(cls.source and cls.title for known in TREE.variants.values() for cls in known.values())
 
 
 @pytest.mark.parametrize(("problem", "name"), KERNELS)
 def test_variants_are_right_at_every_check_size(solve: Solver, problem: str, name: str) -> None:
     for parameters in TREE.problems[problem].check_sizes:
-        one = problem_of(problem, **parameters)
+        task = problem_of(problem, **parameters)
         try:
-            right(one, solve(one, name))
+            right(task, solve(task, name))
         except UnsupportedError as error:
             pytest.skip(str(error))
 
@@ -100,108 +100,110 @@ def test_variants_are_right_at_every_check_size(solve: Solver, problem: str, nam
 @pytest.mark.parametrize("name", ["fused", "fused_pruned", "fused_streams", "tensor_core", "tensor_core_atomics"])
 def test_one_pass_at_its_real_shape(solve: Solver, name: str) -> None:
     """10 centres of 128 dimensions, and more points than 16-bit halves hold of one class."""
-    one = problem_of("kmeans_iteration", points=3001)
-    one.points[:1200] = one.points[0]
-    right(one, solve(one, name))
+    task = problem_of("kmeans_iteration", points=3001)
+    task.points[:1200] = task.points[0]
+    right(task, solve(task, name))
     assert 0 < solve.notes["inertia_per_point"] < 512**2
 
 
 @pytest.mark.parametrize("sums", [0, 1, 2])
 def test_the_ways_to_add_agree(solve: Solver, sums: int) -> None:
-    one = problem_of("kmeans_iteration", points=2500, dims=32, clusters=6)
-    one.points[:] = np.where(np.arange(2500)[:, None] % 3, 255, one.points)  # the most that halves must hold
-    right(one, solve(one, "fused", sums=sums, group=64))
+    task = problem_of("kmeans_iteration", points=2500, dims=32, clusters=6)
+    task.points[:] = np.where(np.arange(2500)[:, None] % 3, 255, task.points)  # the most that halves must hold
+    right(task, solve(task, "fused", sums=sums, group=64))
 
 
 @pytest.mark.parametrize("name", ["fused", "fused_pruned", "fused_streams", "tensor_core_atomics"])
 def test_extreme_values_do_not_overflow(solve: Solver, name: str) -> None:
     """The largest and the smallest scores that there are."""
-    one = problem_of("kmeans_iteration", points=400, dims=128, clusters=4)
-    one.points[:200], one.points[200:] = 255, 0
+    task = problem_of("kmeans_iteration", points=400, dims=128, clusters=4)
+    task.points[:200], task.points[200:] = 255, 0
     extreme = [np.full(128, 255 * fixed_point.ONE), np.zeros(128), np.full(128, 254 * 256 + 255), np.full(128, 1)]
-    one.centres = np.array(extreme, np.uint16)[None]
-    outputs = solve(one, name)
-    right(one, outputs)
+    task.centres = np.array(extreme, np.uint16)[None]
+    outputs = solve(task, name)
+    right(task, outputs)
     assert np.array_equal(outputs["counts"], [[200, 200, 0, 0]])
 
 
 @pytest.mark.parametrize("name", ["naive", "relayout", "fused", "fused_pruned", "fused_streams"])
 def test_ties_go_to_the_lowest_index(solve: Solver, name: str) -> None:
-    one = problem_of("kmeans_iteration", points=50, dims=16, clusters=4)
-    one.centres = np.repeat(one.centres[:, :1], 4, axis=1)
-    outputs = solve(one, name)
+    task = problem_of("kmeans_iteration", points=50, dims=16, clusters=4)
+    task.centres = np.repeat(task.centres[:, :1], 4, axis=1)
+    outputs = solve(task, name)
     assert (next(value for key, value in outputs.items() if key.startswith("labels")) == 0).all()
 
 
 @pytest.mark.parametrize(("clusters", "spread"), [(60, 40_000), (60, 500), (60, 30), (9, 30), (5, 30)])
 def test_pruning_keeps_the_nearest(solve: Solver, clusters: int, spread: int) -> None:
     """Centres so close that the upper bytes tell some of them apart, few, or none; equal ones among them."""
-    one = problem_of("kmeans_iteration", points=700, dims=32, clusters=clusters)
-    rng = np.random.default_rng(one.seed)
-    near = one.points[0].astype(int) * fixed_point.ONE + rng.integers(-spread, spread, (clusters, 32))
-    one.centres = np.clip(near, 0, 255 * fixed_point.ONE).astype(np.uint16)[None]
-    one.centres[0, -1] = one.centres[0, 1]
-    right(one, solve(one, "fused_pruned"))
-    exactly, again = solve.variant.kernel.compared(one.points, one.centres[0])
+    task = problem_of("kmeans_iteration", points=700, dims=32, clusters=clusters)
+    rng = np.random.default_rng(task.seed)
+    near = task.points[0].astype(int) * fixed_point.ONE + rng.integers(-spread, spread, (clusters, 32))
+    task.centres = np.clip(near, 0, 255 * fixed_point.ONE).astype(np.uint16)[None]
+    task.centres[0, -1] = task.centres[0, 1]
+    right(task, solve(task, "fused_pruned"))
+    exactly, again = solve.variant.kernel.compared(task.points, task.centres[0])
     assert (again > 0.5) is (spread < 1000 and clusters > solve.variant.kernel.KEPT)
     assert 0 <= exactly <= clusters
 
 
 def test_pruning_at_many_clusters(solve: Solver) -> None:
     """SIFT-like points: few are compared with more than one centre by both bytes."""
-    one = problem_of("kmeans_iteration", points=3000, clusters=200)
-    right(one, solve(one, "fused_pruned"))
-    exactly, again = solve.variant.kernel.compared(one.points, one.centres[0])
+    task = problem_of("kmeans_iteration", points=3000, clusters=200)
+    right(task, solve(task, "fused_pruned"))
+    exactly, again = solve.variant.kernel.compared(task.points, task.centres[0])
     assert 0 < exactly < 2 and again < 0.01
 
 
 def test_wrong_results_are_noticed() -> None:
-    one = problem_of("kmeans_iteration", points=200, dims=16, clusters=3)
-    found = reference.one_pass(one.points, one.centres[0])
-    good = {"labels": found.labels, "sums": found.sums.astype(np.uint32), "counts": found.counts.astype(np.uint32)}
-    right(one, good)
+    task = problem_of("kmeans_iteration", points=200, dims=16, clusters=3)
+    exact = reference.one_pass(task.points, task.centres[0])
+    good = {"labels": exact.labels, "sums": exact.sums.astype(np.uint32), "counts": exact.counts.astype(np.uint32)}
+    right(task, good)
     for name, change in (("labels", 1), ("sums", 1), ("counts", 1)):
         bad = {key: value.copy() for key, value in good.items()}
         bad[name].flat[7 % bad[name].size] ^= change
-        assert not all(check.passed for check in one.check(bad).values()), name
+        assert not all(check.passed for check in task.check(bad).values()), name
     near = {f"{key}{outputs.FLOAT}": value for key, value in good.items()}
-    right(one, near)
-    far = fixed_point.scores(one.points, one.centres[0]).argmin(axis=1).astype(np.uint8)
-    assert not one.check({**near, "labels.float": far})["labels.float"].passed
+    right(task, near)
+    far = fixed_point.scores(task.points, task.centres[0]).argmin(axis=1).astype(np.uint8)
+    assert not task.check({**near, "labels.float": far})["labels.float"].passed
 
 
 @pytest.mark.parametrize("clusters", [10, 256])
 def test_half_precision_holds_points_over_their_norm(clusters: int) -> None:
     """What FP16 peers get is finite and exact but for centres, whose rounding keeps labels far within the tolerance."""
-    one = problem_of("kmeans_iteration", points=4000, clusters=clusters)
-    assert np.square(one.points.astype(np.float32)).sum(axis=1).max() > np.finfo(np.float16).max
-    x = one.points.astype(np.float16) / np.float16(peers.NORM)
-    c = (one.centres[0] / fixed_point.ONE).astype(np.float16) / np.float16(peers.NORM)
-    assert np.array_equal(x.astype(np.float32) * peers.NORM, one.points)
+    task = problem_of("kmeans_iteration", points=4000, clusters=clusters)
+    assert np.square(task.points.astype(np.float32)).sum(axis=1).max() > np.finfo(np.float16).max
+    x = task.points.astype(np.float16) / np.float16(peers.NORM)
+    c = (task.centres[0] / fixed_point.ONE).astype(np.float16) / np.float16(peers.NORM)
+    assert np.array_equal(x.astype(np.float32) * peers.NORM, task.points)
     assert np.isfinite(np.square(x).sum(axis=1, dtype=np.float32).astype(np.float16)).all()
     x, c = x.astype(np.float32), c.astype(np.float32)
     labels = (np.square(c).sum(axis=1) - 2 * x @ c.T).argmin(axis=1).astype(np.uint8)
-    check = one.check({"labels.half": labels})["labels.half"]
+    check = task.check({"labels.half": labels})["labels.half"]
     assert check.passed and check.max_abs < 64
 
 
 @pytest.mark.parametrize("clusters", [10, 256])
 def test_products_in_tf32_stay_within_the_tolerance(clusters: int) -> None:
     """Points are exact in TF32; centres are cut to 11 significant bits."""
-    one = problem_of("kmeans_iteration", points=4000, clusters=clusters)
-    c = (one.centres[0] / fixed_point.ONE).astype(np.float32)
+    task = problem_of("kmeans_iteration", points=4000, clusters=clusters)
+    c = (task.centres[0] / fixed_point.ONE).astype(np.float32)
     cut = (c.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
-    scores = np.square(c).sum(axis=1) - 2 * one.points.astype(np.float32) @ cut.T
-    check = one.check({"labels.tf32": scores.argmin(axis=1).astype(np.uint8)})["labels.tf32"]
+    scores = np.square(c).sum(axis=1) - 2 * task.points.astype(np.float32) @ cut.T
+    check = task.check({"labels.tf32": scores.argmin(axis=1).astype(np.uint8)})["labels.tf32"]
     assert check.passed and check.max_abs < outputs.ROUNDED_SLACK / 4
     far = {"labels.tf32": scores.argmax(axis=1).astype(np.uint8)}
-    assert not one.check(far)["labels.tf32"].passed
+    assert not task.check(far)["labels.tf32"].passed
 
 
 @pytest.mark.parametrize(("problem", "name"), PEERS)
 def test_peers_agree(solve: Solver, problem: str, name: str) -> None:
-    one = problem_of(problem, **TREE.problems[problem].presets["tiny"] | ({"equal": True} if "frag" in problem else {}))
-    right(one, solve(one, name))
+    task = problem_of(
+        problem, **TREE.problems[problem].presets["tiny"] | ({"equal": True} if "frag" in problem else {})
+    )
+    right(task, solve(task, name))
 
 
 @pytest.mark.parametrize(
@@ -238,11 +240,11 @@ def test_tiles_cover_nodes_without_gap() -> None:
 
 
 def test_passes_refuse_what_does_not_fit(solve: Solver) -> None:
-    one = problem_of("kmeans_iteration", points=300, dims=32, clusters=4)
+    task = problem_of("kmeans_iteration", points=300, dims=32, clusters=4)
     with pytest.raises(UnsupportedError, match="work-item per word"):
         solve(problem_of("kmeans_iteration", points=300), "fused", group=16)
     with pytest.raises(UnsupportedError, match="16-bit halves hold 257"):
-        solve(one, "fused", group=256, points_each=2, sums=1)
+        solve(task, "fused", group=256, points_each=2, sums=1)
     many = problem_of("kmeans_iteration", points=300, dims=32, clusters=40)
     with pytest.raises(UnsupportedError, match="lists of up to 32 classes"):
         solve(many, "fused", sums=2, group=64)
