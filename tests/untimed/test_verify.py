@@ -10,13 +10,10 @@ from typing import Any
 
 import pytest
 
-from perfport.backend.base import MARKER
 from perfport.machine import simulator
 from perfport.machine.device_profile import load_profile
-from perfport.model.errors import InfrastructureError, UnavailableError, UsageError
-from perfport.untimed.verify import Finding, on_devices
-from perfport.untimed.verify.compute_sanitizer import ComputeSanitizer
-from perfport.untimed.verify.oclgrind import Oclgrind
+from perfport.model.errors import UnavailableError, UsageError
+from perfport.untimed.verify import on_devices
 from perfport.workload import discover
 
 PLANTED = Path(__file__).parents[1] / "data" / "planted"
@@ -78,19 +75,6 @@ def test_limits_of_an_archival_device_are_imitated() -> None:
     assert (info.max_work_group, info.local_memory_bytes) == (256, 32768)
 
 
-def test_a_plugin_that_does_not_load_is_a_failure_of_the_tool() -> None:
-    for line in (
-        "Loading Oclgrind plugin failed (dlopen): x.so",
-        "OCLGRIND FATAL ERROR (x.cpp:1)\nUnsupported: freeze",
-    ):
-        with pytest.raises(InfrastructureError, match="Oclgrind failed"):
-            Oclgrind().findings(f"\n{line}\n\n")
-
-
-def test_compiler_chatter_is_no_finding() -> None:
-    assert Oclgrind().findings("1 warning generated.\n") == []
-
-
 def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     runtime = tmp_path / "runtime.so"
     runtime.write_text("")
@@ -125,62 +109,6 @@ def test_nothing_is_timed_where_times_mean_nothing(opencl_infos: list[Any]) -> N
 def test_a_cpu_cannot_be_watched_by_compute_sanitizer(opencl_infos: list[Any]) -> None:
     with pytest.raises(UsageError, match=f"{opencl_infos[0].id}.* expected CUDA devices"):
         on_devices({}, opencl_infos[:1], 1, sanitize=True)
-
-
-MEMCHECK = """========= COMPUTE-SANITIZER
-========= Invalid __global__ read of size 4 bytes
-=========     at read_outside+0x110 in planted.cl:31
-=========     by thread (0,0,0) in block (1,0,0)
-=========     Access at 0x7f0000000104 is out of bounds
-========= 
-========= Invalid __global__ read of size 4 bytes
-=========     at read_outside+0x110 in planted.cl:31
-=========     by thread (1,0,0) in block (1,0,0)
-=========     Access at 0x7f0000000108 is out of bounds
-=========
-========= ERROR SUMMARY: 2 errors
-"""  # noqa: W291 - as the tool prints it
-RACECHECK = """========= COMPUTE-SANITIZER
-========= Error: Race reported between Read access at race_local+0x1d0
-=========     and Write access at race_local+0xc0 [4 hazards]
-=========     and Write access at race_local+0x1c0 [256 hazards]
-========= 
-========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)
-"""  # noqa: W291 - as the tool prints it
-INITCHECK = """========= COMPUTE-SANITIZER
-========= Uninitialized __global__ memory read of size 4 bytes
-=========     at unwritten_global+0x160
-=========     by thread (32,0,0) in block (0,0,0)
-=========     Address 0x7fcbf0c00200
-=========     Saved host backtrace up to driver entry point at kernel launch time
-=========         Host Frame: launchKernel(long, unsigned int)
-========= 
-"""  # noqa: W291 - as the tool prints it
-
-
-def test_output_of_compute_sanitizer_is_read() -> None:
-    (found,) = ComputeSanitizer("memcheck").findings(MEMCHECK)
-    expected = Finding("Invalid __global__ read of size 4 bytes", "read_outside", "planted.cl:31", 2)
-    assert found == expected
-    (race,) = ComputeSanitizer("racecheck").findings(RACECHECK)
-    assert race.kernel == "race_local" and race.kind.startswith("Error: Race reported")
-    (unwritten,) = ComputeSanitizer("initcheck").findings(INITCHECK)
-    assert unwritten == Finding("Uninitialized __global__ memory read of size 4 bytes", "unwritten_global")
-    assert (
-        ComputeSanitizer("memcheck").findings("========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n") == []
-    )
-    assert ComputeSanitizer("memcheck").findings(f"hello from {MARKER}\n") == []
-
-
-def test_an_internal_error_of_compute_sanitizer_is_not_a_clean_result() -> None:
-    with pytest.raises(InfrastructureError, match="Internal Sanitizer Error"):
-        ComputeSanitizer("memcheck").findings("========= Internal Sanitizer Error: device not supported\n")
-
-
-def test_compute_sanitizer_missing_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shutil.which", lambda _: None)
-    with pytest.raises(UnavailableError, match="compute-sanitizer is not on the PATH"):
-        ComputeSanitizer("memcheck").wrapping()
 
 
 @needs_oclgrind

@@ -111,6 +111,7 @@ def on_devices(
     seed: int,
     pattern: str = "",
     profile: DeviceProfile | None = None,
+    *,
     sanitize: bool = False,
 ) -> list[Task]:
     """Return every variant at every one of its problem's ``check_sizes`` on each device, with that device's tunables.

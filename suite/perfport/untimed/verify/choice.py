@@ -37,4 +37,4 @@ def tasks_for(
         raise UsageError(f"verify: no variant's workload/problem/variant contains {pattern!r}")
     if sanitize and not devices:
         return on_simulator(known, seed, pattern, tuning)
-    return on_devices(known, usable_devices(devices), seed, pattern, tuning, sanitize)
+    return on_devices(known, usable_devices(devices), seed, pattern, tuning, sanitize=sanitize)

@@ -1,0 +1,37 @@
+"""The page of a judged run: the verdict first, alarms next, everything else folded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import report_data as data
+
+from perfport.nightly.finding import Finding, Judgement, Outcome
+from perfport.nightly.place import series_key
+from perfport.report.pages.check import headline, view
+
+
+def judged(folder: Path, *outcomes: Outcome) -> Judgement:
+    """A judgement with a case of each outcome."""
+    run = data.store(folder, [data.record(f"v{number}") for number in range(len(outcomes))])
+    findings = [
+        Finding(series_key(run, record), outcome, record, why=f"because of {record.identity.variant} <b>")
+        for record, outcome in zip(run.records, outcomes, strict=True)
+    ]
+    return Judgement(run, "run base", findings)
+
+
+def test_alarms_are_counted_and_stand_first(tmp_path: Path) -> None:
+    judgement = judged(tmp_path / "tonight", Outcome.SAME, Outcome.SLOWER, Outcome.WRONG, Outcome.SLOWER)
+    assert headline(judgement) == "Red: 1 wrong, 2 slower, of 4 cases"
+    shown = view(judgement)
+    assert shown.markdown.startswith("# Red: 1 wrong, 2 slower") and "compared with run base" in shown.markdown
+    assert shown.markdown.index("## Alarms") < shown.markdown.index("because of v2") < shown.markdown.index("Same: 1")
+    assert "<b>" not in shown.markdown.replace("<details>", ""), "texts of records are no markup"
+    assert [row["outcome"] for row in shown.rows] == ["same", "slower", "wrong", "slower"]
+
+
+def test_green_says_how_many_were_judged(tmp_path: Path) -> None:
+    judgement = judged(tmp_path / "tonight", Outcome.SAME, Outcome.CANNOT_TELL, Outcome.FASTER)
+    assert headline(judgement) == "Green: no regression found; 2 of 3 cases are the same or faster"
+    assert "## Alarms" not in view(judgement).markdown
