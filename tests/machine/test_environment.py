@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import platform
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from perfport.machine import environment
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository with the package in it."""
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
     monkeypatch.delenv("PERFPORT_COMMIT", raising=False)
     (tmp_path / "__init__.py").write_text("")
     git(tmp_path, "init", "-q")
