@@ -10,7 +10,7 @@ import pytest
 from perfport import backend
 from perfport.backend import OpenDevice
 from perfport.model.errors import CompileError
-from perfport.workload.source import included, read_source
+from perfport.workload.source import read_source
 
 
 @pytest.fixture
@@ -42,7 +42,6 @@ def test_a_file_stands_once_and_lines_keep_their_names(folder: Path) -> None:
                 assert (at, number + 1) == (f'"{name}"', line)
             if not one.startswith("#line"):
                 number += 1
-    assert included(folder / "all.cl") == [folder / "four.cl", folder / "twice.cl"]
 
 
 def test_a_file_without_includes_is_as_it_stands(folder: Path) -> None:

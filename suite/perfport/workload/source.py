@@ -27,14 +27,6 @@ def read_source(path: Path) -> str:
     return "".join(_lines(path, text, {path}))
 
 
-def included(path: Path) -> list[Path]:
-    """Return the files that a kernel file includes, each once, those of included files among them."""
-    seen = {path}
-    for _ in _lines(path, path.read_text(encoding="utf-8"), seen):
-        pass
-    return sorted(seen - {path})
-
-
 def _lines(path: Path, text: str, seen: set[Path]) -> Iterator[str]:
     for number, line in enumerate(text.splitlines(keepends=True), 1):
         if not (found := INCLUDE.match(line)):

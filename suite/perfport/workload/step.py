@@ -43,7 +43,7 @@ def total_traffic(steps: Iterable[Step]) -> Traffic | None:
     The traffic of a single step stays as it is: the bytes of the second-level cache are not unknown.
     """
     parts = [step.traffic() for step in steps]
-    known = [part for part in parts if part]
     if len(parts) == 1:
         return parts[0]
+    known = [part for part in parts if part]
     return Traffic.total(*known) if known and len(known) == len(parts) else None
