@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -33,25 +34,35 @@ def test_tool():
 """
 
 
+def option(name: str, folder: Path) -> list[str]:
+    """Return an option in the form in which `.ci/run` gives it to pytest, with a file of `folder`."""
+    (between,) = re.findall(rf'--{name}(.)"?\$.*/passed', (ROOT / ".ci" / "run").read_text())
+    return f"--{name}{between}{folder}/passed".split()
+
+
 def stage(folder: Path, devices: list[str], tool: bool, *options: str) -> set[str]:
     """Run a small suite beside this one's conftest.py; return the names of the tests that were run."""
-    (folder / "test_it.py").write_text(TESTS.format(devices=devices, tool=tool))
-    shutil.copy(ROOT / "tests" / "conftest.py", folder)
-    command = [sys.executable, "-m", "pytest", "-v", "--rootdir", str(folder), *options]
+    (folder / "pytest.ini").write_text("[pytest]\ntestpaths = tests\n")
+    (folder / "tests").mkdir(exist_ok=True)
+    (folder / "tests" / "test_it.py").write_text(TESTS.format(devices=devices, tool=tool))
+    shutil.copy(ROOT / "tests" / "conftest.py", folder / "tests")
+    command = [sys.executable, "-m", "pytest", "-v", *options]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    return {line.split()[0] for line in done.stdout.splitlines() if line.startswith("test_it.py::")}
+    return {line.split()[0] for line in done.stdout.splitlines() if line.startswith("tests/test_it.py::")}
 
 
 @pytest.mark.parametrize("parallel", [(), ("-n", "2")], ids=["alone", "xdist"])
-def test_the_second_stage_runs_what_the_first_could_not(tmp_path: Path, parallel: tuple[str, ...]) -> None:
-    passed = tmp_path / "passed"
-    stage(tmp_path, ["intel"], False, "--passed-to", str(passed), *parallel)
-    assert sorted(passed.read_text().splitlines()) == [
-        "test_it.py::test_alike", "test_it.py::test_on[intel]", "test_it.py::test_sees_all",
+def test_the_second_stage_runs_what_the_first_could_not(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, parallel: tuple[str, ...]
+) -> None:
+    out = tmp_path_factory.mktemp("out")
+    stage(tmp_path, ["intel"], False, *option("passed-to", out), *parallel)
+    assert sorted((out / "passed").read_text().splitlines()) == [
+        "tests/test_it.py::test_alike", "tests/test_it.py::test_on[intel]", "tests/test_it.py::test_sees_all",
     ]  # fmt: skip
-    assert stage(tmp_path, ["intel", "pocl"], True, "--not-again", str(passed)) == {
-        "test_it.py::test_on[pocl]", "test_it.py::test_sees_all", "test_it.py::test_tool",
+    assert stage(tmp_path, ["intel", "pocl"], True, *option("not-again", out)) == {
+        "tests/test_it.py::test_on[pocl]", "tests/test_it.py::test_sees_all", "tests/test_it.py::test_tool",
     }  # fmt: skip
 
 
