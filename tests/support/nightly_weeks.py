@@ -1,10 +1,11 @@
-"""Three weeks of nightly runs, really measured, in one process: what each command answered, as JSON lines.
+"""Three weeks of nightly runs in one process: what each command answered, as JSON lines.
 
     python tests/support/nightly_weeks.py FOLDER [DEVICE]     prints the summaries; by hand, to read them
 
-Cases are clocks that sleep (tests/data/nightly), so that a busy machine does not slow them: what is tried is what the
-suite makes of a slow-down, a crash, a wrong result, a missing device, a new driver and a changed source. Workers are
-forked rather than spawned: this process has opened no device, and importing everything again 30 times takes a minute.
+What is tried is what the suite makes of a slow-down, a crash, a wrong result, a missing device, a new driver and a
+changed source. Cases are really executed, but their times are drawn around the planted ones: on a busy machine even
+what only sleeps (tests/data/nightly) takes longer. Workers are forked rather than spawned: this process has opened no
+device, and importing everything again 30 times takes a minute.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import io
 import json
 import multiprocessing
 import os
+import random
 import shutil
 import sys
 import tempfile
@@ -27,12 +29,14 @@ import yaml
 from perfport import cli
 from perfport.machine import discovery
 from perfport.measure.ceilings import Ceilings, store
+from perfport.measure.sampling import Execution, Sampler, Subject
 from perfport.model.device import DeviceInfo
 from perfport.nightly import remeasure
 from perfport.run import runner as runs
 
 PLANTED = Path(__file__).parents[1] / "data" / "nightly"
 VARIANTS = ("clock_a", "clock_b", "clock_c")
+NOISE = random.Random(1)
 
 
 def definition(workers: int, **keys: Any) -> dict[str, Any]:
@@ -155,6 +159,13 @@ def find(device: DeviceInfo) -> None:
     discovery.discover = lambda: [device]
 
 
+def planted_time(sampler: Sampler, subject: Subject, execution: Execution) -> float:
+    """In place of `Sampler._wall`: execute, and return about the seconds that the variant is to take."""
+    clock: Any = execution.execute.__self__  # type: ignore[attr-defined]
+    execution.execute()
+    return clock.seconds * clock.factor * NOISE.lognormvariate(0.0, 0.01)
+
+
 def main() -> None:
     """Run both; JSON lines where a device is given, else text."""
     folder = Path(sys.argv[1])
@@ -173,6 +184,8 @@ def main() -> None:
     runs.multiprocessing.get_context = lambda _: fork  # type: ignore[attr-defined]
     # A forked worker holds a copy of this process's end of its pipe, so it would not see that it is closed.
     runs.WorkerHandle.close = runs.WorkerHandle.kill  # type: ignore[method-assign]
+    Sampler._wall = planted_time  # type: ignore[method-assign]
+    os.register_at_fork(before=NOISE.random)  # each worker draws times of its own
     remeasure.WORKERS = 3
     for answer in (*weeks(folder, device), *resumed(folder, device)):
         if given:
