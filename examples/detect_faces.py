@@ -15,9 +15,7 @@ from pydantic import ValidationError
 from perfport import backend, workload
 from perfport.machine import platforms
 from perfport.machine.discovery import discover
-from perfport.model.device import DeviceInfo
-from perfport.model.errors import InfrastructureError, PerfportError
-from perfport.workload import Session, Setup
+from perfport.workload import DeviceInfo, InfrastructureError, PerfportError, Session
 
 
 def choose(selector: str) -> DeviceInfo:
@@ -31,8 +29,8 @@ def choose(selector: str) -> DeviceInfo:
 
 def detect(arguments: argparse.Namespace) -> list[tuple[int, int, int, int]]:
     """Return the faces of an image as (x, y, width, height)."""
-    found = workload.discover()["face_detection"]
-    cls, variant = found.problem("faces"), found.variant("faces", arguments.variant)
+    shipped = workload.discover()["face_detection"]
+    cls, variant = shipped.problem("faces"), shipped.variant("faces", arguments.variant)
     parameters = {
         "source": arguments.image, "cascade": arguments.cascade, "scale_factor": arguments.scale_factor,
         "neighbours": arguments.neighbours,
@@ -40,15 +38,16 @@ def detect(arguments: argparse.Namespace) -> list[tuple[int, int, int, int]]:
     problem = cls(cls.Parameters.model_validate(parameters), 0)
     info = choose(arguments.device)
     variant.require(info)
-    device = backend.get(info.backend).open(info)
-    session = Session(device, problem, found.folder)
-    setup = Setup(session, {name: tunable.default_for(info) for name, tunable in variant.tunables.items()}, {})
+    session = Session(backend.get(info.backend).open(info), problem, shipped.folder)
+    tunables = {name: tunable.default_for(info) for name, tunable in variant.tunables.items()}
     try:
-        detector = variant(setup)
-        detector.launch()
-        return [tuple(face[1:]) for face in detector.results()["faces"].tolist()]
+        built = workload.build(variant, session, tunables, {})
+        try:
+            built.variant.launch()
+            return [tuple(face[1:]) for face in built.variant.results()["faces"].tolist()]
+        finally:
+            built.release()
     finally:
-        setup.release()
         session.close()
 
 

@@ -21,7 +21,6 @@ from perfport.workload import Session, Setup, Variant
 from perfport.workloads.face_detection.problems import CHECK_SIZES, Faces, Windows
 from perfport.workloads.face_detection.pyramid import reduced
 from perfport.workloads.face_detection.reference import integrals
-from perfport.workloads.face_detection.variants.inputs import division
 
 pytest.importorskip("skimage")
 pytest.importorskip("cv2")
@@ -164,7 +163,8 @@ def test_the_sources_parameters_apply_as_tunables(build: Any, name: str) -> None
     task = problem(**PASSING)
     found, outputs = build(task, LADDER["tuned"], **tuning)
     right(task, outputs)
-    assert found.detector.batch == found.detector.group == {"hd7970": 64, "gtx680": 32}[name]
+    configuration = found.detector.configuration
+    assert configuration.batch == configuration.group == {"hd7970": 64, "gtx680": 32}[name]
 
 
 @pytest.mark.parametrize("variant", ["per_scale", "persistent_threads", "local_queue", "compacted"])
@@ -198,7 +198,7 @@ def test_a_cascade_that_fits_goes_to_constant_memory(build: Any) -> None:
     assert not build(large, LADDER["tuned"])[0].detector.in_constants
 
 
-def test_a_list_that_overflows_is_named(build: Any) -> None:
+def test_a_list_that_overflows_is_named(build: Any, device: OpenDevice) -> None:
     task = problem(width=96, height=80, cascade="frontalface_alt", frames=2, capacity=3)
     passing = len(task.reference.windows)
     assert passing > 3
@@ -206,7 +206,7 @@ def test_a_list_that_overflows_is_named(build: Any) -> None:
     with pytest.raises(UsageError, match=f"capacity: {passing} windows pass, the list holds 3"):
         task.check(outputs)
     with pytest.raises(UsageError, match="capacity"):
-        found.detector.passing()
+        found.detector.passing.read(device)
 
 
 def test_a_wrong_list_is_described() -> None:
@@ -280,16 +280,6 @@ def test_an_image_too_large_for_its_integral_images_is_refused(monkeypatch: pyte
     monkeypatch.setattr(images, "composite", empty)
     with pytest.raises(UsageError, match="too large for 32-bit integral images"):
         Windows(Windows.Parameters(width=32_768, height=32_768), 1)
-
-
-def test_division_by_multiplication_is_exact_up_to_2_to_the_31() -> None:
-    rng = np.random.default_rng(3)
-    for divisor in [2, 3, 5, 7, 31, 32, 33, 641, 1897, 65_537, 11_300_000, 2**31 - 1]:
-        multiplier, shift = division(divisor)
-        assert multiplier < 2**32
-        near = [divisor - 1, divisor, 2**31 - 1, (2**31 - 1) // divisor * divisor, (2**31 - 1) // divisor * divisor - 1]
-        for n in [0, 1, *near, *rng.integers(0, 2**31, 200).tolist()]:
-            assert (n * multiplier >> 32) >> shift == n // divisor
 
 
 def test_work_is_the_references_and_grows_with_the_frames() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from perfport.model.errors import UnavailableError, UsageError
 from perfport.workloads.face_detection import cascade
 from perfport.workloads.face_detection.cascade import FRACTION
+from perfport.workloads.face_detection.variants import layout
 
 TREE = "<_><internalNodes>{nodes}</internalNodes><leafValues>{leaves}</leafValues></_>"
 TEXT = """<?xml version="1.0"?>
@@ -48,14 +49,15 @@ def test_a_small_cascade_is_read() -> None:
     upright, tilted = read.offsets(100, 5000)[:2, 0].tolist()
     assert upright == [102, 108, 502, 508]  # (2, 1), 6 wide, 4 high
     assert tilted == [5105, 5303, 5408, 5606]  # top (5, 1), left (3, 3), right (8, 4), bottom (6, 6)
-    table = read.table(read.rectangles)
-    assert table[1, 16:21].tolist() == [1, 0, 2, 0, 1] and table[:, 15].view(np.float32)[0] == np.float32(-0.25)
+    table = layout.nodes(read)
+    assert table[["left", "right", "first_leaf", "unused", "tilted"]][1].tolist() == (1, 0, 2, 0, 1)
+    assert table["threshold"][0] == np.float32(-0.25)
 
 
 def test_leaves_of_stumps_lie_in_the_order_of_the_decision() -> None:
     text = re.sub(r"<_><internalNodes>1 0 1.*?</_>", "", TEXT)
     read = parse(text)
-    leaves = np.ascontiguousarray(read.table(read.rectangles)[:, 16:20]).view(np.int64) / 2**FRACTION
+    leaves = layout.nodes(read)["leaves"] / 2**FRACTION
     assert read.stumps and leaves.tolist() == [[0.5, -0.75], [1, -1]]
 
 

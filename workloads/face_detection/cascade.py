@@ -10,13 +10,12 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from perfport.model.errors import UnavailableError, UsageError
+from perfport.workload import UnavailableError, UsageError
 
 #: Sums of leaves are kept in units of 2^-FRACTION as 64-bit integers: exact, so that their order does not matter.
 FRACTION = 40
 EPSILON = np.float32(1e-5)  # OpenCV takes this from every stage threshold, in FP32
 WINDOW_AREA = 32_768  # pixels: sums of 8-bit pixels then fit into 24 bits with their sign
-NODE_WORDS = 24  # 32-bit words of a node in `Cascade.table`
 SYSTEM_FOLDER = Path("/usr/share/opencv4/haarcascades")
 
 
@@ -102,61 +101,11 @@ class Cascade:
         corners = np.where(self.tilted[:, None, None], tilted_plane + turned, upright)
         return (corners * (self.weights != 0)[:, :, None]).astype(np.int32)
 
-    def table(self, corners: np.ndarray) -> np.ndarray:
-        """Return the nodes as kernels read them, int32, shape (nodes, `NODE_WORDS`).
-
-        Words: 12 of three rectangles (``corners``: `rectangles` or `offsets`), 3 weights, threshold (bits of a float);
-        4 of a stump's two leaves, or a node's two children and its tree's first leaf; whether tilted, and padding.
-        """
-        table = np.zeros((self.nodes, NODE_WORDS), np.int32)
-        table[:, :12] = corners.reshape(self.nodes, 12)
-        table[:, 12:15] = self.weights
-        table[:, 15] = self.threshold.view(np.int32)
-        trees = np.repeat(np.arange(len(self.tree_first) - 1), np.diff(self.tree_first))
-        first_leaf = self.tree_first[trees] + trees
-        if self.stumps:
-            table[:, 16:20] = self._stump_leaves().view(np.int32)
-        else:
-            table[:, 16:18] = self.children
-            table[:, 18] = first_leaf
-        table[:, 20] = self.tilted
-        return table
-
-    def _stump_leaves(self) -> np.ndarray:
-        """Leaves of each stump below its threshold and otherwise, int64, shape (nodes, 2)."""
-        return self.leaves[2 * np.arange(self.nodes)[:, None] - self.children]
-
-    def packed(self, corners: np.ndarray) -> np.ndarray | None:
-        """Return stumps in 8 words each, int32, shape (nodes, 8); None where offsets or weights are too large for it.
-
-        Words: 6 of the 12 `offsets`, 16 bits each, the lower one first; weights of 8 bits; threshold.
-        """
-        if not self.stumps or corners.min() < 0 or corners.max() > 0xFFFF or np.abs(self.weights).max() > 127:
-            return None
-        table = np.empty((self.nodes, 8), np.int32)
-        table[:, :6] = corners.reshape(self.nodes, 12).astype(np.uint16).view(np.int32)
-        weights = np.zeros((self.nodes, 4), np.int8)
-        weights[:, :3] = self.weights
-        table[:, 6], table[:, 7] = weights.view(np.int32)[:, 0], self.threshold.view(np.int32)
-        return table
-
-    def gains(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return what a stump below its threshold adds to the sum over a stage if the other leaf counts as 0.
-
-        Returns
-        -------
-        gains : int64, shape (nodes,)
-        thresholds : int64, shape (stages,)
-            Of the stages, for such sums.
-        """
-        below, otherwise = self._stump_leaves().T
-        return below - otherwise, self.stage_threshold - np.add.reduceat(otherwise, self.stage_first[:-1])
-
 
 def folders() -> list[Path]:
     """Where stock cascades may lie: in the opencv-python package, in Debian's opencv-data."""
-    found = importlib.util.find_spec("cv2")
-    packaged = [Path(place) / "data" for place in found.submodule_search_locations or ()] if found else []
+    package = importlib.util.find_spec("cv2")
+    packaged = [Path(place) / "data" for place in package.submodule_search_locations or ()] if package else []
     return [folder for folder in (*packaged, SYSTEM_FOLDER) if folder.is_dir()]
 
 
@@ -219,10 +168,10 @@ class _Parser:
         return UsageError(f"{self.name}: {where}: {what}")
 
     def child(self, parent: ElementTree.Element, tag: str, where: str) -> ElementTree.Element:
-        found = parent.find(tag)
-        if found is None:
+        child = parent.find(tag)
+        if child is None:
             raise self.fail(where, f"element <{tag}> is missing")
-        return found
+        return child
 
     def numbers(self, element: ElementTree.Element, where: str, count: int | None = None) -> list[float]:
         text = element.text or ""

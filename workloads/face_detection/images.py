@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from perfport.model.errors import UnavailableError, UsageError
+from perfport.workload import UnavailableError, UsageError
 
 #: Photographs by name: package that ships it, and path inside.
 PHOTOGRAPHS = {
@@ -37,8 +37,8 @@ class Frames:
 
 
 def _packaged(package: str, path: str) -> Path:
-    found = importlib.util.find_spec(package)
-    for place in found.submodule_search_locations or () if found else ():
+    spec = importlib.util.find_spec(package)
+    for place in spec.submodule_search_locations or () if spec else ():
         if (Path(place) / path).exists():
             return Path(place) / path
     distribution = {"skimage": "scikit-image"}.get(package, package)

@@ -9,11 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from perfport.model.errors import UsageError
-from perfport.model.record import OutputError
-from perfport.model.work import Work
-from perfport.workload import Metric, Problem
-from perfport.workload.outputs import compare_exact
+from perfport.workload import Metric, OutputError, Problem, UsageError, Work, compare_exact
 
 from . import cascade, grouping, images, pyramid, reference
 from .pyramid import StepRule
@@ -134,15 +130,15 @@ class _Frames(Problem):
         multiply-add for each but the first, which is a multiplication, and one FP32 product; a tree one addition. Bytes
         are those of the frames and of the list of passing windows; the cascade is left out.
         """
-        found, per_stage = self.reference, np.diff(self.cascade.stage_first)
-        counts = found.counts
+        detection, per_stage = self.reference, np.diff(self.cascade.stage_first)
+        counts = detection.counts
         features = 5 * counts.rectangles.sum() - counts.nodes.sum() + (counts.entered[:-1] * per_stage).sum()
         pixels = self.frames * self.pyramid.pixels * (13 + 4 * self.tilted)
         return Work(
             flops=float(counts.nodes.sum()),
             integer_ops=float(pixels + 9 * counts.windows + features),
             read_bytes=float(self.scene.pixels.nbytes),
-            write_bytes=4.0 * len(found.windows),
+            write_bytes=4.0 * len(detection.windows),
         )
 
 
@@ -168,13 +164,13 @@ class Windows(_Frames):
         capacity = self.parameters.capacity
         if capacity < count <= self.windows:
             raise UsageError(f"capacity: {count} windows pass, the list holds {capacity}")
-        found = np.sort(outputs["windows"][: min(count, capacity)].astype(np.int64))
+        passing = np.sort(outputs["windows"][: min(count, capacity)].astype(np.int64))
         errors = {
             "count": compare_exact(np.array([count]), np.array([len(expected)])),
-            "windows": compare_exact(found, expected),
+            "windows": compare_exact(passing, expected),
         }
         if not errors["windows"].passed:
-            errors["windows"].detail = f"missing {_some(expected, found)}; in excess {_some(found, expected)}"
+            errors["windows"].detail = f"missing {_some(expected, passing)}; in excess {_some(passing, expected)}"
         return errors
 
 
@@ -209,11 +205,11 @@ class Faces(_Frames):
         """
         levels = levels or self.pyramid
         frame, inside = np.divmod(windows, levels.windows)
-        found = [
+        boxes = [
             grouping.group(levels.boxes(inside[frame == n]), self.parameters.neighbours) for n in range(self.frames)
         ]
-        frames = np.repeat(np.arange(self.frames), [len(of_frame) for of_frame in found])
-        return self.clipped(np.concatenate([frames[:, None], np.concatenate(found)], axis=1))
+        frames = np.repeat(np.arange(self.frames), [len(of_frame) for of_frame in boxes])
+        return self.clipped(np.concatenate([frames[:, None], np.concatenate(boxes)], axis=1))
 
     def clipped(self, faces: np.ndarray) -> np.ndarray:
         """Cut faces (frame, x, y, width, height) off at the edges of the frames, and sort them."""
@@ -228,7 +224,9 @@ class Faces(_Frames):
         if name == "opencv_faces":  # the CPU detector of OpenCV, with the windows that it visits
             levels = self._opencv_pyramid
             visits = [reference.opencv_visits(self.cascade, levels, image) for image in self.scene.pixels]
-            return self.grouped(np.concatenate([f * levels.windows + found for f, found in enumerate(visits)]), levels)
+            return self.grouped(
+                np.concatenate([f * levels.windows + visited for f, visited in enumerate(visits)]), levels
+            )
         if name == "opencl_faces":  # the OpenCL detector of OpenCV, which also evaluates flat windows
             levels = self._opencv_pyramid
             return self.grouped(reference.detect(self.cascade, levels, self.scene.pixels, flat=True).windows, levels)

@@ -10,6 +10,8 @@ from typing import Literal
 
 import numpy as np
 
+from perfport.workload import ceil_div, round_up
+
 StepRule = Literal["opencv", "full"]
 
 
@@ -53,7 +55,7 @@ class Level:
 
     def tiles(self, side: int) -> int:
         """Tiles of ``side`` x ``side`` windows that cover this level; 0 where ``side`` is."""
-        return -(-self.columns // side) * -(-self.rows // side) if side else 0
+        return ceil_div(self.columns, side) * ceil_div(self.rows, side) if side else 0
 
     @property
     def pixels(self) -> int:
@@ -130,7 +132,7 @@ def build(width: int, height: int, window: tuple[int, int], factor: float, rule:
         ``opencv``: windows 2 pixels apart while the scale is below 2, then 1; ``full``: always 1.
     """
     levels: list[Level] = []
-    pitch = -(-(width + 1) // 32) * 32
+    pitch = round_up(width + 1, 32)
     first = row = x = y = 0
     line = height + 1
     exact = 1.0
@@ -141,7 +143,7 @@ def build(width: int, height: int, window: tuple[int, int], factor: float, rule:
             break
         w, h = (int(np.rint(np.float32(side) / scale)) for side in (width, height))
         step = 2 if rule == "opencv" and scale < 2 else 1
-        columns, rows = -(-(w - window[0] + 1) // step), -(-(h - window[1] + 1) // step)
+        columns, rows = ceil_div(w - window[0] + 1, step), ceil_div(h - window[1] + 1, step)
         if x + w + 1 > pitch:
             x, y, line = 0, y + line, h + 1
         levels.append(Level(scale, w, h, step, columns, rows, first, row, x, y))

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from perfport.workload import ceil_div
+
 from .cascade import Cascade
 from .pyramid import Pyramid, reduced
 
@@ -77,6 +79,71 @@ def integrals(image: np.ndarray, tilted: bool) -> np.ndarray:
     return out
 
 
+class _Evaluation:
+    """A cascade on the integral images of one frame; windows are given by the places of their corners in these."""
+
+    def __init__(self, cascade: Cascade, pyramid: Pyramid, image: np.ndarray) -> None:
+        self.cascade = cascade
+        tilted = bool(cascade.tilted.any())
+        # Levels below each other, so that a feature's corners are as far apart on all of them. Not the atlas of the
+        # kernels: a fault in that would go unseen.
+        pitch = max(level.width for level in pyramid.levels) + 1
+        lines = sum(level.height + 1 for level in pyramid.levels)
+        sums = np.zeros((2 + tilted, lines, pitch), np.uint32)
+        self.windows = np.empty(pyramid.windows, np.int64)
+        line = 0
+        for level in pyramid.levels:
+            sums[:, line : line + level.height + 1, : level.width + 1] = integrals(reduced(image, level), tilted)
+            row, column = np.divmod(np.arange(level.windows), level.columns)
+            place = (line + row * level.step) * pitch + column * level.step
+            self.windows[level.first : level.first + level.windows] = place
+            line += level.height + 1
+        self.plane = lines * pitch
+        self.words = sums.reshape(-1)
+        self.corners = cascade.offsets(pitch, 2 * self.plane).astype(np.int64)
+        x, y, w, h = cascade.normalisation
+        self.frame = np.array([y * pitch + x, y * pitch + x + w, (y + h) * pitch + x, (y + h) * pitch + x + w])
+        self.used = (cascade.weights != 0).sum(axis=1)
+        self.counts = Counts.zero(cascade.stages)
+        self.counts.windows = pyramid.windows
+
+    def total(self, at: np.ndarray, corner: np.ndarray) -> np.ndarray:
+        """Sum of a rectangle, by the offsets of its corners."""
+        a, b, c, d = (self.words[offset:].take(at) for offset in corner)
+        return a - b - c + d
+
+    def normalise(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the factor of the windows' features, and whether their variance is large enough."""
+        pixel_sum, square_sum = (self.total(at + plane, self.frame).astype(np.int64) for plane in (0, self.plane))
+        variance = self.cascade.area * square_sum - pixel_sum * pixel_sum  # times the square of the area
+        norm = (1.0 / np.sqrt(np.maximum(variance, 1).astype(np.float64))).astype(np.float32)
+        return norm, (variance > 0) & (self.cascade.area * norm.astype(np.float64) < 0.1)
+
+    def values(self, at: np.ndarray, norm: np.ndarray, node: int) -> np.ndarray:
+        """Return a node's feature."""
+        feature = np.zeros(len(at), np.int32)
+        for i in range(3):
+            if weight := self.cascade.weights[node, i]:
+                feature += weight * self.total(at, self.corners[node, i]).view(np.int32)
+        return feature.astype(np.float32) * norm
+
+    def passes(self, stage: int, at: np.ndarray, norm: np.ndarray) -> np.ndarray:
+        """Return which windows pass a stage, and count what that takes."""
+        cascade, votes = self.cascade, np.zeros(len(at), np.int64)
+        for tree in range(cascade.stage_first[stage], cascade.stage_first[stage + 1]):
+            root, end = cascade.tree_first[tree : tree + 2]
+            where = np.zeros(len(at), np.int32)  # node of the tree; a leaf is stored as -1 - leaf
+            for node in range(root, end):
+                here = slice(None) if end == root + 1 else np.flatnonzero(where == node - root)
+                value = self.values(at[here], norm[here], node)
+                to = np.where(value < cascade.threshold[node], *cascade.children[node])
+                where[here] = np.where(to > 0, to, to - 1)
+                self.counts.nodes[stage] += len(value)
+                self.counts.rectangles[stage] += len(value) * self.used[node]
+            votes += cascade.leaves[root + tree - 1 - where]
+        return votes >= cascade.stage_threshold[stage]
+
+
 def outcomes(cascade: Cascade, pyramid: Pyramid, image: np.ndarray, flat: bool = False) -> tuple[np.ndarray, Counts]:
     """Evaluate all windows of a frame, uint8, shape (height, width).
 
@@ -88,69 +155,18 @@ def outcomes(cascade: Cascade, pyramid: Pyramid, image: np.ndarray, flat: bool =
         `FLAT`, the stage that the window failed, or the number of stages.
     counts : Counts
     """
-    tilted = bool(cascade.tilted.any())
-    # Levels below each other, so that a feature's corners are as far apart on all of them. Not the atlas of the
-    # kernels: a fault in that would go unseen.
-    pitch = max(level.width for level in pyramid.levels) + 1
-    lines = sum(level.height + 1 for level in pyramid.levels)
-    sums = np.zeros((2 + tilted, lines, pitch), np.uint32)
-    base = np.empty(pyramid.windows, np.int64)
-    line = 0
-    for level in pyramid.levels:
-        sums[:, line : line + level.height + 1, : level.width + 1] = integrals(reduced(image, level), tilted)
-        row, column = np.divmod(np.arange(level.windows), level.columns)
-        base[level.first : level.first + level.windows] = (line + row * level.step) * pitch + column * level.step
-        line += level.height + 1
-    plane = lines * pitch
-    words = sums.reshape(-1)
-    corners = cascade.offsets(pitch, 2 * plane).astype(np.int64)
-    x, y, w, h = cascade.normalisation
-    frame = np.array([y * pitch + x, y * pitch + x + w, (y + h) * pitch + x, (y + h) * pitch + x + w])
-    used = (cascade.weights != 0).sum(axis=1)
-    counts = Counts.zero(cascade.stages)
-    counts.windows = pyramid.windows
-
-    def total(at: np.ndarray, corner: np.ndarray) -> np.ndarray:
-        a, b, c, d = (words[offset:].take(at) for offset in corner)
-        return a - b - c + d
-
-    def normalise(at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        pixel_sum, square_sum = total(at, frame).astype(np.int64), total(at + plane, frame).astype(np.int64)
-        variance = cascade.area * square_sum - pixel_sum * pixel_sum  # times the square of the area
-        norm = (1.0 / np.sqrt(np.maximum(variance, 1).astype(np.float64))).astype(np.float32)
-        return norm, (variance > 0) & (cascade.area * norm.astype(np.float64) < 0.1)
-
-    def values(at: np.ndarray, norm: np.ndarray, node: int) -> np.ndarray:
-        feature = np.zeros(len(at), np.int32)
-        for i in range(3):
-            if weight := cascade.weights[node, i]:
-                feature += weight * total(at, corners[node, i]).view(np.int32)
-        return feature.astype(np.float32) * norm
-
-    def passes(stage: int, at: np.ndarray, norm: np.ndarray) -> np.ndarray:
-        votes = np.zeros(len(at), np.int64)
-        for tree in range(cascade.stage_first[stage], cascade.stage_first[stage + 1]):
-            root, end = cascade.tree_first[tree : tree + 2]
-            where = np.zeros(len(at), np.int32)  # node of the tree; a leaf is stored as -1 - leaf
-            for node in range(root, end):
-                here = slice(None) if end == root + 1 else np.flatnonzero(where == node - root)
-                value = values(at[here], norm[here], node)
-                to = np.where(value < cascade.threshold[node], *cascade.children[node])
-                where[here] = np.where(to > 0, to, to - 1)
-                counts.nodes[stage] += len(value)
-                counts.rectangles[stage] += len(value) * used[node]
-            votes += cascade.leaves[root + tree - 1 - where]
-        return votes >= cascade.stage_threshold[stage]
-
+    evaluation = _Evaluation(cascade, pyramid, image)
+    windows, counts = evaluation.windows, evaluation.counts
     outcome = np.full(pyramid.windows, FLAT, np.int16)
-    norm, textured = (np.concatenate(parts) for parts in zip(*map(normalise, _blocks(base)), strict=True))
+    parts = zip(*map(evaluation.normalise, _blocks(windows)), strict=True)
+    norm, textured = (np.concatenate(part) for part in parts)
     live = np.flatnonzero(textured | flat)
     for stage in range(cascade.stages):
         counts.entered[stage] = len(live)
-        parts = [passes(stage, base[block], norm[block]) for block in _blocks(live)]
-        passed = np.concatenate([np.empty(0, bool), *parts])
-        outcome[live[~passed]] = stage
-        live = live[passed]
+        passed = [evaluation.passes(stage, windows[block], norm[block]) for block in _blocks(live)]
+        passing = np.concatenate([np.empty(0, bool), *passed])
+        outcome[live[~passing]] = stage
+        live = live[passing]
     outcome[live] = cascade.stages
     counts.entered[cascade.stages] = len(live)
     return outcome, counts
@@ -161,7 +177,7 @@ def _blocks(values: np.ndarray) -> Iterator[np.ndarray]:
 
 
 #: Outcomes and counts by digest of cascade, pyramid and frame, the oldest first.
-_found: dict[bytes, tuple[np.ndarray, Counts]] = {}
+_kept: dict[bytes, tuple[np.ndarray, Counts]] = {}
 
 
 @dataclass
@@ -184,9 +200,9 @@ class Detection:
 
 def detect(cascade: Cascade, pyramid: Pyramid, frames: np.ndarray, flat: bool = False) -> Detection:
     """Evaluate all windows of some frames, uint8, shape (frames, height, width); ``flat`` as in `outcomes`."""
-    found = _evaluated(cascade, pyramid, frames, flat)
-    outcome = np.concatenate([of_frame for of_frame, _ in found])
-    counts = sum((counts for _, counts in found), Counts.zero(cascade.stages))
+    evaluated = _evaluated(cascade, pyramid, frames, flat)
+    outcome = np.concatenate([of_frame for of_frame, _ in evaluated])
+    counts = sum((counts for _, counts in evaluated), Counts.zero(cascade.stages))
     return Detection(np.flatnonzero(outcome == cascade.stages), outcome, counts)
 
 
@@ -195,17 +211,17 @@ def _evaluated(
 ) -> list[tuple[np.ndarray, Counts]]:
     """Return outcome and counts of each frame.
 
-    Equal frames are evaluated once, and what the last few calls found is kept: experiments ask for it again and again.
+    Equal frames are evaluated once, and the results of the last few calls are kept: experiments ask again and again.
     """
     digest = hashlib.sha256(pickle.dumps((cascade, pyramid, flat)))
     keys = [hashlib.sha256(digest.digest() + frame.tobytes()).digest() for frame in frames]
     for key, frame in zip(keys, frames, strict=True):
-        if key not in _found:
-            _found[key] = outcomes(cascade, pyramid, frame, flat)
-    found = [_found[key] for key in keys]
-    for key in list(_found)[: -max(KEPT_FRAMES, len(keys))]:
-        del _found[key]
-    return found
+        if key not in _kept:
+            _kept[key] = outcomes(cascade, pyramid, frame, flat)
+    evaluated = [_kept[key] for key in keys]
+    for key in list(_kept)[: -max(KEPT_FRAMES, len(keys))]:
+        del _kept[key]
+    return evaluated
 
 
 def opencv_visits(cascade: Cascade, pyramid: Pyramid, image: np.ndarray) -> np.ndarray:
@@ -214,19 +230,19 @@ def opencv_visits(cascade: Cascade, pyramid: Pyramid, image: np.ndarray) -> np.n
     It leaves out the right neighbour of a window that fails in the first stage. It also splits the rows of a level into
     stripes, which for some heights do not reach the last row.
     """
-    stripes = -(-(pyramid.levels[0].width - pyramid.window[0] + 1) // 32)
+    stripes = ceil_div(pyramid.levels[0].width - pyramid.window[0] + 1, 32)
     ((outcome, _),) = _evaluated(cascade, pyramid, image[None])
-    found = []
+    visited = []
     for level in pyramid.levels:
         grid = outcome[level.first : level.first + level.windows].reshape(level.rows, level.columns)
         height = level.height - pyramid.window[1] + 1
         stripe = max((height // level.step + stripes - 1) // stripes, 1) * level.step
-        grid = grid[: -(-min(stripes * stripe, height) // level.step)]
+        grid = grid[: ceil_div(min(stripes * stripe, height), level.step)]
         skipped = np.zeros(len(grid), bool)
         passing = np.zeros(grid.shape, bool)
         for column in range(level.columns):
             here = grid[:, column]
             passing[:, column] = ~skipped & (here == cascade.stages)
             skipped = ~skipped & (here == 0)
-        found.append(level.first + np.flatnonzero(passing.ravel()))
-    return np.concatenate(found)
+        visited.append(level.first + np.flatnonzero(passing.ravel()))
+    return np.concatenate(visited)

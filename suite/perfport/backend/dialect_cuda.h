@@ -7,6 +7,7 @@
 #define __read_only
 #define __write_only
 #define RESTRICT __restrict__
+#define INLINE __forceinline__
 #define REQD_GROUP(x) __launch_bounds__(x)
 #define REQD_GROUP_RESIDENT(x, groups) __launch_bounds__(x, groups)
 /* Helper functions of kernels are written as in OpenCL C; the build runs with -default-device. */

@@ -69,6 +69,7 @@ float4 LOAD_PAST_L1_4(size_t i, __global const float *p) {
 #endif
 
 #define RESTRICT restrict
+#define INLINE __attribute__((always_inline))
 #define REQD_GROUP(x) __attribute__((reqd_work_group_size(x, 1, 1)))
 #define REQD_GROUP_RESIDENT(x, groups) REQD_GROUP(x)
 

@@ -9,24 +9,17 @@
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
-#define LEVEL_WORDS 15
+#include "level.cl"
 #define GROUP_WORDS 6
 #define FACE_WORDS 5
 #define SIDE 64 /* of a tile of pairs: the work-group */
 
-uint level_of(__global const uint *levels, uint count, uint n) {
-    uint low = 0, high = count;
-    while (high - low > 1) {
-        uint middle = (low + high) >> 1;
-        if (levels[middle * LEVEL_WORDS + 5] <= n) low = middle; else high = middle;
-    }
-    return low;
-}
+LEVEL_BY(first_window)
 
 int scaled(uint length, float scale) { return (int)rint((float)length * scale); }
 
 __kernel REQD_GROUP(SIDE) void boxes(__global const uint *RESTRICT windows, __global const uint *RESTRICT count, uint capacity,
-                                     __global const uint *RESTRICT levels, uint level_count, uint frame_windows,
+                                     __global const Level *RESTRICT levels, uint level_count, uint frame_windows,
                                      __global int *RESTRICT boxes, __global uint *RESTRICT frames,
                                      __global uint *RESTRICT parents, __global uint *RESTRICT sums,
                                      __global uint *RESTRICT groups, __global uint *RESTRICT faces) {
@@ -34,9 +27,10 @@ __kernel REQD_GROUP(SIDE) void boxes(__global const uint *RESTRICT windows, __gl
     if (get_global_id(0) == 0) groups[0] = faces[0] = 0;
     for (uint i = get_global_id(0); i < n; i += get_global_size(0)) {
         uint frame = windows[i] / frame_windows, inside = windows[i] - frame * frame_windows;
-        __global const uint *level = levels + LEVEL_WORDS * level_of(levels, level_count, inside);
-        uint columns = level[3], step = level[4], y = (inside - level[5]) / columns, x = inside - level[5] - y * columns;
-        float scale = as_float(level[13]);
+        __global const Level *level = level_by_first_window(levels, level_count, inside);
+        uint columns = level->columns, step = level->step, first = level->first_window;
+        uint y = (inside - first) / columns, x = inside - first - y * columns;
+        float scale = level->scale;
         vstore4(MAKE_INT4(scaled(x * step, scale), scaled(y * step, scale), scaled(WINDOW_WIDTH, scale),
                           scaled(WINDOW_HEIGHT, scale)), i, boxes);
         frames[i] = frame;

@@ -1,21 +1,9 @@
-/* Pyramid and integral images of all levels in one atlas. Rows of the grid's second dimension are frames.
-
-   A level is LEVEL_WORDS words: 0 place of its integral image in the atlas, 1 width, 2 height of its image; windows: 3 in a
-   row, 4 step, 5 first number, 6 and 7 multiplier and shift of a division by word 3; 8 first row, 9 first piece of a column
-   (STRIP rows high) in the lists of all; 10 and 11 where its columns and rows begin in the table of coefficients;
-   12 rows of windows; 13 scale, FP32; 14 first tile of windows. */
-#define LEVEL_WORDS 15
+/* Pyramid and integral images of all levels in one atlas. Rows of the grid's second dimension are frames. */
+#include "level.cl"
 #define AHEAD 8
 
-/* The last level whose word is not above n. */
-uint level_of(__global const uint *levels, uint count, uint word, uint n) {
-    uint low = 0, high = count;
-    while (high - low > 1) {
-        uint middle = (low + high) >> 1;
-        if (levels[middle * LEVEL_WORDS + word] <= n) low = middle; else high = middle;
-    }
-    return low;
-}
+LEVEL_BY(first_row)
+LEVEL_BY(first_piece)
 
 /* A pixel of a reduced image: offset and weight of its column, two rows of the image and the weight of the second. */
 uint reduced(__global const uchar *upper, __global const uchar *lower, uint width, uint column, uint share) {
@@ -30,17 +18,17 @@ uint reduced(__global const uchar *upper, __global const uchar *lower, uint widt
    its own, so that a scan over the work-items is needed only once for SCAN_GROUP runs. */
 #define RUN 16
 #define PADDED(i) ((i) + (i) / RUN) /* so that runs begin in different banks */
-__kernel void rows(__global const uchar *RESTRICT images, uint width, uint height, __global const uint *RESTRICT levels,
+__kernel void rows(__global const uchar *RESTRICT images, uint width, uint height, __global const Level *RESTRICT levels,
                    uint count, __global const uint *RESTRICT coefficients, uint first, uint pitch, uint plane,
                    ulong frame_words, __global uint *RESTRICT sums) {
     uint lid = get_local_id(0), row = first + get_group_id(0);
-    __global const uint *level = levels + LEVEL_WORDS * level_of(levels, count, 8, row);
-    uint y = row - level[8], columns = level[1];
-    __global const uint *table = coefficients + level[10];
-    uint line = coefficients[level[11] + y], top = line & 0xfffffu;
+    __global const Level *level = level_by_first_row(levels, count, row);
+    uint y = row - level->first_row, columns = level->width;
+    __global const uint *table = coefficients + level->column_table;
+    uint line = coefficients[level->row_table + y], top = line & 0xfffffu;
     __global const uchar *image = images + (size_t)get_group_id(1) * width * height;
     __global const uchar *upper = image + (size_t)top * width, *lower = image + (size_t)min(top + 1, height - 1) * width;
-    __global uint *out = sums + get_group_id(1) * frame_words + level[0] + (size_t)(y + 1) * pitch;
+    __global uint *out = sums + get_group_id(1) * frame_words + level->place + (size_t)(y + 1) * pitch;
     uint sum = 0, square = 0;
     if (lid == 0) out[0] = out[plane] = 0;
 #if SCAN_GROUP == 1
@@ -92,14 +80,15 @@ __kernel void rows(__global const uchar *RESTRICT images, uint width, uint heigh
 }
 
 /* One work-item per piece of a column: its sum. */
-__kernel void pieces(__global const uint *RESTRICT sums, __global const uint *RESTRICT levels, uint count, uint first,
+__kernel void pieces(__global const uint *RESTRICT sums, __global const Level *RESTRICT levels, uint count, uint first,
                      uint end, uint pitch, uint plane, ulong frame_words, __global uint *RESTRICT totals, uint all) {
     uint piece = first + get_global_id(0);
     if (piece >= end) return;
-    __global const uint *level = levels + LEVEL_WORDS * level_of(levels, count, 9, piece);
-    uint columns = level[1] + 1, x = (piece - level[9]) % columns, y = (piece - level[9]) / columns * STRIP;
-    uint last = min(y + STRIP, level[2]), sum = 0, square = 0;
-    __global const uint *in = sums + get_group_id(1) * frame_words + level[0] + x;
+    __global const Level *level = level_by_first_piece(levels, count, piece);
+    uint columns = level->width + 1, inside = piece - level->first_piece;
+    uint x = inside % columns, y = inside / columns * STRIP;
+    uint last = min(y + STRIP, level->height), sum = 0, square = 0;
+    __global const uint *in = sums + get_group_id(1) * frame_words + level->place + x;
     for (; y < last; ++y) {
         sum += in[(y + 1) * pitch];
         square += in[(y + 1) * pitch + plane];
@@ -110,19 +99,20 @@ __kernel void pieces(__global const uint *RESTRICT sums, __global const uint *RE
 }
 
 /* One work-item per piece of a column: sums along rows become integral images, in place. */
-__kernel void columns(__global uint *RESTRICT sums, __global const uint *RESTRICT levels, uint count, uint first,
+__kernel void columns(__global uint *RESTRICT sums, __global const Level *RESTRICT levels, uint count, uint first,
                       uint end, uint pitch, uint plane, ulong frame_words, __global const uint *RESTRICT totals, uint all) {
     uint piece = first + get_global_id(0);
     if (piece >= end) return;
-    __global const uint *level = levels + LEVEL_WORDS * level_of(levels, count, 9, piece);
-    uint columns = level[1] + 1, x = (piece - level[9]) % columns, y = (piece - level[9]) / columns * STRIP;
-    uint last = min(y + STRIP, level[2]), sum = 0, square = 0;
+    __global const Level *level = level_by_first_piece(levels, count, piece);
+    uint columns = level->width + 1, inside = piece - level->first_piece;
+    uint x = inside % columns, y = inside / columns * STRIP;
+    uint last = min(y + STRIP, level->height), sum = 0, square = 0;
     __global const uint *total = totals + (size_t)get_group_id(1) * 2 * all;
-    for (uint above = level[9] + x; above < piece; above += columns) {
+    for (uint above = level->first_piece + x; above < piece; above += columns) {
         sum += total[above];
         square += total[all + above];
     }
-    __global uint *out = sums + get_group_id(1) * frame_words + level[0] + x;
+    __global uint *out = sums + get_group_id(1) * frame_words + level->place + x;
     if (y == 0) out[0] = out[plane] = 0;
     for (; y < last; y += AHEAD) {
         uint line[AHEAD], squares[AHEAD]; /* read ahead of what is written: the compiler must not reorder the two */
@@ -146,12 +136,12 @@ __kernel void columns(__global uint *RESTRICT sums, __global const uint *RESTRIC
 
 /* One work-group per level: tilted sums, row by row from the two rows above.
    R. Lienhart, J. Maydt, "An Extended Set of Haar-like Features for Rapid Object Detection", ICIP 2002. */
-__kernel void tilted(__global uint *RESTRICT sums, __global const uint *RESTRICT levels, uint first, uint pitch, uint plane,
+__kernel void tilted(__global uint *RESTRICT sums, __global const Level *RESTRICT levels, uint first, uint pitch, uint plane,
                      ulong frame_words) {
-    __global const uint *level = levels + LEVEL_WORDS * (first + get_group_id(0));
-    __global const uint *upright = sums + get_group_id(1) * frame_words + level[0];
-    __global uint *out = sums + get_group_id(1) * frame_words + level[0] + 2 * (size_t)plane;
-    uint width = level[1], height = level[2];
+    __global const Level *level = levels + first + get_group_id(0);
+    __global const uint *upright = sums + get_group_id(1) * frame_words + level->place;
+    __global uint *out = sums + get_group_id(1) * frame_words + level->place + 2 * (size_t)plane;
+    uint width = level->width, height = level->height;
     for (uint y = 0; y <= height; ++y) {
         for (uint x = get_local_id(0); x <= width; x += TILTED_GROUP) {
             uint sum = 0;

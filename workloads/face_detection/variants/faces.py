@@ -9,12 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 from PIL import Image, ImageDraw
 
-from perfport.model.work import Traffic
 from perfport.workload import Setup, Variant
 
 from ..problems import Faces
-from .detector import Detector, Techniques
+from . import instrumented
+from .configuration import Techniques, configure
+from .detector import Detector, Passing
 from .groups import Groups
+from .integrals import Integrals
 from .windows import SOURCE, Compacted, PerScale, Tuned
 
 PICTURE_PIXELS = 512 * 1024  # of a frame that a record may hold
@@ -30,9 +32,12 @@ class _Faces(Variant):
 
     def __init__(self, setup: Setup) -> None:
         self.data: Faces = setup.problem
-        found = setup.scratch(4 * self.data.parameters.capacity)
-        self.detector = Detector(setup, self.chosen(setup), found, setup.scratch(4))
-        self.groups = Groups(setup, found, self.detector.count) if self.data.parameters.neighbours else None
+        techniques, capacity = self.chosen(setup), self.data.parameters.capacity
+        passing = Passing(setup.scratch(4 * capacity), setup.scratch(4), capacity)
+        integrals = Integrals(setup, per_level=not techniques.uberkernel)
+        self.detector = Detector(setup, configure(setup, techniques), integrals, passing)
+        self.groups = Groups(setup, passing) if self.data.parameters.neighbours else None
+        self.steps = (integrals, self.detector, *([self.groups] if self.groups else []))
         self.faces = np.empty((0, 5), np.int64)
 
     def chosen(self, setup: Setup) -> Techniques:
@@ -40,32 +45,21 @@ class _Faces(Variant):
         return Tuned.selected(setup)
 
     def launch(self) -> None:
-        self.enqueue()
+        super().launch()
         if self.groups:
             self.faces = self.data.clipped(self.groups.read())
         else:
-            self.faces = self.data.grouped(self.detector.passing())
-
-    def enqueue(self) -> None:
-        """Enqueue what the device does."""
-        self.detector.launch()
-        if self.groups:
-            self.groups.launch()
+            self.faces = self.data.grouped(self.detector.passing.read(self.detector.device))
 
     def results(self) -> dict[str, np.ndarray]:
         return {"faces": self.faces}
 
-    def traffic(self) -> Traffic:
-        if self.groups:
-            return Traffic.total(self.detector.traffic(), self.groups.traffic())
-        return self.detector.traffic()
-
     def notes(self) -> dict[str, Any]:
         """Device seconds by kernel in one more execution (the time split), and figures of an instrumented build."""
-        times = self.detector.device.timed(self.enqueue, split=True)
+        times = self.detector.device.timed(super().launch, split=True)
         return {
-            "faces": len(self.faces), "pasted_faces_found": _found(self.data, self.faces),
-            "kernel_seconds": times.kernels, **self.detector.instrumented(),
+            "faces": len(self.faces), "pasted_faces_found": _covered(self.data, self.faces),
+            "kernel_seconds": times.kernels, **instrumented.figures(self.detector),
         }  # fmt: skip
 
 
@@ -118,12 +112,12 @@ def _picture(problem: Faces, faces: np.ndarray) -> dict[str, str]:
     return {"jpeg": base64.b64encode(written.getvalue()).decode(), "caption": caption}
 
 
-def _found(problem: Faces, faces: np.ndarray) -> str:
+def _covered(problem: Faces, faces: np.ndarray) -> str:
     """How many of the pasted faces have a detected face over them: centres closer than a quarter of the pasted side."""
-    found = total = 0
+    covered = total = 0
     for frame, pasted in enumerate(problem.scene.faces):
         centres = faces[faces[:, 0] == frame][:, 1:3] + faces[faces[:, 0] == frame][:, 3:5] / 2
         for x, y, w, h in pasted:
             total += 1
-            found += bool((np.abs(centres - (x + w / 2, y + h / 2)) <= w / 4).all(axis=1).any())
-    return f"{found} of {total}"
+            covered += bool((np.abs(centres - (x + w / 2, y + h / 2)) <= w / 4).all(axis=1).any())
+    return f"{covered} of {total}"

@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from perfport.backend import Buffer
-from perfport.model.errors import UsageError
-from perfport.model.work import Traffic
-from perfport.workload import Setup
+from perfport.workload import Setup, Traffic, UsageError, ceil_div
 
 from .. import grouping
 from ..problems import Faces
 from . import inputs
+from .detector import Passing
 from .integrals import STRIP, probes
 
 GROUP = 64  # work-items, and windows along each side of a tile of pairs
@@ -23,16 +21,15 @@ FIRST_READ = 1024  # faces that the first read takes along
 
 
 class Groups:
-    """Connected components of close windows, and the mean boxes of those that do not lie in a stronger one.
+    """A step: connected components of close windows, and the mean boxes of those that do not lie in a stronger one.
 
     Parameters
     ----------
     setup : Setup
-    found, count : Buffer
-        Numbers of the passing windows, and how many they are.
+    passing : Passing
     """
 
-    def __init__(self, setup: Setup, found: Buffer, count: Buffer) -> None:
+    def __init__(self, setup: Setup, passing: Passing) -> None:
         self.device = setup.device
         self.data: Faces = setup.problem
         capacity, pyramid = self.data.parameters.capacity, self.data.pyramid
@@ -43,9 +40,10 @@ class Groups:
         boxes, frames, parents = (setup.scratch(nbytes * capacity) for nbytes in (16, 4, 4))
         sums, groups = setup.scratch(20 * capacity), setup.scratch(4 + 4 * GROUP_WORDS * capacity)
         self.faces = setup.scratch(8 + 4 * FACE_WORDS * capacity)
+        count = passing.count
         self.arguments: dict[str, tuple[Any, ...]] = {
             "boxes": (
-                found, count, np.uint32(capacity), inputs.levels(setup, setup.tunables[STRIP]),
+                passing.numbers, count, np.uint32(capacity), inputs.levels(setup, setup.tunables[STRIP]),
                 np.uint32(len(pyramid.levels)), np.uint32(pyramid.windows), boxes, frames, parents, sums, groups,
                 self.faces,
             ),
@@ -81,10 +79,10 @@ class Groups:
         frame, inside = np.divmod(windows, pyramid.windows)
         n, atomics, in_frame = len(windows), 0, []
         for number in np.unique(frame):
-            found, operations = _united(pyramid.boxes(inside[frame == number]), self.data.parameters.neighbours)
-            in_frame.append(found)
+            strong, operations = _united(pyramid.boxes(inside[frame == number]), self.data.parameters.neighbours)
+            in_frame.append(strong)
             atomics += operations
-        tiles = -(-n // GROUP)
+        tiles = ceil_div(n, GROUP)
         loaded = tiles * (tiles + 1) / 2  # tiles of pairs
         searched = probes([level.windows for level in pyramid.levels]) / pyramid.windows
         compared = sum(size * (size - 1) / 2 for size in np.unique(frame, return_counts=True)[1].tolist())

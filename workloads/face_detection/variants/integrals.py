@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfport.model.work import Traffic
-from perfport.workload import Setup
+from perfport.workload import Setup, Traffic, ceil_div
 
 from ..problems import Windows
-from . import inputs
+from ..pyramid import Level
+from . import inputs, layout
 
 #: Tunables of a variant that this part reads.
 STRIP, SCAN_GROUP, COLUMN_GROUP = "strip", "scan_group", "column_group"
@@ -16,7 +16,7 @@ RUN = 16  # pixels of a row that a work-item sums by itself, as in kernels/pyram
 
 
 class Integrals:
-    """The atlas of integral images, and the launches that fill it.
+    """A step: the atlas of integral images, all levels together or level by level.
 
     Attributes
     ----------
@@ -35,98 +35,117 @@ class Integrals:
         self.tilted_group = 1 if setup.device.info.kind == "cpu" else 256
         self.plane = self.pyramid.pitch * self.pyramid.lines
         self.frame_words = (3 if self.problem.tilted else 2) * self.plane
-        self.table = inputs.level_words(setup, self.strip, 0)
         self.levels = inputs.levels(setup, self.strip)
-        last = self.pyramid.levels[-1]
-        self.pieces = int(self.table[-1, 9]) + (last.width + 1) * -(-last.height // self.strip)
+        self.pieces = sum(layout.pieces(level, self.strip) for level in self.pyramid.levels)
+        # First piece of a column of each level, and the end of all.
+        self._pieces = [*layout.level_table(self.pyramid, self.strip, 0)["first_piece"].tolist(), self.pieces]
         self.sums = setup.scratch(4 * self.frame_words * self.problem.frames)
-        totals = setup.scratch(8 * self.pieces * self.problem.frames)
+        self._totals = setup.scratch(8 * self.pieces * self.problem.frames)
         macros = {"STRIP": self.strip, "SCAN_GROUP": self.scan_group, "TILTED_GROUP": self.tilted_group}
         self.rows, self.sum_pieces, self.columns = (
             setup.kernel("pyramid.cl", name, **macros) for name in ("rows", "pieces", "columns")
         )
         self.tilted = setup.kernel("pyramid.cl", "tilted", **macros) if self.problem.tilted else None
-        count = np.uint32(len(self.pyramid.levels))
-        shape = (np.uint32(self.pyramid.pitch), np.uint32(self.plane), np.uint64(self.frame_words))
+        self._count = np.uint32(len(self.pyramid.levels))
+        self._shape = (np.uint32(self.pyramid.pitch), np.uint32(self.plane), np.uint64(self.frame_words))
         images, coefficients = inputs.frames(setup), inputs.interpolation(setup)
-        self._row_arguments = (
-            images, np.uint32(self.problem.width), np.uint32(self.problem.height), self.levels, count, coefficients,
-        )  # fmt: skip
-        self._shape, self._count, self._totals = shape, count, totals
+        size = (np.uint32(self.problem.width), np.uint32(self.problem.height))
+        self._row_arguments = (images, *size, self.levels, self._count, coefficients)
 
     def launch(self) -> None:
-        """Enqueue the launches: all levels together, or level by level."""
-        frames = self.problem.frames
-        levels = range(len(self.pyramid.levels))
-        for chosen in [[level] for level in levels] if self.per_level else [list(levels)]:
-            first, last = self.pyramid.levels[chosen[0]], self.pyramid.levels[chosen[-1]]
-            row = np.uint32(first.row)
-            rows = last.row + last.height - first.row
-            self.device.launch(
-                self.rows, (rows, frames), (self.scan_group, 1), *self._row_arguments, row, *self._shape, self.sums
-            )  # fmt: skip
-            begin = int(self.table[chosen[0], 9])
-            end = int(self.table[chosen[-1] + 1, 9]) if chosen[-1] + 1 < len(self.table) else self.pieces
-            groups = (-(-(end - begin) // self.group), frames)
-            pieces = (self.levels, self._count, np.uint32(begin), np.uint32(end), *self._shape)
-            for kernel in (self.sum_pieces, self.columns):
-                self.device.launch(
-                    kernel, groups, (self.group, 1), self.sums, *pieces, self._totals, np.uint32(self.pieces)
-                )  # fmt: skip
-            if self.tilted:
-                self.device.launch(
-                    self.tilted, (len(chosen), frames), (self.tilted_group, 1),
-                    self.sums, self.levels, np.uint32(chosen[0]), *self._shape,
-                )  # fmt: skip
+        """Enqueue the launches."""
+        last = len(self.pyramid.levels) - 1
+        for chosen in [(level, level) for level in range(last + 1)] if self.per_level else [(0, last)]:
+            self._launch(*chosen)
 
-    def traffic(self, cache_bytes: int) -> Traffic:
-        """Modelled. The atlas is written to DRAM; it is read from there where it does not fit into the last cache."""
+    def _launch(self, first: int, last: int) -> None:
+        """Enqueue the launches for levels ``first`` to ``last``."""
         frames, levels = self.problem.frames, self.pyramid.levels
-        pixels = frames * self.pyramid.pixels
-        rows, lines = frames * self.pyramid.rows, frames * sum(level.height * (level.width + 1) for level in levels)
-        edges = frames * sum(level.width + 1 for level in levels)
-        scan = self.scan_group.bit_length() - 1
+        row = levels[first].row
+        rows = levels[last].row + levels[last].height - row
+        self.device.launch(
+            self.rows, (rows, frames), (self.scan_group, 1), *self._row_arguments, np.uint32(row), *self._shape,
+            self.sums,
+        )  # fmt: skip
+        begin, end = self._pieces[first], self._pieces[last + 1]
+        groups = (ceil_div(end - begin, self.group), frames)
+        pieces = (self.levels, self._count, np.uint32(begin), np.uint32(end), *self._shape)
+        for kernel in (self.sum_pieces, self.columns):
+            self.device.launch(
+                kernel, groups, (self.group, 1), self.sums, *pieces, self._totals, np.uint32(self.pieces)
+            )  # fmt: skip
+        if self.tilted:
+            self.device.launch(
+                self.tilted, (last - first + 1, frames), (self.tilted_group, 1),
+                self.sums, self.levels, np.uint32(first), *self._shape,
+            )  # fmt: skip
+
+    @property
+    def spilled_bytes(self) -> float:
+        """Bytes of the atlas if the last cache does not hold it, else 0."""
+        atlas = 4.0 * self.problem.frames * self.frame_words
+        return atlas if atlas > (self.device.info.last_level_cache_bytes or 0) else 0.0
+
+    def traffic(self) -> Traffic:
+        """Modelled. The atlas is written to DRAM; it is read from there where it does not fit into the last cache."""
+        atlas, spilled = 4.0 * self.problem.frames * self.frame_words, self.spilled_bytes
+        dram = Traffic(dram_read=float(self.problem.scene.pixels.nbytes) + 2 * spilled, dram_write=atlas + spilled)
+        return Traffic.total(dram, self._row_traffic(), self._column_traffic(), self._tilted_traffic())
+
+    # Choices that depend on loaded sizes count as arithmetic: searches of the levels, ends of loops.
+
+    def _row_traffic(self) -> Traffic:
+        """Pixels, and their sums along rows."""
+        frames, levels = self.problem.frames, self.pyramid.levels
+        pixels, rows = frames * self.pyramid.pixels, frames * self.pyramid.rows
+        probed = frames * self.scan_group * probes([level.height for level in levels])
         items = rows * self.scan_group
-        # A row is summed in segments of RUN pixels to a work-item; in local memory but for a group of one.
-        segment = RUN * self.scan_group
-        segments = frames * sum(level.height * -(-level.width // segment) for level in levels)
+        read = items * (4 * 6) + 4 * probed + pixels * (4 + 4)  # level and its words, line
+        ops, write = 17 * pixels + items * 8 + 3 * probed, 8 * rows + 8 * pixels
+        if self.scan_group == 1:
+            return Traffic(integer_ops=float(ops), global_read=float(read), global_write=float(write))
+        # A row is summed in segments of RUN pixels to a work-item, in local memory.
+        scan, segment = self.scan_group.bit_length() - 1, RUN * self.scan_group
+        segments = frames * sum(level.height * ceil_div(level.width, segment) for level in levels)
         scans = segments * self.scan_group
         first_runs = frames * sum(
             level.height * (level.width // segment * RUN + min(level.width % segment, RUN)) for level in levels
         )
-        row_probes = probes([level.height for level in levels])
-        piece_probes = probes([(level.width + 1) * -(-level.height // self.strip) for level in levels])
-        above = sum(
-            (level.width + 1) * n * (n - 1) // 2 for level in levels for n in [-(-level.height // self.strip)]
-        )  # fmt: skip
-        pieces = self.pieces
-        read = (
-            items * (4 * 6) + frames * 4 * self.scan_group * row_probes  # level and its words, line
-            + pixels * (4 + 4)
-            + 2 * frames * 4 * (piece_probes + pieces * 4)  # both kernels over pieces
-            + 2 * 8 * lines + frames * 8 * above
-        )  # fmt: skip
-        write = 8 * rows + 8 * pixels + frames * 8 * pieces + 8 * edges + 8 * lines
-        # Choices that depend on loaded sizes count as arithmetic: searches of the levels, ends of loops.
-        ops = (
-            17 * pixels + items * 8 + (4 * pixels + scans * 2 * scan if scan else 0)
-            + 3 * frames * self.scan_group * row_probes
-            + 2 * (2 * lines + 6 * frames * pieces + 3 * frames * piece_probes) + frames * 2 * above
-        )  # fmt: skip
-        if self.tilted:
-            inner = lines + edges
-            read += 24 * inner  # 6 or 7 words each, edges fewer
-            write += 4 * inner
-            ops += 6 * inner
-        atlas = 4.0 * frames * self.frame_words
-        passes = 0 if atlas <= cache_bytes else 2
         return Traffic(
-            integer_ops=float(ops), global_read=float(read), global_write=float(write),
-            local_read=4.0 * (5 * pixels - 2 * first_runs + scans * (4 * scan + 2) - 2 * (scans - segments))
-            if scan else 0.0,
-            local_write=4.0 * (3 * pixels + scans * (2 * scan + 2)) if scan else 0.0,
-            dram_read=float(self.problem.scene.pixels.nbytes) + passes * atlas, dram_write=atlas * (1 + passes // 2),
+            integer_ops=float(ops + 4 * pixels + scans * 2 * scan), global_read=float(read), global_write=float(write),
+            local_read=4.0 * (5 * pixels - 2 * first_runs + scans * (4 * scan + 2) - 2 * (scans - segments)),
+            local_write=4.0 * (3 * pixels + scans * (2 * scan + 2)),
         )  # fmt: skip
+
+    @property
+    def _lines_and_edges(self) -> tuple[int, int]:
+        """Words of all integral images of a plane: without their first rows, and those."""
+        levels, frames = self.pyramid.levels, self.problem.frames
+        edges = frames * sum(level.width + 1 for level in levels)
+        return frames * sum(level.height * (level.width + 1) for level in levels), edges
+
+    def _column_traffic(self) -> Traffic:
+        """Sums of pieces of columns, and sums along columns; both kernels go over pieces."""
+        frames, levels = self.problem.frames, self.pyramid.levels
+        lines, edges = self._lines_and_edges
+        probed, pieces = frames * probes([layout.pieces(level, self.strip) for level in levels]), frames * self.pieces
+        above = frames * sum(_above(level, self.strip) for level in levels)
+        return Traffic(
+            integer_ops=float(2 * (2 * lines + 6 * pieces + 3 * probed) + 2 * above),
+            global_read=float(2 * 4 * (probed + pieces * 4) + 2 * 8 * lines + 8 * above),
+            global_write=float(8 * pieces + 8 * edges + 8 * lines),
+        )
+
+    def _tilted_traffic(self) -> Traffic:
+        """Tilted sums, of 6 or 7 words each, edges fewer."""
+        words = sum(self._lines_and_edges) if self.tilted else 0
+        return Traffic(integer_ops=6.0 * words, global_read=24.0 * words, global_write=4.0 * words)
+
+
+def _above(level: Level, strip: int) -> int:
+    """Pieces of columns that lie above others, counted for each of those."""
+    pieces = ceil_div(level.height, strip)
+    return (level.width + 1) * pieces * (pieces - 1) // 2
 
 
 def probes(counts: list[int]) -> int:

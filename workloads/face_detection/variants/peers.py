@@ -8,9 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.model.errors import UnavailableError, UnsupportedError
-from perfport.workload import Setup, Variant
-from perfport.workload.libraries import usable_cores, version_of
+from perfport.workload import HostPeer, UnavailableError, UnsupportedError, usable_cores, version_of
 
 from ..problems import Faces
 
@@ -26,26 +24,24 @@ PROBE = """<?xml version="1.0"?>
 """
 
 
-class _OpenCv(Variant):
+class _OpenCv(HostPeer):
     """``detectMultiScale`` frame by frame. It visits fewer windows than the device variants with the same step."""
 
     problem = Faces
-    role = "peer"
-    host = True
+    needs: ClassVar[tuple[str, ...]] = ()  # beside a GPU too: what a user would run without it
     modules: ClassVar[tuple[str, ...]] = ("cv2",)
     source = version_of("opencv-python-headless", "opencv-python")
     threads: ClassVar[int | None] = None
+    output: ClassVar[str] = "opencv_faces"
 
-    def __init__(self, setup: Setup) -> None:
+    def prepare(self) -> None:
         import cv2
 
         if not hasattr(cv2, "CascadeClassifier"):
             raise UnavailableError(f"OpenCV {cv2.__version__} has no CascadeClassifier; versions 4 have it")
         self.cv2: Any = cv2
-        self.data: Faces = setup.problem
         self.classifier = self.opened()
         self.frames = [self.prepared(image) for image in self.data.scene.pixels]
-        self.faces = np.empty((0, 5), np.int64)
 
     def opened(self) -> Any:
         """Load the cascade."""
@@ -58,27 +54,24 @@ class _OpenCv(Variant):
         """A frame as the detector takes it."""
         return image
 
-    def launch(self) -> None:
+    def compute(self) -> dict[str, np.ndarray]:
         before = self.cv2.getNumThreads()
         self.cv2.setNumThreads(self.threads or usable_cores())
         try:
-            self.faces = self.detected(self.data.parameters.neighbours)
+            return {self.output: self.detected(self.data.parameters.neighbours)}
         finally:
             self.cv2.setNumThreads(before)
 
     def detected(self, neighbours: int) -> np.ndarray:
         """Detect in all frames: rows of frame, x, y, width, height."""
-        found = [np.empty((0, 5), np.int64)]
+        faces = [np.empty((0, 5), np.int64)]
         for number, frame in enumerate(self.frames):
             boxes = self.classifier.detectMultiScale(frame, self.data.parameters.scale_factor, neighbours)
-            found.append(np.insert(np.array(boxes, np.int64).reshape(-1, 4), 0, number, axis=1))
-        return np.concatenate(found)
-
-    def results(self) -> dict[str, np.ndarray]:
-        return {"opencv_faces": self.faces}
+            faces.append(np.insert(np.array(boxes, np.int64).reshape(-1, 4), 0, number, axis=1))
+        return np.concatenate(faces)
 
     def notes(self) -> dict[str, Any]:
-        return {"faces": len(self.faces), "threads": self.threads or usable_cores()}
+        return {"faces": len(self.outputs[self.output]), "threads": self.threads or usable_cores()}
 
 
 class OpenCvOneThread(_OpenCv):
@@ -101,6 +94,13 @@ class OpenCvOpenCl(_OpenCv):
     """
 
     name, title, rung = "opencv_opencl", "OpenCV detectMultiScale on its own OpenCL device", 3
+    output = "opencl_faces"
+
+    def prepare(self) -> None:
+        super().prepare()
+        if self.fell_back():
+            device = self.cv2.ocl.Device_getDefault().name() or "none"
+            raise UnsupportedError(f"OpenCV falls back to its CPU detector in silence (its OpenCL device: {device})")
 
     def opened(self) -> Any:
         self.cv2.ocl.setUseOpenCL(True)
@@ -115,12 +115,6 @@ class OpenCvOpenCl(_OpenCv):
         super().launch()
         self.cv2.ocl.finish()
 
-    def __init__(self, setup: Setup) -> None:
-        super().__init__(setup)
-        if self.fell_back():
-            device = self.cv2.ocl.Device_getDefault().name() or "none"
-            raise UnsupportedError(f"OpenCV falls back to its CPU detector in silence (its OpenCL device: {device})")
-
     def fell_back(self) -> bool:
         """Whether the CPU detector runs: then a cascade of one stage has windows left out next to those that fail."""
         noise = np.random.default_rng(0).integers(0, 256, (96, 96), np.uint8)
@@ -128,8 +122,5 @@ class OpenCvOpenCl(_OpenCv):
             path = Path(folder) / "probe.xml"
             path.write_text(PROBE)
             classifier = self.cv2.CascadeClassifier(str(path))
-            found = [len(classifier.detectMultiScale(image, 1.5, 0)) for image in (self.cv2.UMat(noise), noise)]
-        return found[0] == found[1]
-
-    def results(self) -> dict[str, np.ndarray]:
-        return {"opencl_faces": self.faces}
+            gpu, cpu = (len(classifier.detectMultiScale(image, 1.5, 0)) for image in (self.cv2.UMat(noise), noise))
+        return gpu == cpu

@@ -6,11 +6,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.model.work import Traffic
 from perfport.workload import Setup, Tunable, Variant
 
 from ..problems import Windows
-from .detector import Detector, Techniques
+from . import instrumented
+from .configuration import Techniques, configure
+from .detector import Detector, Passing
+from .integrals import Integrals
 
 IMAGES = {
     "strip": Tunable({"cpu": 256, "gpu": 32}, (16, 32, 64, 256), "rows of a column that one work-item sums"),
@@ -45,25 +47,21 @@ class _Windows(Variant):
     techniques: ClassVar[Techniques]
 
     def __init__(self, setup: Setup) -> None:
-        capacity = setup.problem.parameters.capacity
-        found, count = setup.output("windows", np.uint32, capacity), setup.output("count", np.uint32, 1)
-        self.detector = Detector(setup, self.chosen(setup), found, count)
+        techniques, capacity = self.chosen(setup), setup.problem.parameters.capacity
+        passing = Passing(setup.output("windows", np.uint32, capacity), setup.output("count", np.uint32, 1), capacity)
+        self.integrals = Integrals(setup, per_level=not techniques.uberkernel)
+        self.detector = Detector(setup, configure(setup, techniques), self.integrals, passing)
+        self.steps = (self.integrals, self.detector)
 
     def chosen(self, setup: Setup) -> Techniques:
         """The techniques that this variant uses."""
         return self.techniques
 
-    def launch(self) -> None:
-        self.detector.launch()
-
-    def traffic(self) -> Traffic:
-        return self.detector.traffic()
-
     def notes(self) -> dict[str, Any]:
         """Figures of an instrumented build."""
         return {
-            **self.detector.instrumented(), "windows": self.detector.problem.windows,
-            "nodes_in_constant_memory": self.detector.in_constants, "tile": self.detector.tile,
+            **instrumented.figures(self.detector), "windows": self.detector.problem.windows,
+            "nodes_in_constant_memory": self.detector.in_constants, "tile": self.detector.configuration.tile,
         }  # fmt: skip
 
 
