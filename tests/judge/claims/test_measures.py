@@ -29,6 +29,24 @@ def test_share_of_the_bound(tmp_path: Path) -> None:
     assert found.verdict is Verdict.NOT_MEASURED and "no problem bound" in found.reason
 
 
+def test_share_of_the_bound_that_the_source_divides_by(tmp_path: Path) -> None:
+    one_record = record("fast", 0.02)
+    assert one_record.problem_bound and one_record.datasheet_bound
+    ours, source = one_record.problem_bound.share.value, one_record.datasheet_bound.share.value
+    assert source < 0.95 * ours
+    between = claim(compare="share", reference=None, share_of="datasheet_bound", at_least=(ours + source) / 2)
+    found = judge(tmp_path / "a", between, one_record)
+    assert found.verdict is Verdict.SMALLER and found.evidence[0].found.value == source
+    assert found.evidence[0].numbers[1:] == (
+        ("datasheet bound", one_record.datasheet_bound.seconds, "s"), ("share of the problem bound", ours, ""),
+    )  # fmt: skip
+    assert between.quantity == "share of the datasheet bound that fast reaches"
+    by_ours = judge(tmp_path / "b", between.model_copy(update={"share_of": "problem_bound"}), one_record)
+    assert by_ours.verdict is Verdict.HOLDS and len(by_ours.evidence[0].numbers) == 2
+    bare = judge(tmp_path / "c", between, one_record.model_copy(update={"datasheet_bound": None}))
+    assert bare.verdict is Verdict.NOT_MEASURED and "no datasheet bound" in bare.reason
+
+
 def test_overhead_is_what_comes_on_top_of_the_base(tmp_path: Path) -> None:
     times = {"base": 0.020, "fast": 0.021, "slow": 0.030}
     records = [record(name, t, noise=1e-4) for name, t in times.items()]

@@ -70,7 +70,7 @@ def test_summary_pages_claims_and_one_html_file(report: tuple[Path, dict[str, Pa
     for verdict in Verdict:
         assert re.search(rf"^- Claims, each on each device: .*\b\d+ {verdict.value}", summary, re.MULTILINE), verdict
     verdicts = summary[places[2] : places[3]]
-    assert all(f" {verdict.value} |" in verdicts for verdict in Verdict) and "| holds wherever measured " in verdicts
+    assert all(f" {verdict.value} |" in verdicts for verdict in Verdict) and "| holds wherever judged " in verdicts
     assert "ERROR" in summary and "wrong" in summary  # alarms come first
     assert summary.index("> **ERROR") < places[0]
 

@@ -24,7 +24,7 @@ class OpenInterval(Interval):
 
 
 class Number(NamedTuple):
-    """One of the two numbers of a comparison: what it is, its value and unit (empty for a pure number)."""
+    """A number of a comparison: what it is, its value and unit (empty for a pure number)."""
 
     what: str
     value: float
@@ -44,10 +44,22 @@ def _speedup(claim: Claim, records: list[Record]) -> tuple[Interval, tuple[Numbe
 
 
 def _share(claim: Claim, records: list[Record]) -> tuple[Interval, tuple[Number, ...]]:
-    bound = records[0].problem_bound
+    record = records[0]
+    name, without = _BOUNDS[claim.share_of]
+    bound = getattr(record, claim.share_of)
     if bound is None:
-        raise Missing(f"{records[0].identity.variant} has no problem bound: no ceilings were measured")
-    return bound.share, (_time(records[0], []), Number("bound", bound.seconds, "s"))
+        raise Missing(f"{record.identity.variant} has no {name}: {without}")
+    numbers = [_time(record, []), Number(name, bound.seconds, "s")]
+    if record.problem_bound is not None and bound is not record.problem_bound:
+        numbers.append(Number("share of the problem bound", record.problem_bound.share.value))
+    return bound.share, tuple(numbers)
+
+
+#: What a bound is called, and why a record has none, by ``share_of``.
+_BOUNDS = {
+    "problem_bound": ("problem bound", "no ceilings were measured"),
+    "datasheet_bound": ("datasheet bound", "no device profile has figures of the datasheet"),
+}
 
 
 def _overhead(claim: Claim, records: list[Record]) -> tuple[Interval, tuple[Number, ...]]:

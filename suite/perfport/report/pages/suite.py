@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from ...judge.claims import DECIDED, Claim, Judgement, Verdict
+from ...judge.claims import DECIDED, SILENT, Claim, Judgement, Verdict
 from ...judge.portability import BEST, Portability
 from ...measure.intervals import Verdict as Speed
 from ...model.record import Status
@@ -192,23 +192,22 @@ def _portable(one: Portability) -> tuple[int, float]:
 
 
 def _verdicts(judgements: Sequence[Judgement]) -> str:
+    columns = [verdict for verdict in Verdict if verdict in DECIDED or verdict is Verdict.BY_CONSTRUCTION]
     listed = []
     for workload, same in groupby(judgements, key=lambda judgement: judgement.workload):
         claim_verdicts: dict[str, set[Verdict]] = {}
         for judgement in same:
-            if judgement.verdict is not Verdict.NOT_MEASURED:
+            if judgement.verdict not in SILENT:
                 claim_verdicts.setdefault(judgement.claim.id, set()).add(judgement.verdict)
         everywhere = {
-            verdict: [name for name, found in claim_verdicts.items() if found == {verdict}]
-            for verdict in Verdict
-            if verdict in DECIDED
+            verdict: [name for name, verdicts in claim_verdicts.items() if verdicts == {verdict}] for verdict in columns
         }
         listed.append([
             code(workload), *(", ".join(map(code, names)) for names in everywhere.values()),
             str(len(claim_verdicts) - sum(map(len, everywhere.values()))),
         ])  # fmt: skip
-    decided = [f"{verdict.value} wherever measured" for verdict in Verdict if verdict in DECIDED]
-    return table(["workload", *decided, "differs or cannot be told"], listed, "l" * (1 + len(decided)) + "r")
+    headers = [f"{verdict.value} wherever judged" if verdict in DECIDED else verdict.value for verdict in columns]
+    return table(["workload", *headers, "differs or cannot be told"], listed, "l" * (1 + len(headers)) + "r")
 
 
 def _provenance(collection: Collection) -> str:
