@@ -165,7 +165,8 @@ def evidence(judgements: Sequence[Judgement], collection: Collection) -> pd.Data
         {
             "workload": judgement.workload, "claim": judgement.claim.id, "device": collection.label(judgement.site),
             "setting": each.setting, "setting_verdict": each.verdict.value, **_numbers(each.numbers),
-            "value": each.found.value, "low": each.found.low, "high": each.found.high, "records": " ".join(each.keys),
+            "value": each.interval.value, "low": each.interval.low, "high": each.interval.high,
+            "records": " ".join(each.keys),
         }
         for judgement in judgements
         for each in judgement.evidence

@@ -24,7 +24,7 @@ class Evidence:
 
     setting: str
     numbers: tuple[Number, ...]
-    found: Interval
+    interval: Interval
     verdict: Verdict
     keys: tuple[str, ...]
 
@@ -87,7 +87,7 @@ def _judge(workload: str, claim: Claim, site: Site, index: _Index) -> Judgement:
         return Judgement(
             workload, claim, site, verdict, claim.about if verdict is Verdict.NOT_APPLICABLE else str(missing)
         )
-    intervals = [each.found for each in evidence]
+    intervals = [each.interval for each in evidence]
     mean = claim.over == "mean" and len(intervals) > 1
     judged_on = [_mean(intervals)] if mean else intervals
     verdict = settled(claim, site.kind, combined(claim, judged_on))

@@ -44,7 +44,7 @@ def _matches(wanted: Wanted, value: Any) -> bool:
     if isinstance(wanted, Range):
         return wanted.holds(value)
     if isinstance(wanted, list):
-        return any(_matches(one, value) for one in wanted)
+        return any(_matches(each, value) for each in wanted)
     return bool(value == wanted)
 
 
@@ -256,17 +256,17 @@ def read(file: Path) -> list[Claim]:
     """
     content = schema.read(file)
     try:
-        found = TypeAdapter(list[Claim]).validate_python(content or [])
+        claims = TypeAdapter(list[Claim]).validate_python(content or [])
     except ValidationError as error:
         first: Any = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         what = first["ctx"]["error"] if first["type"] == "value_error" else first["msg"]
         raise UsageError(f"{file}: {where}: {what}, got {first['input']!r}") from None
-    names = [claim.id for claim in found]
+    names = [claim.id for claim in claims]
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"{file}: two claims have the id {name!r}")
-    return found
+    return claims
 
 
 def ledger(paths: Sequence[Path] = ()) -> dict[str, list[Claim]]:
@@ -275,8 +275,8 @@ def ledger(paths: Sequence[Path] = ()) -> dict[str, list[Claim]]:
     No workload is imported for it.
     """
     folders = [Path(folder) for folder in import_module("perfport.workloads").__path__]
-    found: dict[str, list[Claim]] = {}
+    by_workload: dict[str, list[Claim]] = {}
     for path in [*folders, *paths]:
         for file in sorted([*path.glob(CLAIMS), *path.glob(f"*/{CLAIMS}")]):
-            found[file.parent.name] = read(file)
-    return dict(sorted(found.items()))
+            by_workload[file.parent.name] = read(file)
+    return dict(sorted(by_workload.items()))

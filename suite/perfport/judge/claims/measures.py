@@ -18,7 +18,7 @@ class Missing(Exception):
 
 
 class OpenInterval(Interval):
-    """What is found of a claim, with no end where the data set none; nothing of the kind is stored."""
+    """The number of a claim, without an end where the data set none; nothing of the kind is stored."""
 
     model_config = ConfigDict(allow_inf_nan=True)
 
@@ -74,7 +74,7 @@ def _overhead(claim: Claim, records: list[Record]) -> tuple[Interval, tuple[Numb
     numbers = (Number(f"{names[0]} - {names[2]}", small[0], "s"), Number(f"{names[1]} - {names[2]}", large[0], "s"))
     value = large[0] / small[0] if small[0] else math.inf
     if small[1] > 0:
-        ends = [one / other for one in large[1:] for other in small[1:]]
+        ends = [above / below for above in large[1:] for below in small[1:]]
         return Interval(value=value, low=min(ends), high=max(ends)), numbers
     low = large[1] / small[2] if large[1] > 0 and small[2] > 0 else -math.inf  # overheads are not negative
     return OpenInterval(value=value, low=low, high=math.inf), numbers
@@ -123,8 +123,8 @@ def _kernel_share(claim: Claim, records: list[Record]) -> tuple[Interval, tuple[
         raise Missing(f"{subject.identity.variant} and {records[-1].identity.variant} have no device times in common")
     assert subject.timing
     whole = subject.timing.summary["span"]
-    found = Interval(value=some / whole.median, low=some / whole.ci_high, high=some / whole.ci_low)
-    return found, (named, Number(subject.identity.variant, whole.median, "s"))
+    share = Interval(value=some / whole.median, low=some / whole.ci_high, high=some / whole.ci_low)
+    return share, (named, Number(subject.identity.variant, whole.median, "s"))
 
 
 #: By ``compare`` of a claim.

@@ -94,7 +94,7 @@ def _numbers(judgements: Sequence[Judgement], collection: Collection) -> Iterabl
             for evidence in judgement.evidence:
                 listed.append([
                     *where, text(evidence.setting, 80) or "one", *_cells(evidence, 2 + beside),
-                    interval(evidence.found), ", ".join(code(key) for key in evidence.keys),
+                    interval(evidence.interval), ", ".join(code(key) for key in evidence.keys),
                 ])  # fmt: skip
                 where = [" "] * 3
         numbers = ["subject", "against", *(["beside"] if beside else [])]
