@@ -118,7 +118,10 @@ def _short(collection: Collection, first: Sequence[Ladder], judgements: Sequence
     ]
     if shares:
         (least, low), (most, high) = min(shares, key=_value), max(shares, key=_value)
-        where = [f"{code(f'{one.workload}/{one.problem}')} on {code(one.site)}{best_marks(one)}" for one in (high, low)]
+        where = [
+            f"{code(f'{ladder.workload}/{ladder.problem}')} on {code(ladder.site)}{best_marks(ladder)}"
+            for ladder in (high, low)
+        ]
         close = sum(share >= CLOSE for share, _ in shares)
         lines.append(
             f"The best variants reach {percent(most)} of the problem bound at most ({where[0]}) and {percent(least)} "
@@ -168,8 +171,8 @@ def _carries(metrics: Sequence[Portability], collection: Collection) -> Iterable
     listed = []
     for _, same in groupby(metrics, key=lambda metric: metric.subject.family):
         problem = list(same)
-        whole = next(one for one in problem if one.application == BEST)
-        single = [one for one in problem if one.application != BEST and one.architectural]
+        whole = next(metric for metric in problem if metric.application == BEST)
+        single = [metric for metric in problem if metric.application != BEST and metric.architectural]
         best = max(single, key=_portable, default=None)
         subject = whole.subject
         listed.append([
@@ -186,9 +189,9 @@ def _carries(metrics: Sequence[Portability], collection: Collection) -> Iterable
     yield table(headers, listed, "llrrlrrr")
 
 
-def _portable(one: Portability) -> tuple[int, float]:
+def _portable(metric: Portability) -> tuple[int, float]:
     """Orders applications: first by how many platforms are known of, then by the metric."""
-    return len(one.efficiencies), one.architectural.value if one.architectural else 0.0
+    return len(metric.efficiencies), metric.architectural.value if metric.architectural else 0.0
 
 
 def _verdicts(judgements: Sequence[Judgement]) -> str:
