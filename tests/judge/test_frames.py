@@ -286,7 +286,7 @@ def test_claims_and_their_evidence(
         assert sides == [row.subject_value, row.against_value] and row.low <= row.value <= row.high
         assert (row.setting_verdict, row.subject_unit) == (Verdict.HOLDS, "s")
         (held,) = judged[row.claim, row.device].evidence
-        assert (row.value, row.low, row.high) == (held.found.value, held.found.low, held.found.high)
+        assert (row.value, row.low, row.high) == (held.interval.value, held.interval.low, held.interval.high)
 
     own = tmp_path / "workloads" / "demo"
     own.mkdir(parents=True)

@@ -42,6 +42,7 @@ def load(results: Path) -> dict[str, list[dict[str, Any]]]:
             what += [who.get("profile"), who["precision"], who["devices"], chips, machine]
             key = json.dumps(what, sort_keys=True)
             place[key] = f"{' + '.join(who['devices'])}/{' + '.join(dict.fromkeys(chips))}/{machine}"
+            record["kind"] = devices[who["devices"][0]]["kind"]
             rank = (order.get(record["status"], 0), record["time"])
             if key not in latest or (order.get(latest[key]["status"], 0), latest[key]["time"]) <= rank:
                 latest[key] = record
@@ -138,7 +139,7 @@ def measure(claim: dict[str, Any], sides: list[dict[str, Any]]) -> tuple[float, 
     if kind == "speedup":
         return speedup(sides[1], subject)
     if kind == "share":
-        share = subject.get("problem_bound", {}).get("share")
+        share = (subject.get(claim.get("share_of", "problem_bound")) or {}).get("share")
         return (share["value"], share["low"], share["high"]) if share else None
     if kind == "overhead":
         clock = "span" if all(r["timing"]["rank"] == "span" and r["timing"]["span"] for r in sides) else "wall"
@@ -239,6 +240,9 @@ def verdict(claim: dict[str, Any], records: list[dict[str, Any]]) -> str:
             setting.append("" if free else who["precision"])
             groups.setdefault(json.dumps(setting, sort_keys=True), []).append(record)
         sides.append({key: fastest(group) for key, group in groups.items()})
+    kinds = {record["kind"] for record in records}
+    if "applies_to" in claim and not kinds & set(as_list(claim["applies_to"])):
+        return "not applicable"
     common = set.intersection(*(set(best) for best in sides))
     numbers = [measure(claim, [best[key] for best in sides]) for key in sorted(common)]
     known = [number for number in numbers if number is not None]
@@ -246,7 +250,8 @@ def verdict(claim: dict[str, Any], records: list[dict[str, Any]]) -> str:
         return "not measured"
     if claim.get("over") == "mean":
         known = [tuple(statistics.fmean(column) for column in zip(*known, strict=True))]  # type: ignore[misc]
-    return summed_up(claim, known)
+    summary = summed_up(claim, known)
+    return "by construction" if summary == "holds" and "by_construction" in claim else summary
 
 
 def main(results: Path, claims: Path) -> dict[str, str]:

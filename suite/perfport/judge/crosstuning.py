@@ -45,7 +45,7 @@ def slowdowns(collection: Collection) -> list[Slowdown]:
         identity = case.record.identity
         group = groups.setdefault((case.subject, identity.variant, case.site), {})
         group.setdefault(identity.profile or NATIVE, []).append(case)
-    found = []
+    listed = []
     for (subject, variant, site), profiles in sorted(groups.items(), key=lambda item: item[0]):
         if profiles.keys() == {NATIVE}:
             continue
@@ -59,8 +59,8 @@ def slowdowns(collection: Collection) -> list[Slowdown]:
             record = (fastest(alike[profile]) or alike[profile][0]).record
             compared = compare(record, best.record) if record.status == Status.OK else None
             ratio = compared.ratio if compared else None
-            found.append(Slowdown(subject, variant, site, profile, record.status, ratio, record, best.record))
-    return found
+            listed.append(Slowdown(subject, variant, site, profile, record.status, ratio, record, best.record))
+    return listed
 
 
 def _differs_by_profile(case: Case) -> bool:

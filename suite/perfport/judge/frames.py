@@ -38,6 +38,8 @@ SCHEMA: dict[str, dict[str, Column]] = {
         "at_most": Column("float64", "as `value`", "threshold, missing where there is none"),
         "no_effect": Column("float64", "as `value`", "what `value` is without any effect, where known"),
         "judged_on": Column("category", "", "what was judged, where of another kind than what the source measured"),
+        "applies_to": Column("category", "", "kinds of device that the claim is about, all if missing"),
+        "by_construction": Column("category", "", "why the number cannot but meet the threshold, where it cannot"),
         "device": Column("category", "", "device as in `cases`"),
         "chip": Column("category", "", "chip of the device"),
         "verdict": Column("category", "", "verdict on this device", tuple(ClaimVerdict)),
@@ -56,6 +58,9 @@ SCHEMA: dict[str, dict[str, Column]] = {
         "against": Column("category", "", "what the second number is"),
         "against_value": Column("float64", "column `against_unit`", "the second number"),
         "against_unit": Column("category", "", "its unit, empty for a pure number"),
+        "beside": Column("category", "", "what a number that stands beside them is: the share of our own bound"),
+        "beside_value": Column("float64", "column `beside_unit`", "that number"),
+        "beside_unit": Column("category", "", "its unit, empty for a pure number"),
         "value": Column("float64", "1, or that of the figure", "what is compared with the threshold"),
         "low": Column("float64", "as `value`", "lower end of its 95 % interval"),
         "high": Column("float64", "as `value`", "upper end"),
@@ -145,6 +150,8 @@ def claims(judgements: Sequence[Judgement], collection: Collection) -> pd.DataFr
             "source": judgement.claim.source, "published": judgement.claim.published, "stated": judgement.claim.stated,
             "at_least": _finite(judgement.claim.bounds[0]), "at_most": _finite(judgement.claim.bounds[1]),
             "no_effect": judgement.claim.neutral, "judged_on": judgement.judged_on or None,
+            "applies_to": " ".join(judgement.claim.applies_to) or None,
+            "by_construction": judgement.claim.by_construction,
             "device": collection.label(judgement.site), "chip": judgement.site.chip, "verdict": judgement.verdict.value,
             "reason": judgement.reason, "settings": len(judgement.evidence),
         }
@@ -158,7 +165,8 @@ def evidence(judgements: Sequence[Judgement], collection: Collection) -> pd.Data
         {
             "workload": judgement.workload, "claim": judgement.claim.id, "device": collection.label(judgement.site),
             "setting": each.setting, "setting_verdict": each.verdict.value, **_numbers(each.numbers),
-            "value": each.found.value, "low": each.found.low, "high": each.found.high, "records": " ".join(each.keys),
+            "value": each.interval.value, "low": each.interval.low, "high": each.interval.high,
+            "records": " ".join(each.keys),
         }
         for judgement in judgements
         for each in judgement.evidence
@@ -167,7 +175,7 @@ def evidence(judgements: Sequence[Judgement], collection: Collection) -> pd.Data
 
 def _numbers(numbers: Sequence[Number]) -> dict[str, Any]:
     row: dict[str, Any] = {}
-    for side, number in zip(("subject", "against"), numbers, strict=False):
+    for side, number in zip(("subject", "against", "beside"), numbers, strict=False):
         row |= {side: number.what, f"{side}_value": number.value, f"{side}_unit": number.unit}
     return row
 

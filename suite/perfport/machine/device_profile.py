@@ -153,8 +153,8 @@ def _read(file: Path | Traversable, where: str) -> DeviceProfile:
 @cache
 def _shipped() -> dict[str, Traversable]:
     folder = files("perfport.device_profiles")
-    found = sorted((f for f in folder.iterdir() if f.name.endswith(".yaml")), key=lambda f: f.name)
-    return {f.name.removesuffix(".yaml"): f for f in found}
+    shipped = sorted((f for f in folder.iterdir() if f.name.endswith(".yaml")), key=lambda f: f.name)
+    return {f.name.removesuffix(".yaml"): f for f in shipped}
 
 
 def load_profile(name_or_path: str | Path, at: str = "") -> DeviceProfile:

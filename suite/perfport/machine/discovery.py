@@ -1,4 +1,4 @@
-"""Which devices there are and whether each works, found out in child processes.
+"""Which devices there are and whether each works, asked in child processes.
 
 A broken OpenCL runtime can crash the process that loads it, or hang in its compiler. So each runtime, and
 CUDA, is listed and tried in a child of its own; what does not come back is listed with its reason.
@@ -66,10 +66,10 @@ def ask_child(
         return [_broken(name, backend_name, f"did not answer within {CHECK_TIMEOUT_S:.0f} s")]
     for line in done.stdout.splitlines():
         if line.startswith("DEVICES "):
-            found = [DeviceInfo.model_validate(device) for device in json.loads(line[8:])]
-            if library and not found:
+            devices = [DeviceInfo.model_validate(device) for device in json.loads(line[8:])]
+            if library and not devices:
                 return [_broken(name, backend_name, f"the runtime {library} cannot be loaded or has no device")]
-            return found
+            return devices
     last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
     if done.returncode < 0:
         last = f"killed by signal {-done.returncode}"
@@ -87,9 +87,9 @@ def discover() -> list[DeviceInfo]:
     jobs = [("opencl", name, library) for name, library in platforms.runtimes().items()]
     jobs.append(("cuda", "nvidia", ""))
     with ThreadPoolExecutor(max_workers=2) as pool:
-        found = [device for devices in pool.map(lambda job: ask_child(*job), jobs) for device in devices]
+        devices = [device for answer in pool.map(lambda job: ask_child(*job), jobs) for device in answer]
     unique: dict[str, DeviceInfo] = {}
-    for device in found:
+    for device in devices:
         stem, number = device.id.rsplit(":", 1)
         while f"{stem}:{number}" in unique:
             number = str(int(number) + 1)
@@ -111,10 +111,10 @@ def main(backend_name: str, library: str) -> None:
     if library:
         platforms.use([library])
     try:
-        found = backend.get(backend_name).discover()
+        infos = backend.get(backend_name).discover()
     except (ImportError, PerfportError):
-        found = []
-    devices = [check(backend_name, info).model_copy(update={"runtime": library}) for info in found]
+        infos = []
+    devices = [check(backend_name, info).model_copy(update={"runtime": library}) for info in infos]
     print("DEVICES " + json.dumps([device.model_dump() for device in devices]), flush=True)
 
 

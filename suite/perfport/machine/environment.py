@@ -41,13 +41,13 @@ def _cpu_name() -> str:
 
 def versions() -> dict[str, str]:
     """Versions of the packages that take part in a measurement, where installed."""
-    found = {}
+    installed = {}
     for name in PACKAGES:
         try:
-            found[name] = importlib.metadata.version(name)
+            installed[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def commit() -> dict[str, Any] | None:

@@ -1,6 +1,6 @@
 """Find every OpenCL runtime on this machine and make the loader see the ones that are wanted.
 
-The OpenCL loader reads ``.icd`` files, each naming one runtime's library. Three kinds of runtime are found:
+The OpenCL loader reads ``.icd`` files, each naming one runtime's library. There are three kinds of runtime:
 the system's own ``.icd`` files, Intel's CPU runtime installed by pip (the ``.icd`` in its wheel points to a
 path that does not exist, and its support libraries must be loaded first), and NVIDIA's library where the
 driver came without an ``.icd`` file. This module must run before ``pyopencl`` is first imported.
@@ -24,22 +24,22 @@ NVIDIA_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/local/nvidia/
 
 
 def runtimes() -> dict[str, str]:
-    """Return ``{name: library}`` of every OpenCL runtime found.
+    """Return ``{name: library}`` of every OpenCL runtime on this machine.
 
     A folder named by ``OCL_ICD_VENDORS`` replaces the system's; pip-installed runtimes are added to either. Oclgrind is
     left out: it simulates, so what it takes says nothing about a device (`machine.simulator` asks for it by name).
     """
     folder = Path(os.environ.get("PERFPORT_ICD_VENDORS") or os.environ.get("OCL_ICD_VENDORS") or SYSTEM_VENDORS)
-    found: dict[str, str] = {}
+    libraries: dict[str, str] = {}
     if folder.is_dir():
         for icd in sorted(folder.glob("*.icd")):
             if (lines := icd.read_text(errors="replace").split()) and "oclgrind" not in lines[0]:
-                found[icd.stem] = lines[0]
-    if (intel := _installed_file("intel-opencl-rt", "libintelocl.so")) and not _names(found, "intelocl"):
-        found["intel-pip"] = str(intel)
-    if (nvidia := _nvidia()) and not _names(found, "nvidia"):
-        found["nvidia-driver"] = nvidia
-    return found
+                libraries[icd.stem] = lines[0]
+    if (intel := _installed_file("intel-opencl-rt", "libintelocl.so")) and not _names(libraries, "intelocl"):
+        libraries["intel-pip"] = str(intel)
+    if (nvidia := _nvidia()) and not _names(libraries, "nvidia"):
+        libraries["nvidia-driver"] = nvidia
+    return libraries
 
 
 def use(libraries: Iterable[str]) -> None:
@@ -66,8 +66,8 @@ def use(libraries: Iterable[str]) -> None:
     os.environ["OCL_ICD_VENDORS"] = str(folder)
 
 
-def _names(found: dict[str, str], part: str) -> bool:
-    return any(part in library for library in found.values())
+def _names(libraries: dict[str, str], part: str) -> bool:
+    return any(part in library for library in libraries.values())
 
 
 def _installed_file(distribution: str, name: str) -> Path | None:

@@ -37,8 +37,8 @@ def library() -> str:
 def limits(profile: DeviceProfile) -> dict[str, str]:
     """Return environment variables that give the simulator a device profile's limits, where those are known."""
     keys = {"max_work_group": "OCLGRIND_MAX_WGSIZE", "local_memory": "OCLGRIND_LOCAL_MEM_SIZE"}
-    found = {name: profile.hierarchy[key].value for key, name in keys.items() if key in profile.hierarchy}
-    return {name: str(int(value)) for name, value in found.items() if value is not None}
+    figures = {name: profile.hierarchy[key].value for key, name in keys.items() if key in profile.hierarchy}
+    return {name: str(int(value)) for name, value in figures.items() if value is not None}
 
 
 def find(environment: Mapping[str, str] = {}) -> DeviceInfo:

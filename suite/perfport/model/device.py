@@ -8,6 +8,8 @@ from pydantic import Field
 
 from .schema import Model
 
+DeviceKind = Literal["cpu", "gpu", "accelerator"]
+
 
 class DeviceInfo(Model):
     """One device as one backend reports it. Sizes are in bytes; ``None`` means the driver does not say.
@@ -36,7 +38,7 @@ class DeviceInfo(Model):
     vendor: str = ""
     driver: str = ""
     runtime: str = ""
-    kind: Literal["cpu", "gpu", "accelerator"]
+    kind: DeviceKind
     uuid: str = ""
     compute_units: int
     clock_mhz: int | None = None

@@ -92,14 +92,14 @@ class Quotes:
         """Return a text with its quotations put right."""
         complaints: list[str] = []
 
-        def block(found: re.Match[str]) -> str:
+        def block(quoted: re.Match[str]) -> str:
             try:
-                table = self._best(found[2], found[3])
+                table = self._best(quoted[2], quoted[3])
             except UsageError as error:
-                complaints.append(f"best {found[2]}: {error}")
-                return found[0]
-            if found[0] != (made := found[1] + table + found[4]):
-                complaints.append(f"best {found[2]}{found[3]}: the table is not what the records give")
+                complaints.append(f"best {quoted[2]}: {error}")
+                return quoted[0]
+            if quoted[0] != (made := quoted[1] + table + quoted[4]):
+                complaints.append(f"best {quoted[2]}{quoted[3]}: the table is not what the records give")
             return made
 
         content = BLOCK.sub(block, content)
@@ -141,7 +141,7 @@ class Quotes:
     def values(self, run: str, queries: str) -> list[float]:
         """Return the numbers that a comment's queries ask for. Raises `UsageError` for one that has no answer."""
         held: dict[str, Any] = {"run": run}
-        found = []
+        numbers = []
         for query in queries.split(";"):
             words = shlex.split(query)
             over_all = next((OVER_ALL[word] for word in words if word in OVER_ALL), None)
@@ -150,23 +150,23 @@ class Quotes:
             for part in _split(words, "over"):
                 _read(part, held)
                 sides.append(_Query(self.run(str(held["run"])), dict(held)))
-            found.append(_answer(sides, over_all, query.strip()))
-        return found
+            numbers.append(_answer(sides, over_all, query.strip()))
+        return numbers
 
     def _best(self, name: str, words: str) -> str:
-        from .parts.ladder import ladders
+        from .parts.ladder import ladders_of
         from .parts.summary import best_tables
 
         run = self.run(name)
         wanted = {key: value.split(",") for key, _, value in (word.partition("=") for word in words.split())}
-        found = [
+        chosen = [
             ladder
-            for ladder in ladders([run])
+            for ladder in ladders_of([run])
             if all(str(getattr(ladder, key)) in values for key, values in wanted.items())
         ]
-        if not found:
+        if not chosen:
             raise UsageError(f"no case with {words.strip()}")
-        return best_tables(found, peers=False)
+        return best_tables(chosen, peers=False)
 
 
 def _split(words: Sequence[str], at: str) -> list[list[str]]:
@@ -205,12 +205,12 @@ class _Query:
     @cached_property
     def by_setting(self) -> dict[str, Record]:
         """The fastest record of each setting."""
-        found: dict[str, list[Record]] = {}
+        measured: dict[str, list[Record]] = {}
         for record in self.run.records:
             if is_measured(record) and self._takes(record):
                 setting = f"{record.identity.problem}, {sorted(record.identity.parameters.items())}"
-                found.setdefault(setting, []).append(record)
-        return {setting: _fastest(records) for setting, records in found.items()}
+                measured.setdefault(setting, []).append(record)
+        return {setting: _fastest(records) for setting, records in measured.items()}
 
     def _takes(self, record: Record) -> bool:
         identity = record.identity
@@ -236,12 +236,12 @@ class _Query:
         return sum(self._number(record, each) for each in str(path).split("+"))
 
     def _number(self, record: Record, path: str) -> float:
-        found: Any = record.model_dump()
+        value: Any = record.model_dump()
         for part in path.split("."):
-            found = found.get(part) if isinstance(found, dict) else None
-        if not isinstance(found, int | float):
+            value = value.get(part) if isinstance(value, dict) else None
+        if not isinstance(value, int | float):
             raise UsageError(f"{record.identity.variant} has no number {path!r}")
-        return float(found)
+        return float(value)
 
     @property
     def scale(self) -> float:
@@ -300,7 +300,11 @@ def _difference(line: str, mended: str) -> str:
     old, new = (
         [number[0] for bold in BOLD.finditer(each) for number in NUMBER.finditer(bold[1])] for each in (line, mended)
     )
-    return ", ".join(f"{one} is {two} in the records" for one, two in zip(old, new, strict=True) if one != two)
+    return ", ".join(
+        f"{written} is {recorded} in the records"
+        for written, recorded in zip(old, new, strict=True)
+        if written != recorded
+    )
 
 
 def texts(paths: Sequence[Path]) -> list[Path]:

@@ -34,11 +34,11 @@ def _missing(study: Study, run: Run) -> list[str]:
     if not any(study.devices is None or any(map(device.matches, study.devices)) for device in devices):
         return []
     held = [record.identity for record in run.records if study.holds(record.identity)]
-    found = {(identity.preset, identity.variant) for identity in held}
+    recorded = {(identity.preset, identity.variant) for identity in held}
     missing = []
     presets: list[str | None] = [*study.presets] if study.presets else [None]
     variants: list[str | None] = [*study.variants] if study.variants else [None]
     for preset, variant in itertools.product(presets, variants):
-        if not any(preset == p and variant in (None, v) for p, v in found):
+        if not any(preset == p and variant in (None, v) for p, v in recorded):
             missing.append(" ".join(filter(None, (f"{study.workload}/{study.problem}", preset, variant))))
     return missing

@@ -34,10 +34,10 @@ def _defaults(variant: type[Variant], info: DeviceInfo) -> dict[str, Any]:
 
 def describe(groups: Iterable[Group], workloads: Mapping[str, Workload]) -> dict[str, dict[str, dict[str, Any]]]:
     """Return the defaults of the planned variants by device and variant, for a run's environment file."""
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+    by_device: dict[str, dict[str, dict[str, Any]]] = {}
     for group in groups:
         for name in sorted({case.identity.variant for case in group.cases}):
             variant = workloads[group.workload].variant(group.problem, name)
             key = f"{group.workload}/{group.problem}/{name}"
-            found.setdefault(group.device.id, {})[key] = _defaults(variant, group.device)
-    return found
+            by_device.setdefault(group.device.id, {})[key] = _defaults(variant, group.device)
+    return by_device

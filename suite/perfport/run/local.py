@@ -55,7 +55,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A planned run: everything that `execute` takes; ``found`` are the devices here, broken ones among them."""
+    """A planned run: everything that `execute` takes; ``discovered`` are the devices here, broken ones among them."""
 
     groups: list[Group]
     definition: Experiment
@@ -63,7 +63,7 @@ class Prepared:
     workloads: dict[str, Workload]
     folder: Path
     options: Options
-    found: list[DeviceInfo]
+    discovered: list[DeviceInfo]
 
 
 class Finished(NamedTuple):
@@ -111,23 +111,23 @@ def prepare(path: Path, definition: Experiment, options: Options) -> Prepared:
         check_writable(report, f"{path}: report.path")
     workloads = discover(options.workloads)
     plan.check(definition, str(path), workloads, pattern=options.pattern)
-    found = discovery.discover()
-    devices = _choose(definition, path, found, options.devices)
+    discovered = discovery.discover()
+    devices = _choose(definition, path, discovered, options.devices)
     seed = _seed(folder, definition, options)
     groups = plan.make(definition, str(path), workloads, devices, seed, pattern=options.pattern)
     if not groups:
         raise UsageError(f"{path}: no case is left" + (f" that matches {options.pattern!r}" if options.pattern else ""))
-    return Prepared(groups, definition, path, workloads, folder, options, found)
+    return Prepared(groups, definition, path, workloads, folder, options, discovered)
 
 
 def _choose(
-    definition: Experiment, path: Path, found: list[DeviceInfo], selectors: list[str] | None
+    definition: Experiment, path: Path, discovered: list[DeviceInfo], selectors: list[str] | None
 ) -> list[DeviceInfo]:
     where = "--device" if selectors else f"{path}: devices"
-    chosen = plan.select_devices(selectors or definition.devices, found, where)
+    chosen = plan.select_devices(selectors or definition.devices, discovered, where)
     if chosen:
         return chosen
-    broken = "".join(f"\n  {device.id}: {device.reason}" for device in found if not device.healthy)
+    broken = "".join(f"\n  {device.id}: {device.reason}" for device in discovered if not device.healthy)
     hint = "'pip install perfport[cpu]' brings an OpenCL runtime for x86-64 CPUs; Debian has pocl-opencl-icd"
     wanted = ", ".join(selectors or definition.devices)
     raise InfrastructureError(
@@ -269,7 +269,7 @@ def _environment(prepared: Prepared) -> dict[str, Any]:
         "code": sources.describe(workloads, identities),
         "planned": len(_keys(groups)),
         "devices": {name: device.model_dump() for name, device in used.items()},
-        "broken_devices": {device.id: device.reason for device in prepared.found if not device.healthy},
+        "broken_devices": {device.id: device.reason for device in prepared.discovered if not device.healthy},
         "ceilings": {},
         "probes": [],
         "profiles": _profiles(used.values()),

@@ -118,15 +118,15 @@ def write(top: Path, parts: Sequence[Part], merged: Merged) -> list[Path]:
     return written
 
 
-def _agree(one: Mapping[str, Any], other: Mapping[str, Any] | None) -> bool:
-    if other and Host.of(one) != Host.of(other):
+def _agree(environment: Mapping[str, Any], other: Mapping[str, Any] | None) -> bool:
+    if other and Host.of(environment) != Host.of(other):
         return False
     devices = other["devices"] if other else {}
     return all(
-        device[name] == one["devices"][id_][name]
+        device[name] == environment["devices"][id_][name]
         for id_, device in devices.items()
         for name in ("chip", "driver")
-        if id_ in one["devices"]
+        if id_ in environment["devices"]
     )
 
 

@@ -84,10 +84,10 @@ def find_runs(path: Path | str, without_records: bool = False) -> list[Path]:
     path = Path(path)
     if holds(path):
         return [path]
-    found = sorted(filter(holds, path.iterdir())) if path.is_dir() else []
-    if not found:
+    folders = sorted(filter(holds, path.iterdir())) if path.is_dir() else []
+    if not folders:
         raise UsageError(f"{path}: no results here (expected a folder with {RECORDS}, or a folder of such folders)")
-    return found
+    return folders
 
 
 def load_runs(paths: Iterable[Path]) -> list[Run]:
@@ -166,30 +166,30 @@ def _record(where: str, line: bytes) -> Record:
 
 def faults(folder: Path) -> list[str]:
     """Return everything that is wrong with a run folder, each with its file and, where it has one, its line."""
-    path, found, keys, bad = folder / RECORDS, [], set(), 0
+    path, complaints, keys, bad = folder / RECORDS, [], set(), 0
     environment: dict[str, Any] = {}
     try:
         environment = read_environment(folder)
     except UsageError as error:
-        found.append(str(error))
+        complaints.append(str(error))
     try:
         for number, line, last in _lines(path):
             try:
                 record = _record(f"{path}:{number}", line)
                 keys.add(record.key)
-                found += [f"{path}:{number}: {doubt}" for doubt in _doubts(record)]
+                complaints += [f"{path}:{number}: {doubt}" for doubt in _doubts(record)]
             except UsageError as error:
                 torn = last and isinstance(error, _NoJson)
                 bad += not torn
-                found.append(f"{path}:{number}: torn, the run was stopped while it wrote" if torn else str(error))
+                complaints.append(f"{path}:{number}: torn, the run was stopped while it wrote" if torn else str(error))
     except UsageError as error:
-        found.append(str(error))
+        complaints.append(str(error))
     planned = environment.get("planned")
     if isinstance(planned, int) and len(keys) + bad < planned:
-        found.append(
+        complaints.append(
             f"{path}: expected records of the {planned} planned cases, got {len(keys) + bad}: cut off or not finished"
         )
-    return found
+    return complaints
 
 
 def _doubts(record: Record) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Code convergence: the share of a kernel's source lines that is compiled on every backend.
 
-Which lines a backend compiles is found from what it is given: each variant is set up on a device of that backend that
+Which lines a backend compiles follows from what it is given: each variant is set up on a device of that backend that
 is not there, the kernel files and macros that it asks for are kept, and the preprocessor says which lines survive the
 backend's own conditions. A line is one with code after preprocessing; comments, blank lines, directives and the
 dialect headers do not count. After S. L. Harrell et al., "Effective performance portability", P3HPC 2018 (code
@@ -86,7 +86,7 @@ DEVICES: dict[str, list[DeviceInfo]] = {
 def converge(workload: Workload) -> list[Convergence]:
     """Return the convergence of every variant that has kernels, of each problem, and of the whole workload."""
     known: dict[tuple[str, Compiled], frozenset[Line]] = {}
-    found: list[Convergence] = []
+    convergences: list[Convergence] = []
     whole: dict[str, set[Line]] = {backend: set() for backend in DEVICES}
     for problem, variants in workload.variants.items():
         together: dict[str, set[Line]] = {backend: set() for backend in DEVICES}
@@ -101,10 +101,10 @@ def converge(workload: Workload) -> list[Convergence]:
                     lines[backend] |= known[backend, compiled]
                 together[backend] |= lines[backend]
                 whole[backend] |= lines[backend]
-            found.append(_count(workload.name, problem, name, lines))
-        found.append(_count(workload.name, problem, ALL, together))
-    found.append(_count(workload.name, ALL, ALL, whole))
-    return [one for one in found if one.total]
+            convergences.append(_count(workload.name, problem, name, lines))
+        convergences.append(_count(workload.name, problem, ALL, together))
+    convergences.append(_count(workload.name, ALL, ALL, whole))
+    return [each for each in convergences if each.total]
 
 
 def _count(workload: str, problem: str, variant: str, lines: Mapping[str, set[Line]]) -> Convergence:
@@ -116,14 +116,14 @@ def _count(workload: str, problem: str, variant: str, lines: Mapping[str, set[Li
 
 def _compiled(workload: Workload, problem: str, variant: type[Variant], backend: str) -> set[Compiled]:
     """Return what a variant compiles for a backend; nothing where it cannot run."""
-    found: set[Compiled] = set()
+    compiled: set[Compiled] = set()
     for info in DEVICES[backend]:
         for artifact in _artifacts(workload, problem, variant, info):
             if "source" in artifact.listing:
                 source = artifact.listing["source"].rpartition(f'#line 1 "{artifact.name}"\n')[2]
                 macros = tuple(flag for flag in artifact.options if flag.startswith("-D"))
-                found.add((artifact.name, source, macros))
-    return found
+                compiled.add((artifact.name, source, macros))
+    return compiled
 
 
 def _artifacts(workload: Workload, problem: str, variant: type[Variant], info: DeviceInfo) -> list[Artifact]:
@@ -202,11 +202,11 @@ def _placed(name: str, source: str) -> tuple[list[Line], str]:
 _OWN_MACRO = {"opencl": "__OPENCL_C_VERSION__=120", "cuda": "__CUDACC__=1"}
 
 
-def store(found: Sequence[Convergence], file: Path) -> None:
+def store(convergences: Sequence[Convergence], file: Path) -> None:
     """Write convergences as JSON. Raises `InfrastructureError` if the file cannot be written."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps([one.model_dump() for one in found], indent=1) + "\n")
+        file.write_text(json.dumps([each.model_dump() for each in convergences], indent=1) + "\n")
     except OSError as error:
         raise InfrastructureError(f"{file}: cannot be written ({error.strerror})") from None
 

@@ -29,16 +29,21 @@ class Subject:
     """What ``show`` was asked about: a stored record (with its run), or a variant by name."""
 
     identity: Identity
-    found: dict[str, Workload]
+    workloads: dict[str, Workload]
     workload_paths: list[str]
     record: Record | None = None
     run: Run | None = None
     seed: int = 1
 
     @property
+    def workload(self) -> Workload:
+        """The case's workload."""
+        return self.workloads[self.identity.workload]
+
+    @property
     def variant(self) -> type[Variant]:
         """The variant's class."""
-        return self.found[self.identity.workload].variant(self.identity.problem, self.identity.variant)
+        return self.workload.variant(self.identity.problem, self.identity.variant)
 
 
 def find(case: str, results: Path, preset: str, workload_paths: list[str]) -> Subject:
@@ -47,27 +52,27 @@ def find(case: str, results: Path, preset: str, workload_paths: list[str]) -> Su
     Raises
     ------
     UsageError
-        If neither is found.
+        If there is neither.
     """
-    found = workload.discover(workload_paths)
+    workloads = workload.discover(workload_paths)
     if case.count("/") == 2:
         name, problem, variant = case.split("/")
-        if name not in found:
-            raise UsageError(f"no workload {name!r}{nearest(name, found)}; there are: {', '.join(found)}")
-        cls = found[name].problem(problem)
-        chosen = found[name].variant(problem, variant)
+        if name not in workloads:
+            raise UsageError(f"no workload {name!r}{nearest(name, workloads)}; there are: {', '.join(workloads)}")
+        cls = workloads[name].problem(problem)
+        chosen = workloads[name].variant(problem, variant)
         if preset not in cls.presets:
             raise UsageError(f"--preset: {preset!r} is not one of {', '.join(cls.presets)}")
         identity = Identity(
             workload=name, problem=problem, preset=preset, parameters=cls.presets[preset], variant=variant,
             role=chosen.role, rung=chosen.rung, devices=[], backend="", precision=chosen.precision,
         )  # fmt: skip
-        return Subject(identity, found, workload_paths)
+        return Subject(identity, workloads, workload_paths)
     for folder in find_runs(results):
         run = Run(folder)
         for record in run.records:
             if record.key == case:
-                return Subject(record.identity, found, workload_paths, record, run, record.seed)
+                return Subject(record.identity, workloads, workload_paths, record, run, record.seed)
     raise UsageError(f"{case}: no record of this key under {results}; give a key or workload/problem/variant")
 
 
@@ -89,11 +94,10 @@ def _artifacts(subject: Subject, target: str) -> list[Artifact]:
         raise UsageError(f"--target {target}: expected the number of a compute capability, as in sm_90")
     info = cuda_info(target)
     device = OfflineDevice(info)
-    found = subject.found[subject.identity.workload]
-    cls = found.problem(subject.identity.problem)
+    cls = subject.workload.problem(subject.identity.problem)
     problem = cls(cls.Parameters.model_validate(subject.identity.parameters), subject.seed)
     tunables = {name: tunable.default_for(info) for name, tunable in subject.variant.tunables.items()}
-    setup = Setup(Session(device, problem, found.folder), {**tunables, **subject.identity.tunables}, {})
+    setup = Setup(Session(device, problem, subject.workload.folder), {**tunables, **subject.identity.tunables}, {})
     subject.variant.require(info)
     subject.variant(setup)
     return list({artifact.source_hash: artifact for artifact in setup.artifacts}.values())
@@ -157,16 +161,17 @@ def rerun(subject: Subject, devices: list[str] | None, command: list[str]) -> li
         name="rerun", devices=devices or identity.devices or ["all"], experiments=[study], measurement=targets,
         seed=subject.seed, instances=max(1, len(identity.inputs)),
     )  # fmt: skip
-    found = discovery.discover()
-    chosen = plan.select_devices(definition.devices, found, "--device")
+    discovered = discovery.discover()
+    chosen = plan.select_devices(definition.devices, discovered, "--device")
     if not chosen:
         raise InfrastructureError(f"no usable device for {', '.join(definition.devices)!r}")
-    groups = plan.make(definition, identity.variant, subject.found, chosen, definition.seed)
-    if subject.record and subject.record.verification:  # where it was wrong, it shall be found wrong again
+    groups = plan.make(definition, identity.variant, subject.workloads, chosen, definition.seed)
+    if subject.record and subject.record.verification:  # where it was wrong, it shall be so again
         again = {"verify_seed": subject.record.verification.seed}
         groups = [group.model_copy(update=again) for group in groups]
     folder = local.RESULTS / f"rerun-{stamp()}"
     options = local.Options(workloads=subject.workload_paths, command=command)
     file = Path(tempfile.mkdtemp()) / "rerun.yaml"
     file.write_text(definition.model_dump_json(indent=1))
-    return local.execute(local.Prepared(groups, definition, file, subject.found, folder, options, found)).records
+    prepared = local.Prepared(groups, definition, file, subject.workloads, folder, options, discovered)
+    return local.execute(prepared).records

@@ -72,7 +72,7 @@ def test_the_fastest_setting_of_tunables_stands_for_a_variant(tmp_path: Path) ->
     records += [record("fast", t, tunables={"width": w}) for w, t in ((1, 0.08), (4, 0.02))]
     records.append(record("fast", 0.001 + 0.012, tunables={"width": 4}, profile="hd7970"))
     found = judge(tmp_path, claim(), *records)
-    assert found.verdict is Verdict.HOLDS and found.evidence[0].found.value == pytest.approx(2, rel=0.05)
+    assert found.verdict is Verdict.HOLDS and found.evidence[0].interval.value == pytest.approx(2, rel=0.05)
     other = claim(subject={"variant": "fast", "profile": "hd7970"}, at_least=2.5)
     assert judge(tmp_path / "x", other, *records).verdict is Verdict.HOLDS
 
@@ -103,7 +103,7 @@ def test_an_ablation_compares_equal_settings_of_one_variant(tmp_path: Path) -> N
     records.append(record("fast", 0.012, tunables={"queue": 1, "unroll": 4}))  # faster, but not the same setting
     sides = {s: {"variant": "fast", "tunables": {"queue": q}} for s, q in (("subject", 1), ("reference", 0))}
     found = judge(tmp_path, claim(**sides), *records)
-    assert found.evidence[0].found.value == pytest.approx(2, rel=0.05) and len(found.evidence) == 1
+    assert found.evidence[0].interval.value == pytest.approx(2, rel=0.05) and len(found.evidence) == 1
 
 
 def test_sides_may_differ_in_parameters_of_their_own(tmp_path: Path) -> None:
@@ -121,6 +121,41 @@ def test_precision_classes_are_apart_unless_a_side_names_its_own(tmp_path: Path)
     assert judge(tmp_path, claim(), *records).verdict is Verdict.NOT_MEASURED
     named = claim(subject={"variant": "fast", "precision": "tf32"})
     assert judge(tmp_path / "x", named, *records).verdict is Verdict.HOLDS
+
+
+@pytest.mark.parametrize(
+    ("device", "applies_to", "verdict"),
+    [
+        (data.POCL, "gpu", Verdict.NOT_APPLICABLE), (data.GPU, "gpu", Verdict.HOLDS),
+        (data.POCL, ["gpu", "cpu"], Verdict.HOLDS), (data.GPU, "cpu", Verdict.NOT_APPLICABLE),
+    ],
+)  # fmt: skip
+def test_a_claim_is_judged_on_the_kinds_of_device_that_it_is_about(
+    tmp_path: Path, device: str, applies_to: str | list[str], verdict: Verdict
+) -> None:
+    sides = record("slow", 0.05, device=device), record("fast", 0.02, device=device)
+    found = judge(tmp_path / "a", claim(applies_to=applies_to), *sides)
+    (evidence,) = found.evidence
+    assert found.verdict is verdict is evidence.verdict
+    assert evidence.interval.value == pytest.approx(2.5, rel=0.05)  # shown, judged or not
+    alone = judge(tmp_path / "b", claim(applies_to=applies_to), sides[0])
+    if verdict is Verdict.NOT_APPLICABLE:
+        assert found.reason.startswith(f"a claim about {str(applies_to).upper()}s; the number here is 2.")
+        assert alone.verdict is verdict and alone.reason in found.reason
+    else:
+        assert alone.verdict is Verdict.NOT_MEASURED
+
+
+def test_a_claim_that_cannot_but_hold_is_no_measurement_and_its_miss_stands(tmp_path: Path) -> None:
+    figure = {"compare": "figure", "reference": None, "figure": "extra.loads", "reference_figure": "extra.expected"}
+    one = claim(**figure, at_least=1, at_most=1, by_construction="the build walks so")
+    for loads, verdict in ((19, Verdict.BY_CONSTRUCTION), (20, Verdict.OPPOSITE)):
+        counted = record("fast", extra={"loads": loads, "expected": 19})
+        found = judge(tmp_path / str(loads), one, counted)
+        assert found.verdict is verdict is found.evidence[0].verdict
+        assert ("the build walks so" in found.reason) == (verdict is Verdict.BY_CONSTRUCTION)
+    elsewhere = judge(tmp_path / "gpu", one.model_copy(update={"applies_to": ["gpu"]}), counted)
+    assert elsewhere.verdict is Verdict.NOT_APPLICABLE
 
 
 def test_modelled_and_published_records_never_enter(tmp_path: Path) -> None:

@@ -44,6 +44,8 @@ def test_of_a_stated_gain_half_is_enough(tmp_path: Path) -> None:
         ({"compare": "overhead"}, "needs 'base'"),
         ({"compare": "figure", "figure": None}, "needs 'figure'"),
         ({"compare": "guess"}, "compare"),
+        ({"share_of": "datasheet_bound"}, "'share_of' is for compare: share"),
+        ({"applies_to": "tpu"}, "'gpu'"),
         ({"speed": 3}, "speed"),
         ({"id": "Not so"}, "id"),
     ],
@@ -87,6 +89,22 @@ def test_claims_name_problems_and_variants_that_exist() -> None:
                 assert side is None or set(side.tunables) <= tunables, f"{name}/{one.id}: {side.tunables}"
             fields = found.problem(one.problem).Parameters.model_fields
             assert set(one.parameters) <= set(fields), f"{name}/{one.id}: {list(one.parameters)}"
+
+
+def test_times_of_gpus_are_claimed_of_gpus_and_amounts_of_any_device() -> None:
+    """All sources timed GPUs. An amount that no device changes is judged wherever it was counted."""
+    for name, listed in ledger().items():
+        for one in listed:
+            of_code = one.compare == "figure" and re.search(r"machine|cubin|timing", str(one.figure))
+            timed = one.compare != "figure" or bool(of_code)
+            assert one.applies_to == (["gpu"] if timed else []), f"{name}/{one.id}"
+            assert not (timed and one.by_construction), f"{name}/{one.id}"
+
+
+def test_a_share_has_the_denominator_of_its_source() -> None:
+    """The sources that ship divide by the bandwidth of the datasheet."""
+    shares = [one for listed in ledger().values() for one in listed if one.compare == "share"]
+    assert shares and all(one.share_of == "datasheet_bound" for one in shares)
 
 
 def _numbers(text: str) -> set[float]:

@@ -29,16 +29,34 @@ def test_share_of_the_bound(tmp_path: Path) -> None:
     assert found.verdict is Verdict.NOT_MEASURED and "no problem bound" in found.reason
 
 
+def test_share_of_the_bound_that_the_source_divides_by(tmp_path: Path) -> None:
+    one_record = record("fast", 0.02)
+    assert one_record.problem_bound and one_record.datasheet_bound
+    ours, source = one_record.problem_bound.share.value, one_record.datasheet_bound.share.value
+    assert source < 0.95 * ours
+    between = claim(compare="share", reference=None, share_of="datasheet_bound", at_least=(ours + source) / 2)
+    found = judge(tmp_path / "a", between, one_record)
+    assert found.verdict is Verdict.SMALLER and found.evidence[0].interval.value == source
+    assert found.evidence[0].numbers[1:] == (
+        ("datasheet bound", one_record.datasheet_bound.seconds, "s"), ("share of the problem bound", ours, ""),
+    )  # fmt: skip
+    assert between.quantity == "share of the datasheet bound that fast reaches"
+    by_ours = judge(tmp_path / "b", between.model_copy(update={"share_of": "problem_bound"}), one_record)
+    assert by_ours.verdict is Verdict.HOLDS and len(by_ours.evidence[0].numbers) == 2
+    bare = judge(tmp_path / "c", between, one_record.model_copy(update={"datasheet_bound": None}))
+    assert bare.verdict is Verdict.NOT_MEASURED and "no datasheet bound" in bare.reason
+
+
 def test_overhead_is_what_comes_on_top_of_the_base(tmp_path: Path) -> None:
     times = {"base": 0.020, "fast": 0.021, "slow": 0.030}
     records = [record(name, t, noise=1e-4) for name, t in times.items()]
     one = claim(compare="overhead", base={"variant": "base"}, at_least=5)
     found = judge(tmp_path, one, *records)
-    assert found.verdict is Verdict.HOLDS and found.evidence[0].found.value == pytest.approx(10, rel=0.1)
+    assert found.verdict is Verdict.HOLDS and found.evidence[0].interval.value == pytest.approx(10, rel=0.1)
     none = [record(name, 0.02, noise=0.01) for name in times]
     either = judge(tmp_path / "x", one, *none)
     assert either.verdict is Verdict.CANNOT_TELL
-    assert (either.evidence[0].found.low, either.evidence[0].found.high) == (-float("inf"), float("inf"))
+    assert (either.evidence[0].interval.low, either.evidence[0].interval.high) == (-float("inf"), float("inf"))
 
 
 def test_figures_and_shares_of_kernels(tmp_path: Path) -> None:
@@ -65,18 +83,18 @@ def test_a_figure_may_be_what_is_beyond_that_of_the_base(tmp_path: Path) -> None
         reference=None, at_least=0.98, at_most=1.02,
     )  # fmt: skip
     found = judge(tmp_path / "a", one, *records)
-    assert found.verdict is Verdict.HOLDS and found.evidence[0].found.value == 1
+    assert found.verdict is Verdict.HOLDS and found.evidence[0].interval.value == 1
     assert [number.value for number in found.evidence[0].numbers] == [1000, 1000]
     other = one.model_copy(update={"reference": Selector(variant=["slow"])})
-    assert judge(tmp_path / "b", other, *records).evidence[0].found.value == 2
+    assert judge(tmp_path / "b", other, *records).evidence[0].interval.value == 2
 
 
 def test_kernels_of_the_reference_beside_the_whole_time_of_the_subject(tmp_path: Path) -> None:
     one = claim(compare="kernel_share", kernels=["a"], at_least=None, at_most=0.1, no_effect=0.5)
     own, library = record("slow", kernels={"a": 0.004, "b": 0.1}), record("fast", 0.02, kernels={"a": 0.019})
     found = judge(tmp_path / "a", one, own, library)
-    assert found.verdict is Verdict.SMALLER and found.evidence[0].found.value == pytest.approx(0.2, rel=0.05)
-    low, high = found.evidence[0].found.low, found.evidence[0].found.high
-    assert low < found.evidence[0].found.value < high
+    assert found.verdict is Verdict.SMALLER and found.evidence[0].interval.value == pytest.approx(0.2, rel=0.05)
+    low, high = found.evidence[0].interval.low, found.evidence[0].interval.high
+    assert low < found.evidence[0].interval.value < high
     host = judge(tmp_path / "b", one, own, record("fast", 0.02, clock="wall"))
     assert host.verdict is Verdict.NOT_MEASURED and "no device times" in host.reason

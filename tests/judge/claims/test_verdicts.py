@@ -53,7 +53,7 @@ def test_speedup_is_judged_by_its_whole_interval(
     assert found.verdict is verdict and reason in found.reason
     (evidence,) = found.evidence
     assert [number.what for number in evidence.numbers] == ["fast", "slow"]
-    assert evidence.numbers[1].value / evidence.numbers[0].value == pytest.approx(evidence.found.value, rel=0.2)
+    assert evidence.numbers[1].value / evidence.numbers[0].value == pytest.approx(evidence.interval.value, rel=0.2)
 
 
 @pytest.mark.parametrize(

@@ -70,9 +70,28 @@ def test_summary_pages_claims_and_one_html_file(report: tuple[Path, dict[str, Pa
     for verdict in Verdict:
         assert re.search(rf"^- Claims, each on each device: .*\b\d+ {verdict.value}", summary, re.MULTILINE), verdict
     verdicts = summary[places[2] : places[3]]
-    assert all(f" {verdict.value} |" in verdicts for verdict in Verdict) and "| holds wherever measured " in verdicts
+    assert all(f" {verdict.value} |" in verdicts for verdict in Verdict) and "| holds wherever judged " in verdicts
     assert "ERROR" in summary and "wrong" in summary  # alarms come first
     assert summary.index("> **ERROR") < places[0]
+
+
+def test_what_is_not_judged_on_a_device_does_not_differ_there(tmp_path: Path) -> None:
+    """A claim about GPUs has the GPU's verdict alone, beside two CPUs; what is true by construction has a column."""
+    on_gpu = [
+        data.record(name, seconds, device=data.GPU) for name, seconds in (("row_major", 0.06), ("local_memory", 0.014))
+    ]
+    run = data.store(tmp_path / "results", [*records(), *on_gpu])
+    claims = [
+        CLAIM.model_copy(update={"id": "about_gpus", "applies_to": ["gpu"]}),
+        CLAIM.model_copy(update={"id": "must", "by_construction": "so built", "at_least": 0.1}),
+    ]
+    render(Collection([run]), {"demo": claims}, CONVERGED, tmp_path / "suite.md")
+    lines = (tmp_path / "suite.md").read_text().splitlines()
+    (header,) = (line for line in lines if "| holds wherever judged" in line)
+    (row,) = (line for line in lines if "`about_gpus`" in line and "`must`" in line)
+    cells = dict(zip(*([cell.strip() for cell in line.split("|")] for line in (header, row)), strict=True))
+    assert cells["holds wherever judged"] == "`about_gpus`" and cells["by construction"] == "`must`"
+    assert cells["differs or cannot be told"] == "0"
 
 
 def test_same_results_same_bytes(tmp_path: Path) -> None:

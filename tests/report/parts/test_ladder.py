@@ -10,7 +10,7 @@ from report_page import report, rows_of
 
 from perfport.machine.device_profile import load_profile
 from perfport.model.record import MetricValue, Status
-from perfport.report.parts.ladder import ladders
+from perfport.report.parts.ladder import ladders_of
 
 
 def test_contended_and_modelled_are_never_best(tmp_path: Path) -> None:
@@ -19,7 +19,7 @@ def test_contended_and_modelled_are_never_best(tmp_path: Path) -> None:
         data.record("loaded", 0.01, rung=2, status=Status.CONTENDED),
         data.record("simulated", 0.001, rung=3, provenance="modelled"),
     ]
-    (ladder,) = ladders([data.store(tmp_path / "results", records)])
+    (ladder,) = ladders_of([data.store(tmp_path / "results", records)])
     assert ladder.best and ladder.best.label == "slow"
     markdown = report(tmp_path, records)
     assert rows_of(markdown, "over previous rung", "loaded")[0]["time, ms"].endswith("‡")
@@ -49,7 +49,7 @@ def test_published_times_are_shared_the_other_way_round(tmp_path: Path) -> None:
     environment["workloads"]["demo"]["published"] = [entry]
     metric = MetricValue(tag="t", unit="ms", direction="lower", value=50.0, low=49, high=51)
     record = data.record("a", 0.05, rung=1, noise=0.0).model_copy(update={"metric": metric})
-    (ladder,) = ladders([data.store(tmp_path / "results", [record], environment)])
+    (ladder,) = ladders_of([data.store(tmp_path / "results", [record], environment)])
     (figure,) = ladder.published
     assert figure.share == pytest.approx(data.WORK.bytes / 153.6e9 / 0.010)
 
@@ -57,12 +57,12 @@ def test_published_times_are_shared_the_other_way_round(tmp_path: Path) -> None:
 def test_published_in_another_unit_gets_no_share(tmp_path: Path) -> None:
     environment = data.environment()
     environment["workloads"]["demo"]["published"] = [{**data.PUBLISHED[0], "unit": "GB/s"}]
-    (ladder,) = ladders([data.store(tmp_path / "results", [data.record("row_major", rung=1)], environment)])
+    (ladder,) = ladders_of([data.store(tmp_path / "results", [data.record("row_major", rung=1)], environment)])
     assert [figure.share for figure in ladder.published] == [None]
 
 
 def test_variants_in_several_settings_are_told_apart(tmp_path: Path) -> None:
     records = [data.record("a", 0.05 - 0.001 * i, rung=1, tunables={"width": i, "unroll": 1}) for i in (1, 2, 12)]
-    (ladder,) = ladders([data.store(tmp_path / "results", records)])
+    (ladder,) = ladders_of([data.store(tmp_path / "results", records)])
     assert [row.label for row in ladder.rows] == ["a [width=1]", "a [width=2]", "a [width=12]"]
     assert ladder.first_rung and ladder.first_rung.label == "a [width=12]"

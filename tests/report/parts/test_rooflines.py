@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import report_data as data
 
-from perfport.report.parts.ladder import ladders
+from perfport.report.parts.ladder import ladders_of
 from perfport.report.parts.rooflines import _point
 from perfport.store.ratios import time_of
 
@@ -36,7 +36,7 @@ def test_roofline_has_the_levels_and_units_that_exist(demonstration: tuple[Path,
 
 
 def test_points_stand_at_useful_operations_per_byte_of_each_level(tmp_path: Path) -> None:
-    (ladder,) = ladders([data.store(tmp_path / "results", data.gpu_ladder())])
+    (ladder,) = ladders_of([data.store(tmp_path / "results", data.gpu_ladder())])
     slopes = dict.fromkeys(("dram", "l2_read", "l1_read", "local_read"), 1e12)
     points = {row.label: _point(row, ladder, data.WORK, slopes) for row in ladder.measured}
     row = points["local_memory"]
@@ -56,14 +56,14 @@ def test_points_stand_at_useful_operations_per_byte_of_each_level(tmp_path: Path
 def test_points_are_only_where_the_level_bounds(tmp_path: Path, cache: str, device: str, levels: set[str]) -> None:
     traffic = data.levels(l2_bytes=2, global_read=3, local_read=1)
     record = data.record("a", 0.03, rung=1, cache=cache, device=device, traffic=traffic)
-    (ladder,) = ladders([data.store(tmp_path / "results", [record])])
+    (ladder,) = ladders_of([data.store(tmp_path / "results", [record])])
     slopes = dict.fromkeys(("dram", "l3_read", "l2_read", "l1_read", "local_read"), 1e12)
     assert set(_point(ladder.rows[0], ladder, data.WORK, slopes).intensities) == levels
 
 
 def test_no_point_lies_above_its_roof(tmp_path: Path) -> None:
     records = [r for r in data.gpu_ladder() if r.variant_bound and not r.variant_bound.stale]
-    (ladder,) = ladders([data.store(tmp_path / "results", records)])
+    (ladder,) = ladders_of([data.store(tmp_path / "results", records)])
     slopes = {"dram": 4.5e12, "l2_read": 7.5e12, "l1_read": 29e12, "local_read": 31e12}
     for row in ladder.measured:
         point = _point(row, ladder, data.WORK, slopes)

@@ -13,7 +13,7 @@ from perfport.model.record import Record, Status
 from perfport.report.pages.run import render
 from perfport.report.pages.suite import render as render_suite
 from perfport.report.pages.table import headline
-from perfport.report.parts.ladder import collected, ladders
+from perfport.report.parts.ladder import collected, ladders_of
 from perfport.report.parts.quantities import interval, percent
 from perfport.report.parts.scaling import scaling_section
 from perfport.store.collection import Collection
@@ -38,7 +38,7 @@ def run(tmp_path: Path) -> Run:
 
 
 def test_several_devices_have_ladders_of_their_own(run: Run) -> None:
-    found = {ladder.site: ladder for ladder in ladders([run])}
+    found = {ladder.site: ladder for ladder in ladders_of([run])}
     more = [f"{data.POCL} + {n} more" for n in (1, 3, 7)]
     assert list(found) == [data.POCL, *more]
     assert [row.record.identity.variant for row in found[data.POCL].rows] == ["alone", "spread"]
@@ -49,7 +49,7 @@ def test_several_devices_have_ladders_of_their_own(run: Run) -> None:
 
 
 def test_the_table_has_time_speed_up_and_efficiency_with_intervals(run: Run) -> None:
-    (_, table) = list(scaling_section(ladders([run])))
+    (_, table) = list(scaling_section(ladders_of([run])))
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if "`spread`" in line]
     assert [row[1] for row in rows] == ["1", "2", "4"] and rows[0][3:] == ["1 (base)", "100.0 %"]
     by = {record.identity.device_count: record for record in run.records if record.identity.variant == "spread"}
@@ -64,7 +64,7 @@ def test_only_equal_cases_are_compared(tmp_path: Path) -> None:
     """Other tunables, another setting or another host are no scaling."""
     one = data.store(tmp_path / "1", [spread(1, tunables={"places": 2}), spread(2, tunables={"places": 8})])
     two = data.store(tmp_path / "2", [spread(1), spread(2, parameters={"points": 1})])
-    assert not list(scaling_section(ladders([one]))) and not list(scaling_section(ladders([two])))
+    assert not list(scaling_section(ladders_of([one]))) and not list(scaling_section(ladders_of([two])))
 
 
 def test_both_reports_have_the_table(run: Run, tmp_path: Path) -> None:

@@ -13,15 +13,18 @@ threshold, and the value that the number has where there is no effect (1 for a s
     cannot tell  the interval contains the threshold, or settings disagree
     not measured a side has no result that may be ranked
 
+A claim that cannot but hold is marked `by construction` where it does; one about another kind of device than the
+site's is `not applicable`: its numbers are shown, and not judged.
+
 `verdicts.combined` says what several settings amount to.
 """
 
 from .evaluation import Evidence, Judgement, evaluate
 from .ledger import Claim, Selector, ledger, read
 from .measures import Number, OpenInterval
-from .verdicts import DECIDED, MISSED, Verdict, combined, judged
+from .verdicts import DECIDED, MISSED, SILENT, Verdict, combined, judged
 
 __all__ = [
-    "DECIDED", "MISSED", "Claim", "Evidence", "Judgement", "Number", "OpenInterval", "Selector", "Verdict", "combined",
-    "evaluate", "judged", "ledger", "read",
+    "DECIDED", "MISSED", "SILENT", "Claim", "Evidence", "Judgement", "Number", "OpenInterval", "Selector", "Verdict",
+    "combined", "evaluate", "judged", "ledger", "read",
 ]  # fmt: skip

@@ -12,16 +12,19 @@ from ...store.collection import Collection
 from ...store.comparable import fastest
 from .ledger import Claim, Selector
 from .measures import MEASURES, Missing, Number
-from .verdicts import Verdict, combined, judged, reason
+from .verdicts import Verdict, combined, judged, reason, settled
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """One setting of a claim on one site: the two numbers, what they amount to, and the records they come from."""
+    """One setting of a claim on one site: the numbers, what they amount to, and the records they come from.
+
+    Of ``numbers``, the first two are compared; a third stands beside them.
+    """
 
     setting: str
     numbers: tuple[Number, ...]
-    found: Interval
+    interval: Interval
     verdict: Verdict
     keys: tuple[str, ...]
 
@@ -80,11 +83,14 @@ def _judge(workload: str, claim: Claim, site: Site, index: _Index) -> Judgement:
             raise Missing("the sides were measured in no common setting")
         evidence = [_evidence(claim, key, [setting[key] for setting in settings]) for key in sorted(common)]
     except Missing as missing:
-        return Judgement(workload, claim, site, Verdict.NOT_MEASURED, str(missing))
-    intervals = [each.found for each in evidence]
+        verdict = settled(claim, site.kind, Verdict.NOT_MEASURED)
+        return Judgement(
+            workload, claim, site, verdict, claim.about if verdict is Verdict.NOT_APPLICABLE else str(missing)
+        )
+    intervals = [each.interval for each in evidence]
     mean = claim.over == "mean" and len(intervals) > 1
     judged_on = [_mean(intervals)] if mean else intervals
-    verdict = combined(claim, judged_on)
+    verdict = settled(claim, site.kind, combined(claim, judged_on))
     why = (f"mean of {len(intervals)} settings: " if mean else "") + reason(claim, judged_on, verdict)
     return Judgement(workload, claim, site, verdict, why, tuple(evidence), "; ".join(dict.fromkeys(stand_ins)))
 
@@ -157,4 +163,5 @@ def _evidence(claim: Claim, key: str, cases: list[Case]) -> Evidence:
     interval, numbers = MEASURES[claim.compare](claim, records)
     parameters, _ = json.loads(key)
     setting = ", ".join(f"{name}={value}" for name, value in sorted(parameters.items()))
-    return Evidence(setting, numbers, interval, judged(claim, interval), tuple(record.key for record in records))
+    verdict = settled(claim, cases[0].site.kind, judged(claim, interval))
+    return Evidence(setting, numbers, interval, verdict, tuple(record.key for record in records))

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from ...model import schema
+from ...model.device import DeviceKind
 from ...model.errors import UsageError
 from ...model.record import Record
 from ...workload.discovery import CLAIMS
@@ -43,8 +44,16 @@ def _matches(wanted: Wanted, value: Any) -> bool:
     if isinstance(wanted, Range):
         return wanted.holds(value)
     if isinstance(wanted, list):
-        return any(_matches(one, value) for one in wanted)
+        return any(_matches(each, value) for each in wanted)
     return bool(value == wanted)
+
+
+_KINDS: dict[DeviceKind, str] = {"cpu": "CPUs", "gpu": "GPUs", "accelerator": "accelerators"}
+
+
+def _listed(value: Any) -> Any:
+    """Return a name as a list of it alone."""
+    return [value] if isinstance(value, str) else value
 
 
 class Selector(_Model):
@@ -67,7 +76,7 @@ class Selector(_Model):
     @field_validator("variant", "instead", mode="before")
     @classmethod
     def _several(cls, value: Any) -> Any:
-        return [value] if isinstance(value, str) else value
+        return _listed(value)
 
     @property
     def name(self) -> str:
@@ -107,12 +116,15 @@ class Claim(_Model):
         The publication's own number and device.
     compare : str
         ``speedup``: time of the reference over time of the subject.
-        ``share``: the subject's share of the problem bound.
+        ``share``: the subject's share of a bound, ``share_of``.
         ``overhead``: what the reference takes beyond ``base``, over what the subject takes beyond it.
         ``figure``: a number of the subject's record (``figure``, a dotted path), less that of ``base`` where there is
         one, over ``reference_figure`` of the reference where there is one.
         ``kernel_share``: share of the subject's busy time in the kernels named; with a reference, the time of these
         kernels in the reference over the subject's time, for a subject whose other kernels are a library's.
+    share_of : str
+        The denominator of a ``share``: ``problem_bound``, from measured ceilings, or ``datasheet_bound``, where the
+        source divides by the datasheet's bandwidth. The share of the measured bound then stands beside it.
     over : str
         Of several settings, ``each`` is judged alone, or the ``mean`` over all of them.
     stated : float, optional
@@ -123,6 +135,11 @@ class Claim(_Model):
         What the number compared is where there is no effect, see ``neutral``.
     judged_on : str, optional
         What the claim is judged on here where that is of another kind than what the source measured.
+    applies_to : list of str
+        Kinds of device that the claim is about, all if empty. It is not judged on others; their numbers are shown.
+    by_construction : str, optional
+        Why the number compared cannot but meet the threshold, as long as the suite is right. It then counts as no
+        result of a measurement.
     """
 
     id: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
@@ -137,6 +154,7 @@ class Claim(_Model):
     base: Selector | None = None
     figure: str | None = None
     reference_figure: str | None = None
+    share_of: Literal["problem_bound", "datasheet_bound"] = "problem_bound"
     kernels: list[str] = Field(default_factory=list)
     over: Literal["each", "mean"] = "each"
     stated: float | None = Field(None, gt=1)
@@ -144,6 +162,13 @@ class Claim(_Model):
     at_most: float | None = None
     no_effect: float | None = None
     judged_on: str | None = None
+    applies_to: list[DeviceKind] = Field(default_factory=list)
+    by_construction: str | None = None
+
+    @field_validator("applies_to", mode="before")
+    @classmethod
+    def _several(cls, value: Any) -> Any:
+        return _listed(value)
 
     @model_validator(mode="after")
     def _whole(self) -> Claim:
@@ -159,6 +184,8 @@ class Claim(_Model):
             raise ValueError("expected 'stated', or 'at_least', 'at_most' or both")
         if self.stated is not None and self.compare not in ("speedup", "overhead"):
             raise ValueError("'stated' is a ratio of times, for compare: speedup or overhead")
+        if self.compare != "share" and "share_of" in self.model_fields_set:
+            raise ValueError("'share_of' is for compare: share")
         low, high = self.bounds
         if low > high:
             raise ValueError("'at_least' is above 'at_most'")
@@ -186,13 +213,18 @@ class Claim(_Model):
         return 1.0 if self.compare in ("speedup", "overhead") or (self.compare == "figure" and ratio) else None
 
     @property
+    def about(self) -> str:
+        """Which kinds of device the claim is about, in words."""
+        return f"a claim about {' and '.join(_KINDS[kind] for kind in self.applies_to) or 'any device'}"
+
+    @property
     def quantity(self) -> str:
         """What is compared with the threshold, in words."""
         subject, reference = self.subject.name, self.reference.name if self.reference else ""
         if self.compare == "speedup":
             return f"time of {reference} over time of {subject}"
         if self.compare == "share":
-            return f"share of the problem bound that {subject} reaches"
+            return f"share of the {self.share_of.replace('_', ' ')} that {subject} reaches"
         if self.compare == "overhead" and self.base:
             return f"what {reference} takes beyond {self.base.name} over what {subject} takes beyond it"
         if self.compare == "kernel_share":
@@ -224,17 +256,17 @@ def read(file: Path) -> list[Claim]:
     """
     content = schema.read(file)
     try:
-        found = TypeAdapter(list[Claim]).validate_python(content or [])
+        claims = TypeAdapter(list[Claim]).validate_python(content or [])
     except ValidationError as error:
         first: Any = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         what = first["ctx"]["error"] if first["type"] == "value_error" else first["msg"]
         raise UsageError(f"{file}: {where}: {what}, got {first['input']!r}") from None
-    names = [claim.id for claim in found]
+    names = [claim.id for claim in claims]
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"{file}: two claims have the id {name!r}")
-    return found
+    return claims
 
 
 def ledger(paths: Sequence[Path] = ()) -> dict[str, list[Claim]]:
@@ -243,8 +275,8 @@ def ledger(paths: Sequence[Path] = ()) -> dict[str, list[Claim]]:
     No workload is imported for it.
     """
     folders = [Path(folder) for folder in import_module("perfport.workloads").__path__]
-    found: dict[str, list[Claim]] = {}
+    by_workload: dict[str, list[Claim]] = {}
     for path in [*folders, *paths]:
         for file in sorted([*path.glob(CLAIMS), *path.glob(f"*/{CLAIMS}")]):
-            found[file.parent.name] = read(file)
-    return dict(sorted(found.items()))
+            by_workload[file.parent.name] = read(file)
+    return dict(sorted(by_workload.items()))

@@ -18,13 +18,13 @@ class Missing(Exception):
 
 
 class OpenInterval(Interval):
-    """What is found of a claim, with no end where the data set none; nothing of the kind is stored."""
+    """The number of a claim, without an end where the data set none; nothing of the kind is stored."""
 
     model_config = ConfigDict(allow_inf_nan=True)
 
 
 class Number(NamedTuple):
-    """One of the two numbers of a comparison: what it is, its value and unit (empty for a pure number)."""
+    """A number of a comparison: what it is, its value and unit (empty for a pure number)."""
 
     what: str
     value: float
@@ -44,10 +44,22 @@ def _speedup(claim: Claim, records: list[Record]) -> tuple[Interval, tuple[Numbe
 
 
 def _share(claim: Claim, records: list[Record]) -> tuple[Interval, tuple[Number, ...]]:
-    bound = records[0].problem_bound
+    record = records[0]
+    name, without = _BOUNDS[claim.share_of]
+    bound = getattr(record, claim.share_of)
     if bound is None:
-        raise Missing(f"{records[0].identity.variant} has no problem bound: no ceilings were measured")
-    return bound.share, (_time(records[0], []), Number("bound", bound.seconds, "s"))
+        raise Missing(f"{record.identity.variant} has no {name}: {without}")
+    numbers = [_time(record, []), Number(name, bound.seconds, "s")]
+    if record.problem_bound is not None and bound is not record.problem_bound:
+        numbers.append(Number("share of the problem bound", record.problem_bound.share.value))
+    return bound.share, tuple(numbers)
+
+
+#: What a bound is called, and why a record has none, by ``share_of``.
+_BOUNDS = {
+    "problem_bound": ("problem bound", "no ceilings were measured"),
+    "datasheet_bound": ("datasheet bound", "no device profile has figures of the datasheet"),
+}
 
 
 def _overhead(claim: Claim, records: list[Record]) -> tuple[Interval, tuple[Number, ...]]:
@@ -62,7 +74,7 @@ def _overhead(claim: Claim, records: list[Record]) -> tuple[Interval, tuple[Numb
     numbers = (Number(f"{names[0]} - {names[2]}", small[0], "s"), Number(f"{names[1]} - {names[2]}", large[0], "s"))
     value = large[0] / small[0] if small[0] else math.inf
     if small[1] > 0:
-        ends = [one / other for one in large[1:] for other in small[1:]]
+        ends = [above / below for above in large[1:] for below in small[1:]]
         return Interval(value=value, low=min(ends), high=max(ends)), numbers
     low = large[1] / small[2] if large[1] > 0 and small[2] > 0 else -math.inf  # overheads are not negative
     return OpenInterval(value=value, low=low, high=math.inf), numbers
@@ -111,8 +123,8 @@ def _kernel_share(claim: Claim, records: list[Record]) -> tuple[Interval, tuple[
         raise Missing(f"{subject.identity.variant} and {records[-1].identity.variant} have no device times in common")
     assert subject.timing
     whole = subject.timing.summary["span"]
-    found = Interval(value=some / whole.median, low=some / whole.ci_high, high=some / whole.ci_low)
-    return found, (named, Number(subject.identity.variant, whole.median, "s"))
+    share = Interval(value=some / whole.median, low=some / whole.ci_high, high=some / whole.ci_low)
+    return share, (named, Number(subject.identity.variant, whole.median, "s"))
 
 
 #: By ``compare`` of a claim.

@@ -19,13 +19,17 @@ class Verdict(StrEnum):
     ABSENT = "absent"
     OPPOSITE = "opposite"
     CANNOT_TELL = "cannot tell"
+    BY_CONSTRUCTION = "by construction"
     NOT_MEASURED = "not measured"
+    NOT_APPLICABLE = "not applicable"
 
 
 #: Verdicts of a threshold that is surely missed.
 MISSED = frozenset({Verdict.SMALLER, Verdict.ABSENT, Verdict.OPPOSITE})
 #: Verdicts that say how a claim came out.
 DECIDED = MISSED | {Verdict.HOLDS}
+#: Verdicts that say nothing of a claim: no numbers, or none of a device that it is about.
+SILENT = frozenset({Verdict.NOT_MEASURED, Verdict.NOT_APPLICABLE})
 
 
 def judged(claim: Claim, interval: Interval) -> Verdict:
@@ -63,6 +67,13 @@ def combined(claim: Claim, intervals: Sequence[Interval]) -> Verdict:
     return Verdict.SMALLER if there and all(_there(claim, each) for each in unsure) else Verdict.CANNOT_TELL
 
 
+def settled(claim: Claim, kind: str, verdict: Verdict) -> Verdict:
+    """Return what a verdict of the numbers counts as on a kind of device (``cpu``, ``gpu``)."""
+    if claim.applies_to and kind not in claim.applies_to:
+        return Verdict.NOT_APPLICABLE
+    return Verdict.BY_CONSTRUCTION if claim.by_construction and verdict is Verdict.HOLDS else verdict
+
+
 def _there(claim: Claim, interval: Interval) -> bool:
     """Whether an interval lies wholly on the claimed side of no effect."""
     neutral = claim.neutral
@@ -76,6 +87,10 @@ def reason(claim: Claim, intervals: Sequence[Interval], verdict: Verdict) -> str
     else:
         values = sorted(each.value for each in intervals)
         number = f"{_short(values[0])} to {_short(values[-1])} in {len(intervals)} settings"
+    if verdict is Verdict.NOT_APPLICABLE:
+        return f"{claim.about}; the number here is {number}"
+    if verdict is Verdict.BY_CONSTRUCTION:
+        return f"{number}; {claim.by_construction}"
     counts = Counter(judged(claim, each) for each in intervals)
     differ = ", ".join(f"{counts[v]} {v.value}" for v in Verdict if counts[v]) if len(counts) > 1 else ""
     if verdict is Verdict.CANNOT_TELL and not differ:

@@ -40,14 +40,14 @@ def levels(info: DeviceInfo) -> dict[int, Level]:
         return _system_levels()
     profile = match_profile(info.name, info.kind)
     known = {name: quantity.value for name, quantity in profile.hierarchy.items()} if profile else {}
-    found = {1: Level(int(known.get("l1") or LEAST_L1), False)}
+    by_level = {1: Level(int(known.get("l1") or LEAST_L1), False)}
     if last := max(info.last_level_cache_bytes or 0, int(known.get("l2") or 0)):
-        found[2] = Level(last, True)
-    return found
+        by_level[2] = Level(last, True)
+    return by_level
 
 
 def _system_levels() -> dict[int, Level]:
-    found = {}
+    by_level = {}
     for folder in sorted(SYSTEM_CACHES.glob("index*")):
         try:
             level, kind, size, cores = (
@@ -58,8 +58,8 @@ def _system_levels() -> dict[int, Level]:
         if kind != "Instruction":
             nbytes = int(size.rstrip("KM")) << {"K": 10, "M": 20}.get(size[-1], 0)
             # The third level is read as one set even where a machine has but one core.
-            found[int(level)] = Level(nbytes, int(level) > 2 or (int(level) > 1 and not _one_core(cores)))
-    return found
+            by_level[int(level)] = Level(nbytes, int(level) > 2 or (int(level) > 1 and not _one_core(cores)))
+    return by_level
 
 
 def _one_core(cores: str) -> bool:

@@ -72,22 +72,22 @@ def parse(xml: str, device: str) -> dict[str, tuple[float, str]]:
         root = ElementTree.fromstring(xml)
     except ElementTree.ParseError as error:
         raise UnavailableError(f"{PROGRAM} wrote no valid XML: {error}") from None
-    node = next((one for one in root.iter("device") if (one.get("name") or "").strip() == device), None)
+    node = next((element for element in root.iter("device") if (element.get("name") or "").strip() == device), None)
     if node is None:
         raise UnavailableError(f"{PROGRAM} does not list the device {device!r}")
-    found = {}
+    peaks = {}
     for name, (section, entries) in COMPARED.items():
         part = node.find(section)
         if part is None:
             continue
         factor = UNITS[part.get("unit", "")]
-        values = {one.tag: float(one.text or 0) for one in part if entries is None or one.tag in entries}
+        values = {entry.tag: float(entry.text or 0) for entry in part if entries is None or entry.tag in entries}
         if not len(part):
             values = {"": float(part.text or 0)}
         if any(values.values()):
             best = max(values, key=lambda tag: values[tag])
-            found[name] = (factor * values[best], best)
-    return found
+            peaks[name] = (factor * values[best], best)
+    return peaks
 
 
 def run(info: DeviceInfo) -> dict[str, tuple[float, str]]:
@@ -144,14 +144,14 @@ def version() -> str:
 
 def collect(runs: list[dict[str, tuple[float, str]]]) -> dict[str, PeerValue]:
     """Return several runs as one value with its range each."""
-    found = {}
+    merged = {}
     for name in COMPARED:
         values = [run[name] for run in runs if name in run]
         if values:
             better = min if name in NOT_JUDGED else max
             shape = better(values)[1]
-            found[name] = PeerValue(values=[value for value, _ in values], shape=shape)
-    return found
+            merged[name] = PeerValue(values=[value for value, _ in values], shape=shape)
+    return merged
 
 
 def below(ours: Ceiling, peer: PeerValue) -> bool:

@@ -20,10 +20,12 @@ _READING = (
     "all of it misses the threshold, the effect is **smaller** than claimed (in the claimed direction), **absent** "
     "(the interval contains the value without effect, 1 for a speed-up, or is within 2 % of it) or the **opposite**. "
     "*cannot tell* stands for an interval that contains the threshold, and for settings that disagree: some have the "
-    "effect and others do not. *not measured*: a side has no result that may be ranked. The reason says how many "
-    "settings came out how. All numbers are measured; what the publications state is marked *published*. A speed-up is "
-    "the time of the reference over that of the subject, by samples taken in turn where both ran in one group. *Judged "
-    "on* marks claims that were judged on something of another kind than what the source measured."
+    "effect and others do not. *not measured*: a side has no result that may be ranked. *by construction*: the number "
+    "cannot but meet the threshold, as long as the suite counts right; this is not a result of a measurement. *not "
+    "applicable*: the claim is about another kind of device; what was measured on this device stands below. The reason "
+    "says how many settings came out how. All numbers are measured; what the publications state is marked *published*. "
+    "A speed-up is the time of the reference over that of the subject, by samples taken in turn where both ran in one "
+    "group. *Judged on* marks claims that were judged on something of another kind than what the source measured."
 )
 
 
@@ -83,6 +85,7 @@ def _numbers(judgements: Sequence[Judgement], collection: Collection) -> Iterabl
         finite = claim.no_effect is not None and math.isfinite(claim.no_effect)
         without = f", no effect would be {claim.no_effect:g}" if finite else ""
         kind = f" Judged on: {text(claim.judged_on)}." if claim.judged_on else ""
+        beside = any(len(evidence.numbers) > 2 for judgement in same for evidence in judgement.evidence)
         claimed = f"Compared: {text(claim.quantity)}; claimed is {claim.threshold}{without}."
         yield f"**{code(claim.id)}** {stated} {claimed}{kind}"
         listed = []
@@ -90,29 +93,34 @@ def _numbers(judgements: Sequence[Judgement], collection: Collection) -> Iterabl
             where = [code(collection.label(judgement.site)), _cell(judgement), text(judgement.reason)]
             for evidence in judgement.evidence:
                 listed.append([
-                    *where, text(evidence.setting, 80) or "one", *_pair(evidence), interval(evidence.found),
-                    ", ".join(code(key) for key in evidence.keys),
+                    *where, text(evidence.setting, 80) or "one", *_cells(evidence, 2 + beside),
+                    interval(evidence.interval), ", ".join(code(key) for key in evidence.keys),
                 ])  # fmt: skip
                 where = [" "] * 3
-        headers = ["device", "verdict", "reason", "setting", "subject", "against", "compared", "records"]
-        yield table(headers, listed, "llllllrl") if listed else ""
-        yield _not_measured(same, collection)
+        numbers = ["subject", "against", *(["beside"] if beside else [])]
+        headers = ["device", "verdict", "reason", "setting", *numbers, "compared", "records"]
+        yield table(headers, listed, "llll" + "l" * len(numbers) + "rl") if listed else ""
+        yield _without_numbers(same, collection)
 
 
-def _not_measured(judgements: Sequence[Judgement], collection: Collection) -> str:
-    """Return why there is no verdict, devices with the same reason together."""
-    reasons: dict[str, list[str]] = {}
+def _without_numbers(judgements: Sequence[Judgement], collection: Collection) -> str:
+    """Return why there are no numbers, devices with the same reason together."""
+    reasons: dict[Verdict, dict[str, list[str]]] = {}
     for judgement in judgements:
         if not judgement.evidence:
-            reasons.setdefault(judgement.reason, []).append(code(collection.label(judgement.site)))
-    everywhere = len(reasons) == 1 and not any(judgement.evidence for judgement in judgements)
-    parts = [f"{text(why)}" + ("" if everywhere else f" ({', '.join(sites)})") for why, sites in reasons.items()]
-    return f"Not measured: {'; '.join(parts)}." if parts else ""
+            same = reasons.setdefault(judgement.verdict, {}).setdefault(judgement.reason, [])
+            same.append(code(collection.label(judgement.site)))
+    everywhere = sum(map(len, reasons.values())) == 1 and not any(judgement.evidence for judgement in judgements)
+    sentences = []
+    for verdict, sites_of in reasons.items():
+        parts = [text(why) + ("" if everywhere else f" ({', '.join(sites)})") for why, sites in sites_of.items()]
+        sentences.append(f"{verdict.value.capitalize()}: {'; '.join(parts)}.")
+    return " ".join(sentences)
 
 
-def _pair(evidence: Evidence) -> list[str]:
-    cells = [_number(number) for number in evidence.numbers[:2]]
-    return cells + [NONE] * (2 - len(cells))
+def _cells(evidence: Evidence, columns: int) -> list[str]:
+    cells = [_number(number) for number in evidence.numbers]
+    return cells + [NONE] * (columns - len(cells))
 
 
 def _number(number: Number) -> str:

@@ -64,7 +64,7 @@ def _rows(pairs: Sequence[Pair]) -> list[dict[str, Any]]:
             row[f"{side} status"] = record.status.value if record else None
             row[f"{side} seconds"] = time_of(record) if record and is_measured(record) else None
             row[f"{side} record"] = record.key if record else None
-        found = pair.comparison.ratio if pair.comparison else None
-        row |= {"ratio": found.value if found else None, "low": found.low if found else None}
-        listed.append(row | {"high": found.high if found else None})
+        ratio = pair.comparison.ratio if pair.comparison else None
+        row |= {"ratio": ratio.value if ratio else None, "low": ratio.low if ratio else None}
+        listed.append(row | {"high": ratio.high if ratio else None})
     return listed

@@ -87,28 +87,28 @@ _CARD = web.template("""<article class="card" data-name="{{ name }}"{% if news %
 
 def select(history: History, chosen: Filter) -> list[Series]:
     """Return the series that are meant, by name."""
-    found = []
+    listed = []
     for series in history.series.values():
         place = series.place
         if chosen.names(*place.names):
-            found.append((natural(place.title), place.site, place.experiment, series))
-    return [series for *_, series in sorted(found, key=lambda named: named[:3])]
+            listed.append((natural(place.title), place.site, place.experiment, series))
+    return [series for *_, series in sorted(listed, key=lambda named: named[:3])]
 
 
 def view(history: History, chosen: Sequence[Series]) -> View:
     """Return the list of cases: nights, latest time, change against the nights before, events."""
     listed, rows = [], []
     for series in chosen:
-        found, place = track(history, series), series.place
-        latest = found.events[-1].what if found.events else ""
+        tracked, place = track(history, series), series.place
+        latest = tracked.events[-1].what if tracked.events else ""
         listed.append([
-            code(middle(place.title, 90)), code(place.site), str(len(series.nights)), _state(found),
-            seconds(found.last), _percent(found.change), str(len(found.events)), text(latest, 100) or NONE,
+            code(middle(place.title, 90)), code(place.site), str(len(series.nights)), _state(tracked),
+            seconds(tracked.last), _percent(tracked.change), str(len(tracked.events)), text(latest, 100) or NONE,
         ])  # fmt: skip
         rows.append({
             "case": place.title, "device": place.site, "experiment": place.experiment, "nights": len(series.nights),
-            "status": found.status[-1], "seconds": _plain(found.last), "ratio": _plain(1 / found.change),
-            "bound": _plain(float(found.bound[-1])), "events": len(found.events), "latest event": latest,
+            "status": tracked.status[-1], "seconds": _plain(tracked.last), "ratio": _plain(1 / tracked.change),
+            "bound": _plain(float(tracked.bound[-1])), "events": len(tracked.events), "latest event": latest,
         })  # fmt: skip
     headers = ["case", "device", "nights", "latest", "time", "change", "events", "latest event"]
     title = f"History of {len(chosen)} cases over {len(history.nights)} nights"
@@ -124,8 +124,8 @@ def _percent(change: float) -> str:
     return f"{100 * (change - 1):+.1f} %" if math.isfinite(change) else NONE
 
 
-def _state(found: Track) -> str:
-    return text(found.status[-1])
+def _state(tracked: Track) -> str:
+    return text(tracked.status[-1])
 
 
 def _span(history: History) -> str:
@@ -142,18 +142,18 @@ def page(history: History, chosen: Sequence[Series]) -> str:
     return web.frame(title, body, _STYLE)
 
 
-def _card(history: History, found: Track) -> Markup:
-    place = found.series.place
-    facts = [seconds(found.last), f"{_percent(found.change)} against the nights before"]
-    if math.isfinite(found.bound[-1]) and math.isfinite(found.time[-1]):
-        share = significant(100 * found.bound[-1] / found.time[-1])
-        facts.append(f"bound {seconds(float(found.bound[-1]))}, share {share} %")
-    shown = found.events[: -MOST_EVENTS - 1 : -1]
+def _card(history: History, tracked: Track) -> Markup:
+    place = tracked.series.place
+    facts = [seconds(tracked.last), f"{_percent(tracked.change)} against the nights before"]
+    if math.isfinite(tracked.bound[-1]) and math.isfinite(tracked.time[-1]):
+        share = significant(100 * tracked.bound[-1] / tracked.time[-1])
+        facts.append(f"bound {seconds(float(tracked.bound[-1]))}, share {share} %")
+    shown = tracked.events[: -MOST_EVENTS - 1 : -1]
     events = [f"{history.nights[event.night].started[:10]}: {event.what}" for event in shown]
-    earlier = len(found.events) - len(shown)
+    earlier = len(tracked.events) - len(shown)
     events += [f"and {earlier} earlier"] if earlier else []
     return _CARD(
-        name=f"{place.title} {place.site} {place.experiment}".lower(), news=bool(found.events or found.failures),
-        title=place.title, bad=found.status[-1] if Status(found.status[-1]).failed else "",
-        where=f"{place.site}, {place.experiment}", facts="; ".join(facts), chart=chart(history, found), events=events,
+        name=f"{place.title} {place.site} {place.experiment}".lower(), news=bool(tracked.events or tracked.failures),
+        title=place.title, bad=tracked.status[-1] if Status(tracked.status[-1]).failed else "",
+        where=f"{place.site}, {place.experiment}", facts="; ".join(facts), chart=chart(history, tracked), events=events,
     )  # fmt: skip

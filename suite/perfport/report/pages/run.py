@@ -12,7 +12,7 @@ from ...model.errors import UsageError
 from ...store.results import Run
 from ..parts.counted import Counts, Recount, counted_section, stored
 from ..parts.failures import failures_section, rerun
-from ..parts.ladder import Ladder, ladders, run_labels
+from ..parts.ladder import Ladder, ladders_of, run_labels
 from ..parts.machines import ceilings_section, devices_section, host_section, run_title
 from ..parts.markdown import NONE, code, fence, join, text
 from ..parts.plots import Plot, image, pictures, plot_folder, share_plot, write_page
@@ -53,19 +53,19 @@ def render(runs: list[Run], destination: Path, counted: Sequence[Counts] = ()) -
         raise UsageError("no run to report on")
     destination = Path(destination)
     folder = plot_folder(destination)
-    found = ladders(runs, Recount(counted) if counted else None)
-    names = _file_names(found)
+    ladders = ladders_of(runs, Recount(counted) if counted else None)
+    names = _file_names(ladders)
     plots: list[Plot] = []
-    results = _results_section(runs, found, names, folder.name, plots)
+    results = _results_section(runs, ladders, names, folder.name, plots)
     content = join([
-        title(runs), at_a_glance(found) if found else "", overview(runs), alarms(found),
-        best_tables(found) if found else "",
+        title(runs), at_a_glance(ladders) if ladders else "", overview(runs), alarms(ladders),
+        best_tables(ladders) if ladders else "",
         "## Environment and devices", *_environment(runs),
         "## Ceilings", *_ceilings(runs),
-        "## Results", _READING if found else "No case was run.", results,
-        *_across(found), *_scaling(found), *_comparison(found),
+        "## Results", _READING if ladders else "No case was run.", results,
+        *_across(ladders), *_scaling(ladders), *_comparison(ladders),
         "## Counted work" if counted else "", counted_section(counted),
-        "## Failures", failures_section(found),
+        "## Failures", failures_section(ladders),
         "## How to reproduce", *_reproduce(runs),
     ])  # fmt: skip
     return write_page(destination, content, plots)
@@ -73,7 +73,7 @@ def render(runs: list[Run], destination: Path, counted: Sequence[Counts] = ()) -
 
 def glance(runs: list[Run]) -> str:
     """Return the first table of the report, one line for each workload and device, for a terminal."""
-    return in_terminal(ladders(runs))
+    return in_terminal(ladders_of(runs))
 
 
 _READING = (
@@ -102,11 +102,11 @@ def _slug(value: str) -> str:
     return re.sub(r"[^a-z0-9_.]+", "-", value.lower()).strip("-.") or "x"
 
 
-def _file_names(found: list[Ladder]) -> list[str]:
+def _file_names(ladders: list[Ladder]) -> list[str]:
     """One file name per ladder, unique also where file systems ignore case."""
     names: dict[str, int] = {}
     listed = []
-    for ladder in found:
+    for ladder in ladders:
         parts = [ladder.workload, ladder.problem, ladder.preset or "", ladder.site, ladder.precision]
         name = _slug("-".join(part for part in parts if part))[:120]
         names[name] = names.get(name, 0) + 1
@@ -119,12 +119,12 @@ def most_plotted(records: int) -> int:
     return max(8, 24 - records // 500)
 
 
-def _results_section(runs: list[Run], found: list[Ladder], names: list[str], folder: str, plots: list[Plot]) -> str:
+def _results_section(runs: list[Run], ladders: list[Ladder], names: list[str], folder: str, plots: list[Plot]) -> str:
     """Return the results of all ladders and add their plots to ``plots``."""
     blocks = []
-    drawn, most = 0, most_plotted(sum(len(ladder.rows) for ladder in found))
+    drawn, most = 0, most_plotted(sum(len(ladder.rows) for ladder in ladders))
     workload = ""
-    for _, same in groupby(zip(found, names, strict=True), key=lambda pair: pair[0].heading[:3]):
+    for _, same in groupby(zip(ladders, names, strict=True), key=lambda pair: pair[0].heading[:3]):
         group = list(same)
         first = group[0][0]
         if first.workload != workload:
@@ -144,29 +144,29 @@ def _results_section(runs: list[Run], found: list[Ladder], names: list[str], fol
             for plot in made:
                 blocks += image(plot, folder)
         blocks.append(published_table([ladder for ladder, _ in group]))
-    if drawn == most and len(found) > most:
-        note = f"Plots are drawn for the first {most} of {len(found)} ladders; the others have tables only."
+    if drawn == most and len(ladders) > most:
+        note = f"Plots are drawn for the first {most} of {len(ladders)} ladders; the others have tables only."
         blocks.insert(0, note)
     return join(blocks)
 
 
-def _across(found: list[Ladder]) -> Iterator[str]:
-    sections = list(sweeps_section(found))
+def _across(ladders: list[Ladder]) -> Iterator[str]:
+    sections = list(sweeps_section(ladders))
     if sections:
         yield "## Across settings"
         yield from sections
 
 
-def _scaling(found: list[Ladder]) -> Iterator[str]:
-    if sections := list(scaling_section(found)):
+def _scaling(ladders: list[Ladder]) -> Iterator[str]:
+    if sections := list(scaling_section(ladders)):
         yield "## Several devices"
         yield from sections
 
 
-def _comparison(found: list[Ladder]) -> Iterator[str]:
+def _comparison(ladders: list[Ladder]) -> Iterator[str]:
     yield "## Comparison of devices"
     tables = []
-    for heading, same in groupby(found, key=lambda ladder: ladder.heading):
+    for heading, same in groupby(ladders, key=lambda ladder: ladder.heading):
         alike = list(same)
         if len(alike) > 1:
             workload, problem, setting, precision = heading

@@ -23,17 +23,19 @@ READING = (
 
 def view(collection: Collection, workloads: Mapping[str, Workload] | None = None) -> View:
     """Return the age of every result of a collection, by run and by what has changed."""
-    found = [
+    verdicts = [
         (case, age(case.run, case.record.identity, workloads)) for case in collection.cases if is_measured(case.record)
     ]
-    counts = {run.folder: Counter(verdict.age for case, verdict in found if case.run is run) for run in collection.runs}
+    counts = {
+        run.folder: Counter(verdict.age for case, verdict in verdicts if case.run is run) for run in collection.runs
+    }
     runs = [
         [code(run.folder.name), *(str(counts[run.folder][each] or "") for each in Age), _commit(run)]
         for run in collection.runs
         if counts[run.folder]
     ]
     groups: dict[tuple[str, str, Verdict], Counter[str]] = {}
-    for case, verdict in found:
+    for case, verdict in verdicts:
         if verdict.age is not Age.CURRENT:
             key = (case.run.folder.name, f"{case.subject.workload}/{case.subject.problem}", verdict)
             groups.setdefault(key, Counter())[case.record.identity.variant] += 1
@@ -44,8 +46,8 @@ def view(collection: Collection, workloads: Mapping[str, Workload] | None = None
         ]
         for (run, problem, verdict), variants in groups.items()
     ]  # fmt: skip
-    stale = sum(verdict.age is Age.STALE for _, verdict in found)
-    head = f"{stale} of {len(found)} results were measured with code that has changed since."
+    stale = sum(verdict.age is Age.STALE for _, verdict in verdicts)
+    head = f"{stale} of {len(verdicts)} results were measured with code that has changed since."
     blocks = ["# Age of results", head, READING, table(["run", *Age, "commit"], runs, "lrrrl")]
     if listed:
         headers = ["run", "problem", "variants", "results", "age", "what has changed"]
@@ -57,7 +59,7 @@ def view(collection: Collection, workloads: Mapping[str, Workload] | None = None
             "device": collection.label(case.site), "age": verdict.age.value, "why": verdict.why,
             "record": case.record.key,
         }
-        for case, verdict in found
+        for case, verdict in verdicts
     ]  # fmt: skip
     return View("Age of results", join(blocks), rows)
 
@@ -65,8 +67,8 @@ def view(collection: Collection, workloads: Mapping[str, Workload] | None = None
 def ages(collection: Collection, run: Run) -> str:
     """Return how many of a run's results in a collection are of code that has changed; empty where nobody can tell."""
     cases = [case for case in collection.cases if case.run is run and is_measured(case.record)]
-    found = Counter(age(run, case.record.identity).age for case in cases)
-    return f"{found[Age.STALE]} of {len(cases)}" if found[Age.STALE] or found[Age.CURRENT] else ""
+    counts = Counter(age(run, case.record.identity).age for case in cases)
+    return f"{counts[Age.STALE]} of {len(cases)}" if counts[Age.STALE] or counts[Age.CURRENT] else ""
 
 
 def _commit(run: Run) -> str:

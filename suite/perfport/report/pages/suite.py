@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from ...judge.claims import DECIDED, Claim, Judgement, Verdict
+from ...judge.claims import DECIDED, SILENT, Claim, Judgement, Verdict
 from ...judge.portability import BEST, Portability
 from ...measure.intervals import Verdict as Speed
 from ...model.record import Status
@@ -118,7 +118,10 @@ def _short(collection: Collection, first: Sequence[Ladder], judgements: Sequence
     ]
     if shares:
         (least, low), (most, high) = min(shares, key=_value), max(shares, key=_value)
-        where = [f"{code(f'{one.workload}/{one.problem}')} on {code(one.site)}{best_marks(one)}" for one in (high, low)]
+        where = [
+            f"{code(f'{ladder.workload}/{ladder.problem}')} on {code(ladder.site)}{best_marks(ladder)}"
+            for ladder in (high, low)
+        ]
         close = sum(share >= CLOSE for share, _ in shares)
         lines.append(
             f"The best variants reach {percent(most)} of the problem bound at most ({where[0]}) and {percent(least)} "
@@ -168,8 +171,8 @@ def _carries(metrics: Sequence[Portability], collection: Collection) -> Iterable
     listed = []
     for _, same in groupby(metrics, key=lambda metric: metric.subject.family):
         problem = list(same)
-        whole = next(one for one in problem if one.application == BEST)
-        single = [one for one in problem if one.application != BEST and one.architectural]
+        whole = next(metric for metric in problem if metric.application == BEST)
+        single = [metric for metric in problem if metric.application != BEST and metric.architectural]
         best = max(single, key=_portable, default=None)
         subject = whole.subject
         listed.append([
@@ -186,29 +189,28 @@ def _carries(metrics: Sequence[Portability], collection: Collection) -> Iterable
     yield table(headers, listed, "llrrlrrr")
 
 
-def _portable(one: Portability) -> tuple[int, float]:
+def _portable(metric: Portability) -> tuple[int, float]:
     """Orders applications: first by how many platforms are known of, then by the metric."""
-    return len(one.efficiencies), one.architectural.value if one.architectural else 0.0
+    return len(metric.efficiencies), metric.architectural.value if metric.architectural else 0.0
 
 
 def _verdicts(judgements: Sequence[Judgement]) -> str:
+    columns = [verdict for verdict in Verdict if verdict in DECIDED or verdict is Verdict.BY_CONSTRUCTION]
     listed = []
     for workload, same in groupby(judgements, key=lambda judgement: judgement.workload):
         claim_verdicts: dict[str, set[Verdict]] = {}
         for judgement in same:
-            if judgement.verdict is not Verdict.NOT_MEASURED:
+            if judgement.verdict not in SILENT:
                 claim_verdicts.setdefault(judgement.claim.id, set()).add(judgement.verdict)
         everywhere = {
-            verdict: [name for name, found in claim_verdicts.items() if found == {verdict}]
-            for verdict in Verdict
-            if verdict in DECIDED
+            verdict: [name for name, verdicts in claim_verdicts.items() if verdicts == {verdict}] for verdict in columns
         }
         listed.append([
             code(workload), *(", ".join(map(code, names)) for names in everywhere.values()),
             str(len(claim_verdicts) - sum(map(len, everywhere.values()))),
         ])  # fmt: skip
-    decided = [f"{verdict.value} wherever measured" for verdict in Verdict if verdict in DECIDED]
-    return table(["workload", *decided, "differs or cannot be told"], listed, "l" * (1 + len(decided)) + "r")
+    headers = [f"{verdict.value} wherever judged" if verdict in DECIDED else verdict.value for verdict in columns]
+    return table(["workload", *headers, "differs or cannot be told"], listed, "l" * (1 + len(headers)) + "r")
 
 
 def _provenance(collection: Collection) -> str:

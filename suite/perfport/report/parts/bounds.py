@@ -22,16 +22,16 @@ MERGED = (
 
 def problem_bound_note(ladder: Ladder) -> str:
     """Return the problem bound of a ladder: one sentence for each unit that its variants are held to."""
-    found: dict[tuple[str, ...], Bound] = {}
+    by_terms: dict[tuple[str, ...], Bound] = {}
     for row in ladder.measured:
         if bound := row.record.problem_bound:
-            found.setdefault(tuple(sorted(bound.terms)), bound)
-    if not found:
+            by_terms.setdefault(tuple(sorted(bound.terms)), bound)
+    if not by_terms:
         if ladder.ceilings and _warm(ladder):
             return "No problem bound: without the DRAM term (warm cache) no measured ceiling applies."
         return "No problem bound: this device has no measured ceilings for it." if ladder.measured else ""
     notes = []
-    for bound in found.values():
+    for bound in by_terms.values():
         terms = ", ".join(f"{text(label(name))} {seconds(bound.terms[name], 3)}" for name in ordered(bound.terms))
         notes.append(f"{seconds(bound.seconds, 3)}, by {text(label(bound.binding))} ({terms})")
     several = (
@@ -70,22 +70,22 @@ def _problem(ladder: Ladder) -> str:
 
 
 def _variant(ladder: Ladder) -> str:
-    bound = [(row, row.record.variant_bound) for row in ladder.measured if row.record.variant_bound]
-    terms = ordered(name for _, found in bound for name in found.terms)
+    bounded = [(row, row.record.variant_bound) for row in ladder.measured if row.record.variant_bound]
+    terms = ordered(name for _, bound in bounded for name in bound.terms)
     if not terms:
         return ""
     rows = []
-    for row, found in bound:
+    for row, bound in bounded:
         provenance = row.record.traffic.provenance if row.record.traffic else "modelled"
-        cells = [_term(row.record, found, name) for name in terms]
-        rows.append([row.name, text(label(found.binding)), *cells, provenance])
+        cells = [_term(row.record, bound, name) for name in terms]
+        rows.append([row.name, text(label(bound.binding)), *cells, provenance])
     headers = ["variant", "what binds it", *map(label, terms), "traffic"]
     intro = (
         "**What binds each variant** (variant bound): the time that each ceiling alone needs for the operations and "
         "bytes that this variant causes, in % of its measured time; the ceiling that binds in bold."
     )
     above = ""
-    if any(impossible(found) for _, found in bound):
+    if any(impossible(bound) for _, bound in bounded):
         above = (
             "**ERROR**: more than 100 % of the time, with the whole interval above "
             f"{percent(IMPOSSIBLE_SHARE)}: the traffic is less than modelled or counted, or a ceiling is too low."

@@ -145,9 +145,9 @@ def _cases(counts: list[Count]) -> str:
     rows = []
     for count in counts:
         judged = {
-            name: found.ratio
-            for name, found in count.quantities.items()
-            if found.verdict in (Verdict.AGREES, Verdict.DEVIATES)
+            name: comparison.ratio
+            for name, comparison in count.quantities.items()
+            if comparison.verdict in (Verdict.AGREES, Verdict.DEVIATES)
         }
         farthest = max(judged, key=lambda name: abs((judged[name] or 0.0) - 1), default=None)
         ratio = f"{text(_title(farthest))} {_ratio(judged[farthest])}" if farthest else NONE
@@ -164,12 +164,16 @@ def _cases(counts: list[Count]) -> str:
 def _quantities(counts: list[Count]) -> str:
     rows = []
     for count in counts:
-        for name, found in count.quantities.items():
+        for name, comparison in count.quantities.items():
             unit = "B" if name.endswith(("_read", "_write")) else ""
-            verdict = f"**{found.verdict.value}**" if found.verdict == Verdict.DEVIATES else found.verdict.value
+            verdict = (
+                f"**{comparison.verdict.value}**"
+                if comparison.verdict == Verdict.DEVIATES
+                else comparison.verdict.value
+            )
             rows.append([
-                *_named(count), text(_title(name)), scaled(found.declared, unit).strip(),
-                scaled(found.counted, unit).strip(), _ratio(found.ratio), verdict,
+                *_named(count), text(_title(name)), scaled(comparison.declared, unit).strip(),
+                scaled(comparison.counted, unit).strip(), _ratio(comparison.ratio), verdict,
             ])  # fmt: skip
     headers = ["variant", "size", "quantity", "declared", "counted", "ratio", "verdict"]
     return table(headers, rows, "lllrrrl") if rows else ""
@@ -190,5 +194,5 @@ def _title(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _ratio(found: float | None) -> str:
-    return significant(found, 4) if found is not None else "nothing counted"
+def _ratio(ratio: float | None) -> str:
+    return significant(ratio, 4) if ratio is not None else "nothing counted"

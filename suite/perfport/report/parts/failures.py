@@ -46,11 +46,11 @@ def rerun(record: Record, run: Run) -> str:
     return f"perfport show {shlex.quote(record.key)} --rerun --results {shlex.quote(str(run.folder))}"
 
 
-def failures_section(found: list[Ladder]) -> str:
+def failures_section(ladders: list[Ladder]) -> str:
     """Return every case that is neither ``ok`` nor ``contended``, worst status first."""
     blocks = []
     for status in ORDER:
-        cases = [(ladder, row) for ladder in found for row in ladder.rows if row.record.status == status]
+        cases = [(ladder, row) for ladder in ladders for row in ladder.rows if row.record.status == status]
         if cases:
             blocks.append(f"### {status.value} ({len(cases)})")
             if status == Status.IMPOSSIBLE:

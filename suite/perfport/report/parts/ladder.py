@@ -218,7 +218,7 @@ def run_labels(runs: list[Run]) -> list[str]:
     return [f"R{number}" for number in range(1, len(runs) + 1)] if len(runs) > 1 else [""]
 
 
-def ladders(runs: list[Run], recount: Recount | None = None) -> list[Ladder]:
+def ladders_of(runs: list[Run], recount: Recount | None = None) -> list[Ladder]:
     """Return every ladder of the runs, each run's own, by workload, problem, parameters, precision, run and device.
 
     ``recount`` returns a run's record with counted traffic in place of the modelled one, or nothing.

@@ -17,43 +17,43 @@ _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 def _clean(value: object, keep: str = "") -> str:
     """Return text without terminal escapes and without characters that cannot be printed."""
-    found = _ANSI.sub("", str(value))
-    if found.isprintable():
-        return found
+    printed = _ANSI.sub("", str(value))
+    if printed.isprintable():
+        return printed
     hidden = ("Cc", "Cf", "Cs", "Co")
-    return "".join(c for c in found if c in keep or c.isspace() or unicodedata.category(c) not in hidden)
+    return "".join(c for c in printed if c in keep or c.isspace() or unicodedata.category(c) not in hidden)
 
 
 def line(value: object, limit: int = 300) -> str:
     """Return a value as one line of at most ``limit`` characters, not escaped."""
-    found = " ".join(_clean(value).split())
-    return found if len(found) <= limit else found[: limit - 1] + "…"
+    content = " ".join(_clean(value).split())
+    return content if len(content) <= limit else content[: limit - 1] + "…"
 
 
 def middle(value: object, limit: int) -> str:
     """Return a value as one line, shortened in the middle: what tells long names apart is often at their end."""
-    found = line(value)
-    if len(found) <= limit:
-        return found
+    content = line(value)
+    if len(content) <= limit:
+        return content
     tail = limit * 2 // 5
-    return f"{found[: limit - 1 - tail]}…{found[-tail:]}"
+    return f"{content[: limit - 1 - tail]}…{content[-tail:]}"
 
 
 def text(value: object, limit: int = 300) -> str:
     """Return a value as one line of running text, with every character that markdown or HTML would read escaped."""
-    found = line(value, limit).replace("&", "&amp;").replace("<", "&lt;")
-    found = re.sub(r"([\\`*\[\]~])", r"\\\1", found)
-    return re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", found)
+    escaped = line(value, limit).replace("&", "&amp;").replace("<", "&lt;")
+    escaped = re.sub(r"([\\`*\[\]~])", r"\\\1", escaped)
+    return re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", escaped)
 
 
 def code(value: object, limit: int = 300) -> str:
     """Return a value as a code span, whatever back-ticks it holds."""
-    found = line(value, limit)
-    if not found:
+    content = line(value, limit)
+    if not content:
         return NONE
-    ticks = "`" * (1 + max((len(run) for run in re.findall("`+", found)), default=0))
-    pad = " " if found[0] == "`" or found[-1] == "`" else ""
-    return f"{ticks}{pad}{found}{pad}{ticks}"
+    ticks = "`" * (1 + max((len(run) for run in re.findall("`+", content)), default=0))
+    pad = " " if content[0] == "`" or content[-1] == "`" else ""
+    return f"{ticks}{pad}{content}{pad}{ticks}"
 
 
 def fence(content: str, language: str = "text") -> str:

@@ -25,10 +25,10 @@ NOTES = {
 def marks(row: Row) -> str:
     """Return the marks of a result, but for that of its bound, which stands at the share."""
     record = row.record
-    found = CONTENDED if record.status == Status.CONTENDED else ""
-    found += UNMET if record.timing and not record.timing.target_met else ""
-    found += CHANGED if row.age is Age.STALE else ""
-    return found + (FAILED if row.later else "")
+    symbols = CONTENDED if record.status == Status.CONTENDED else ""
+    symbols += UNMET if record.timing and not record.timing.target_met else ""
+    symbols += CHANGED if row.age is Age.STALE else ""
+    return symbols + (FAILED if row.later else "")
 
 
 def best_marks(ladder: Ladder) -> str:

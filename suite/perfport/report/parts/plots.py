@@ -97,7 +97,7 @@ def shown(rows: list[Row]) -> list[Row]:
 
 def pictures(ladder: Ladder, name: str) -> list[Plot]:
     """Return the pictures that variants made of their results (docs/records.md, ``extra.picture``)."""
-    found = []
+    plots = []
     for row in ladder.measured:
         made, variant = row.record.extra.get(PICTURE), row.record.identity.variant
         if made:
@@ -105,8 +105,8 @@ def pictures(ladder: Ladder, name: str) -> list[Plot]:
                 base64.b64decode(made["jpeg"]),
                 f"{made['caption']} (measured by {variant}, {where(ladder)})",
             )
-            found.append(Plot(f"{name}-{variant}.jpg", content, made["caption"], caption))
-    return found
+            plots.append(Plot(f"{name}-{variant}.jpg", content, made["caption"], caption))
+    return plots
 
 
 def _speed_key(record: Record) -> float:
@@ -168,8 +168,8 @@ def _bar(axes: Any, y: int, row: Row, reach: float) -> None:
         )  # fmt: skip
         return
     assert record.problem_bound
-    found = record.problem_bound.share
-    value, low, high = (min(max(v, 0.0), reach) for v in (found.value, found.low, found.high))
+    share = record.problem_bound.share
+    value, low, high = (min(max(v, 0.0), reach) for v in (share.value, share.low, share.high))
     contended = record.status == Status.CONTENDED
     axes.barh(
         y, 100 * value, height=0.68, color="white" if contended else COLOURS[record.identity.role],
@@ -177,7 +177,7 @@ def _bar(axes: Any, y: int, row: Row, reach: float) -> None:
     )  # fmt: skip
     ends = [[100 * max(value - low, 0.0)], [100 * max(high - value, 0.0)]]
     axes.errorbar(100 * value, y, xerr=ends, color="black", capsize=3, linewidth=1.2)
-    axes.text(100 * max(value, high) + 1.2 * reach, y, percent(found.value), va="center")
+    axes.text(100 * max(value, high) + 1.2 * reach, y, percent(share.value), va="center")
 
 
 def _legend_roles(figure: Figure, rows: Sequence[Row]) -> None:

@@ -78,8 +78,8 @@ def size(nbytes: float | None) -> str:
     if nbytes is None:
         return NONE
     factor, unit = next(((f, u) for f, u in _BINARY if nbytes >= f), (1, "B"))
-    found = nbytes / factor
-    return f"{found:.0f} {unit}" if found == int(found) else f"{significant(found)} {unit}"
+    amount = nbytes / factor
+    return f"{amount:.0f} {unit}" if amount == int(amount) else f"{significant(amount)} {unit}"
 
 
 def percent(share: float | None, unit: bool = True) -> str:
@@ -111,8 +111,8 @@ def share(bound: Bound | None, stale_mark: str = " †") -> str:
     """Return the share of a bound with its interval; one that cannot be is an error and says so loudly."""
     if bound is None:
         return NONE
-    found = bound.share
-    shown = f"{percent(found.value)} ({percent(found.low, unit=False)}–{percent(found.high, unit=False)})"
+    estimate = bound.share
+    shown = f"{percent(estimate.value)} ({percent(estimate.low, unit=False)}–{percent(estimate.high, unit=False)})"
     if impossible(bound):
         return f"**ERROR: {shown}, above the bound**"
     return shown + (stale_mark if bound.stale else "")

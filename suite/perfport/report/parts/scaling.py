@@ -20,10 +20,10 @@ READING = (
 )
 
 
-def scaling_section(found: Sequence[Ladder], heading: str = "###") -> Iterator[str]:
+def scaling_section(ladders: Sequence[Ladder], heading: str = "###") -> Iterator[str]:
     """Yield a table for each setting and place where a case ran on different numbers of devices, if any did."""
     tables = []
-    ordered = sorted(found, key=_where)
+    ordered = sorted(ladders, key=_where)
     for (workload, problem, setting, precision, place), same in groupby(ordered, key=_where):
         rows = list(_rows(list(same)))
         if rows:

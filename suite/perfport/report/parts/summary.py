@@ -37,7 +37,7 @@ def title(runs: list[Run]) -> str:
     return f"# Performance report: {', '.join(dict.fromkeys(names)) or 'no runs'}"
 
 
-def _glance(found: list[Ladder]) -> tuple[list[str], list[list[str]]]:
+def _glance(ladders: list[Ladder]) -> tuple[list[str], list[list[str]]]:
     """Return headers and one row for each workload and device: plain text, for a page and for a terminal."""
     headers = [
         "workload", "device", "problems", "cases", "ladder", "best variant", "time", "of bound", "over first",
@@ -45,12 +45,12 @@ def _glance(found: list[Ladder]) -> tuple[list[str], list[list[str]]]:
     ]  # fmt: skip
     rows = []
     for (workload, site), same in groupby(
-        sorted(found, key=lambda ladder: (ladder.workload, ladder.site)), key=lambda lad: (lad.workload, lad.site)
+        sorted(ladders, key=lambda ladder: (ladder.workload, ladder.site)), key=lambda lad: (lad.workload, lad.site)
     ):
-        ladders = list(same)
-        problems = len({ladder.problem for ladder in ladders})
-        main = max(ladders, key=_length)
-        rows.append([workload, site, str(problems), _outcomes(ladders), main.problem, *_leading(main)])
+        group = list(same)
+        problems = len({ladder.problem for ladder in group})
+        main = max(group, key=_length)
+        rows.append([workload, site, str(problems), _outcomes(group), main.problem, *_leading(main)])
     if len({row[1] for row in rows}) == 1:
         headers, rows = [headers[0], *headers[2:]], [[row[0], *row[2:]] for row in rows]
     return headers, rows
@@ -62,9 +62,9 @@ def _length(ladder: Ladder) -> tuple[int, int]:
     return len(rungs), len(ladder.measured)
 
 
-def _outcomes(found: list[Ladder]) -> str:
+def _outcomes(ladders: list[Ladder]) -> str:
     """How many of the cases are ok, and how many are of no use or of little."""
-    counts = Counter(row.record.status for ladder in found for row in ladder.rows)
+    counts = Counter(row.record.status for ladder in ladders for row in ladder.rows)
     failed = sum(count for status, count in counts.items() if status.failed)
     parts = [f"{counts[Status.OK]}/{counts.total()} ok"]
     parts += [f"{failed} failed"] if failed else []
@@ -88,15 +88,16 @@ def _leading(ladder: Ladder) -> list[str]:
     ]  # fmt: skip
 
 
-def _times(found: Comparison | None) -> str:
-    if found is None:
+def _times(comparison: Comparison | None) -> str:
+    if comparison is None:
         return NONE
-    return f"{significant(found.ratio.value)} ×" + (" (ambiguous)" if found.verdict is Verdict.AMBIGUOUS else "")
+    unsure = " (ambiguous)" if comparison.verdict is Verdict.AMBIGUOUS else ""
+    return f"{significant(comparison.ratio.value)} ×{unsure}"
 
 
-def at_a_glance(found: list[Ladder]) -> str:
+def at_a_glance(ladders: list[Ladder]) -> str:
     """Return the first thing that a report says: one line for each workload and device."""
-    headers, rows = _glance(found)
+    headers, rows = _glance(ladders)
     names = ("workload", "device", "ladder", "best variant")
     cells = [
         [code(cell) if name in names else text(cell) for name, cell in zip(headers, row, strict=True)] for row in rows
@@ -109,9 +110,9 @@ def at_a_glance(found: list[Ladder]) -> str:
     ])  # fmt: skip
 
 
-def in_terminal(found: list[Ladder]) -> str:
+def in_terminal(ladders: list[Ladder]) -> str:
     """Return the same lines for a terminal."""
-    headers, rows = _glance(found)
+    headers, rows = _glance(ladders)
     align = ["right" if name in ("problems", "time", "of bound") else "left" for name in headers]
     lines = tabulate(rows, headers, colalign=align, disable_numparse=True) if rows else ""
     return "\n".join(filter(None, [lines, notes(lines)]))
@@ -147,10 +148,10 @@ def overview(runs: list[Run]) -> str:
     return join(blocks)
 
 
-def alarms(found: list[Ladder]) -> str:
+def alarms(ladders: list[Ladder]) -> str:
     """Return what a reader must know before any number: impossible times, wrong results."""
     notes = []
-    above = [(ladder, row) for ladder in found for row in ladder.rows if row.record.status == Status.IMPOSSIBLE]
+    above = [(ladder, row) for ladder in ladders for row in ladder.rows if row.record.status == Status.IMPOSSIBLE]
     if above:
         names = ", ".join(
             code(f"{lad.workload}/{lad.problem} {row.label}") + f" on {code(lad.site)}" for lad, row in above[:8]
@@ -161,7 +162,7 @@ def alarms(found: list[Ladder]) -> str:
             "declared work, the clock or a ceiling is wrong, and with it perhaps other numbers of this report. "
             "Not ranked; see Failures."
         )
-    wrong = sum(row.record.status == Status.WRONG for ladder in found for row in ladder.rows)
+    wrong = sum(row.record.status == Status.WRONG for ladder in ladders for row in ladder.rows)
     if wrong:
         notes.append(
             f"> **{wrong} case(s) gave wrong results.** They are listed under Failures and enter no ranking or ratio."
@@ -169,10 +170,10 @@ def alarms(found: list[Ladder]) -> str:
     return "\n>\n".join(notes)
 
 
-def short_settings(found: list[Ladder]) -> dict[tuple[str, str, str, str], str]:
+def short_settings(ladders: list[Ladder]) -> dict[tuple[str, str, str, str], str]:
     """Return how each subject's parameters are named in tables: by preset where that is enough."""
-    subjects = {ladder.heading: ladder for ladder in found}
-    counts = Counter({(ladder.workload, ladder.problem, ladder.preset, ladder.setting) for ladder in found})
+    subjects = {ladder.heading: ladder for ladder in ladders}
+    counts = Counter({(ladder.workload, ladder.problem, ladder.preset, ladder.setting) for ladder in ladders})
     presets = Counter(key[:3] for key in counts)
     return {
         subject: ladder.preset
@@ -182,11 +183,11 @@ def short_settings(found: list[Ladder]) -> dict[tuple[str, str, str, str], str]:
     }
 
 
-def best_tables(found: list[Ladder], peers: bool = True) -> str:
+def best_tables(ladders: list[Ladder], peers: bool = True) -> str:
     """Return per device and problem the best variant with its share and speed-up, and how it does against peers."""
-    settings = short_settings(found)
+    settings = short_settings(ladders)
     rows, rivals = [], []
-    for ladder in found:
+    for ladder in ladders:
         own = [row.record for row in ladder.rows if row.record.identity.role != "peer"]
         if all(record.status in NOT_HERE for record in own):
             continue  # a precision class that only peers have here: shown in its own table further down

@@ -21,18 +21,18 @@ EXACT = "fp32"  # the class beside which others may stand
 Over = dict[str, Comparison | None]  # by peer
 
 
-def sweeps_section(found: list[Ladder]) -> Iterator[str]:
+def sweeps_section(ladders: list[Ladder]) -> Iterator[str]:
     """Return the tables of each problem that one device ran at several settings.
 
     Parameters
     ----------
-    found : list of Ladder
+    ladders : list of Ladder
         All ladders of the report, in its order.
     """
-    for (workload, problem), same in groupby(found, key=lambda ladder: (ladder.workload, ladder.problem)):
-        ladders = list(same)
-        for site in dict.fromkeys(ladder.site for ladder in ladders):
-            sweep = Sweep([ladder for ladder in ladders if ladder.site == site])
+    for (workload, problem), same in groupby(ladders, key=lambda ladder: (ladder.workload, ladder.problem)):
+        group = list(same)
+        for site in dict.fromkeys(ladder.site for ladder in group):
+            sweep = Sweep([ladder for ladder in group if ladder.site == site])
             blocks = [sweep.speedups(precision) for precision in sweep.precisions] if len(sweep.settings) > 1 else []
             blocks += [sweep.figures(title, names) for title, names in sweep.declared.items()]
             if any(blocks):
@@ -96,7 +96,7 @@ class Sweep:
             ]
             for ladder, best, over in rows
         ]
-        means = [_geometric([one for *_, over in rows if (one := over.get(peer))]) for peer in peers]
+        means = [_geometric([comparison for *_, over in rows if (comparison := over.get(peer))]) for peer in peers]
         cells.append(["geometric mean", "", "", *means])
         headers = ["setting", "best variant", "time", *(f"over {peer}" for peer in peers)]
         blocks = [
@@ -117,7 +117,7 @@ class Sweep:
         for (axis, name), points in held.items():
             outcomes: dict[str, list[str]] = {}
             for peer in peers:
-                along = sorted((value, found.ratio.value) for value, over in points if (found := over.get(peer)))
+                along = sorted((value, compared.ratio.value) for value, over in points if (compared := over.get(peer)))
                 if len(along) >= LEAST_VALUES:
                     outcomes.setdefault(break_even(along), []).append(peer)
             lines += [[text(name, 100), code(axis), ", ".join(alike), said] for said, alike in outcomes.items()]
@@ -144,12 +144,12 @@ class Sweep:
 
 def crossings(points: Sequence[tuple[float, float]]) -> list[tuple[float, bool]]:
     """Return where ratios along an axis pass 1, and whether upwards; ``points`` as for `break_even`."""
-    found = []
+    roots = []
     for (x, left), (y, right) in pairwise(points):
         a, b = math.log(left), math.log(right)
         if (a < 0) != (b < 0):
-            found.append((x + (y - x) * a / (a - b), b >= 0))
-    return found
+            roots.append((x + (y - x) * a / (a - b), b >= 0))
+    return roots
 
 
 def break_even(points: Sequence[tuple[float, float]]) -> str:
@@ -160,11 +160,11 @@ def break_even(points: Sequence[tuple[float, float]]) -> str:
     points : sequence of (float, float)
         Value of the axis, ascending, and ratio.
     """
-    found = crossings(points)
+    roots = crossings(points)
     low, high = significant(points[0][0]), significant(points[-1][0])
-    if not found:
+    if not roots:
         return f"{'slower' if points[0][1] < 1 else 'faster'} from {low} to {high}"
-    return ", ".join(f"{'faster' if up else 'slower'} from {significant(at)} on" for at, up in found)
+    return ", ".join(f"{'faster' if up else 'slower'} from {significant(at)} on" for at, up in roots)
 
 
 def _over_peers(best: Row, same: Sequence[Ladder]) -> Iterator[tuple[str, Comparison | None]]:
@@ -175,12 +175,12 @@ def _over_peers(best: Row, same: Sequence[Ladder]) -> Iterator[tuple[str, Compar
                 yield code(row.label) + of_class, compare(row.record, best.record)
 
 
-def _cell(found: Comparison | None) -> str:
-    if found is None:
+def _cell(comparison: Comparison | None) -> str:
+    if comparison is None:
         return NONE
-    value = significant(found.ratio.value)
-    return f"**{value}**" if found.verdict is Verdict.SLOWER else value
+    value = significant(comparison.ratio.value)
+    return f"**{value}**" if comparison.verdict is Verdict.SLOWER else value
 
 
-def _geometric(found: Sequence[Comparison]) -> str:
-    return significant(geometric_mean(one.ratio.value for one in found)) if found else NONE
+def _geometric(comparisons: Sequence[Comparison]) -> str:
+    return significant(geometric_mean(comparison.ratio.value for comparison in comparisons)) if comparisons else NONE

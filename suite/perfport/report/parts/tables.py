@@ -225,28 +225,28 @@ def _extra(ladder: Ladder) -> str:
     return titled("**Further figures** of the last execution (measured)", ["variant", "figure", "value"], rows, "llr")
 
 
-def published_table(found: list[Ladder]) -> str:
+def published_table(ladders: list[Ladder]) -> str:
     """Return what the publication states for a problem beside what the same variants reach here.
 
     Parameters
     ----------
-    found : list of Ladder
+    ladders : list of Ladder
         All ladders of one problem with one set of parameters: one per device and precision class.
     """
-    figures = {_figure_key(figure): figure for ladder in found for figure in ladder.published}
-    for ladder in found:
+    figures = {_figure_key(figure): figure for ladder in ladders for figure in ladder.published}
+    for ladder in ladders:
         for figure in ladder.published:
             if figure.share is not None:
                 figures[_figure_key(figure)] = figure
     if not figures:
         return ""
-    order = {row.label: i for i, row in reversed(list(enumerate(row for ladder in found for row in ladder.rows)))}
+    order = {row.label: i for i, row in reversed(list(enumerate(row for ladder in ladders for row in ladder.rows)))}
     listed = sorted(figures.values(), key=lambda f: (order.get(f.variant, len(order)), f.variant, f.title, f.value))
     rows = []
     for figure in listed:
         here = [
             f"{percent(row.record.problem_bound.share.value)} ({code(ladder.site)})"
-            for ladder in found
+            for ladder in ladders
             for row in ladder.measured
             if row.record.identity.variant == figure.variant and row.record.problem_bound
         ]
@@ -289,26 +289,26 @@ def _figure_key(figure: Published) -> tuple[str, ...]:
     return (*(str(getattr(figure, name)) for name in ("variant", "title", "value", "unit")), source)
 
 
-def device_comparison(found: list[Ladder]) -> str:
+def device_comparison(ladders: list[Ladder]) -> str:
     """Return variant x device for one problem, set of parameters and precision class."""
     names: dict[tuple[str, int, str], None] = {}
-    for ladder in found:
+    for ladder in ladders:
         for row in ladder.rows:
             names.setdefault((row.record.identity.role, row.record.identity.rung, row.record.identity.variant))
     several = False
     rows = []
     for role, rung, variant in sorted(names, key=lambda name: (ROLES.index(name[0]), *name[1:])):
         cells = [role, code(variant, 60)]
-        for ladder in found:
+        for ladder in ladders:
             same = [r for r in ladder.rows if (r.record.identity.role, r.record.identity.rung) == (role, rung)]
             same = [r for r in same if r.record.identity.variant == variant]
             several = several or len(same) > 1
             cells.append(_compared_cell(ladder, same))
         rows.append(cells)
-    headers = ["role", "variant", *(code(ladder.site) for ladder in found)]
+    headers = ["role", "variant", *(code(ladder.site) for ladder in ladders)]
     note = "Share of the device's own problem bound, and time (measured). Bold: the device's best variant."
     note += " Of several settings of a variant the fastest is shown." if several else ""
-    body = table(headers, rows, "ll" + "r" * len(found))
+    body = table(headers, rows, "ll" + "r" * len(ladders))
     return noted([note, body])
 
 

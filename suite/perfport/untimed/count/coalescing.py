@@ -146,7 +146,7 @@ def _under(shape: Shape, accesses: np.ndarray, code: np.ndarray, sites: list[Sit
     site[access] = code
     lines = _lines(access, accesses, shape.line)
     ideal = np.maximum(1, -(-_distinct_bytes(access, accesses) // shape.line))
-    found = []
+    patterns = []
     for kernel, argument in dict.fromkeys(site[:2] for site in sites):
         members = [i for i, entry in enumerate(sites) if entry[:2] == (kernel, argument)]
         members.sort(key=lambda i: _position(sites[i][2]))
@@ -157,8 +157,8 @@ def _under(shape: Shape, accesses: np.ndarray, code: np.ndarray, sites: list[Sit
                 shape=shape.name, kernel=kernel, argument=argument, place=place, store=store,
                 accesses=int(mask.sum()), lines=float(lines[mask].mean()), ideal=float(ideal[mask].mean()),
             )  # fmt: skip
-            found.append(pattern)
-    return found
+            patterns.append(pattern)
+    return patterns
 
 
 def _position(place: str) -> tuple[int, ...]:

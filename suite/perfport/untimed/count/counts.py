@@ -144,7 +144,7 @@ def compare(
         "operations": counted.flops + counted.special_ops + counted.integer_ops,
         "bytes": counted.issued_bytes + counted.local_bytes,
     }
-    found = {}
+    comparisons = {}
     for name in (*judged, *shown):
         said, seen = getattr(declared, name), getattr(counted, name)
         part_of = CLASSES.get(name)
@@ -159,8 +159,10 @@ def compare(
             verdict = Verdict.NEGLIGIBLE
         else:
             verdict = Verdict.DEVIATES
-        found[name] = Comparison(declared=said, counted=seen, ratio=said / seen if seen else None, verdict=verdict)
-    return found
+        comparisons[name] = Comparison(
+            declared=said, counted=seen, ratio=said / seen if seen else None, verdict=verdict
+        )
+    return comparisons
 
 
 def overall(quantities: Mapping[str, Comparison]) -> Verdict:

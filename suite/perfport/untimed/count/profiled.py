@@ -59,8 +59,8 @@ def version() -> str:
     if not program:
         raise UnavailableError(f"ncu is not here; {_HINT}")
     done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-    found = re.search(r"Version ([\d.]+)", done.stdout)
-    return found.group(1) if found else "unknown"
+    matched = re.search(r"Version ([\d.]+)", done.stdout)
+    return matched.group(1) if matched else "unknown"
 
 
 def command(log: Path, device: DeviceInfo, stalls: bool = False) -> tuple[str, ...]:
@@ -137,7 +137,7 @@ def parse(text: str) -> list[tuple[str, dict[str, float]]]:
     known = {*METRICS, *MATRIX_METRICS.values(), _ISSUES, *_WAITING}
     wanted = [number for number, name in enumerate(header) if name in known]  # device attributes stand beside them
     scales = dict.fromkeys(wanted, 1.0)
-    found = []
+    launches = []
     for row in rows:
         if len(row) < len(header):
             continue
@@ -145,8 +145,8 @@ def parse(text: str) -> list[tuple[str, dict[str, float]]]:
             scales = {number: _scale(row[number]) for number in wanted}
             continue
         metrics = {header[n]: value * scales[n] for n in wanted if (value := _number(row[n])) is not None}
-        found.append((row[name_at], _summable(metrics)))
-    return found
+        launches.append((row[name_at], _summable(metrics)))
+    return launches
 
 
 def _summable(metrics: dict[str, float]) -> dict[str, float]:

@@ -115,15 +115,15 @@ def _by_plugin(job: Job, plugin: Path, shapes: Sequence[Shape], timeout: float) 
             launch = json.loads(line)
             launches.setdefault(launch["case"], []).append(launch)
         accesses = coalescing.load(trace)
-    found = []
+    tallies = []
     for outcome in outcomes:
         tally, own = Tally(), launches.get(outcome.case.variant, [])
         for launch in own:
             tally.add(launch["kernel"], launch["counters"])
         tally.unknown = sorted({name for launch in own for name in launch["unknown"]})
         tally.coalescing = coalescing.patterns(accesses, own, shapes)
-        found.append((outcome, tally))
-    return found
+        tallies.append((outcome, tally))
+    return tallies
 
 
 def _by_stock(job: Job, timeout: float) -> list[tuple[Outcome, Tally]]:
