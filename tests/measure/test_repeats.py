@@ -58,3 +58,9 @@ def test_student_interval_against_scipy() -> None:
     low, high = t.interval(0.95, 3, np.mean(values), np.std(values, ddof=1) / 2)
     found = student_interval(values)
     assert (found.low, found.value, found.high) == pytest.approx((low, 2.875, high))
+
+
+@pytest.mark.parametrize("met", [(True, True), (True, False), (False, True), (False, False)])
+def test_the_target_is_met_where_every_worker_met_it(met: tuple[bool, bool]) -> None:
+    earlier, later = (timing(0.1, seed).model_copy(update={"target_met": each}) for seed, each in enumerate(met, 1))
+    assert joined(earlier, later).target_met is all(met)

@@ -57,3 +57,8 @@ def test_what_is_unknown_or_nothing_in_one_is_so_in_the_mean() -> None:
     assert mean.provenance == "modelled"
     one = Traffic(flops=3.0, l2_bytes=None)
     assert mean_of([one]) is one
+
+
+def test_what_is_moved_has_no_operations() -> None:
+    work = Work(flops=1.0, integer_ops=2.0, read_bytes=3.0, write_bytes=4.0, host_bytes=5.0)
+    assert work.moved() == Work(read_bytes=3.0, write_bytes=4.0, host_bytes=5.0)

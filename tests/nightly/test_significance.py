@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perfport.nightly.significance import LEAST_SPREAD, Prior, discoveries, usual
+from perfport.nightly.significance import Prior, discoveries, usual
 
 
 def test_the_usual_variance_is_recovered() -> None:
@@ -29,8 +29,12 @@ def test_few_cases_stand_for_themselves() -> None:
     assert usual([1e-6] * 4, [2] * 4).moderated(9e-6, 2) == (9e-6, 2)
 
 
+def test_five_cases_tell_what_is_usual() -> None:
+    assert usual([1e-6] * 5, [2] * 5).moderated(9e-6, 2)[0] < 2e-6
+
+
 def test_a_clock_that_never_varies_has_the_spread_of_its_resolution() -> None:
-    assert Prior(1e-6, 0.0).moderated(0.0, 4) == (LEAST_SPREAD**2, 4)
+    assert Prior(1e-6, 0.0).moderated(0.0, 4) == (1e-8, 4), "one part in ten thousand"
 
 
 def test_discoveries_follow_the_step_up_rule() -> None:

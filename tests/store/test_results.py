@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -168,6 +169,16 @@ def test_a_full_disk_leaves_whole_records(stored: Path, room: int) -> None:
     after = (stored / RECORDS).read_bytes()
     assert after.startswith(before) and after.endswith(b"\n")
     assert keys(stored) == ["a", "b", "c"] + (["d"] if room == 2000 else [])
+
+
+def test_a_record_is_on_disk_when_append_returns(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that loses power after a case must not lose it: what was flushed holds the whole record."""
+    flushed: list[bytes] = []
+    monkeypatch.setattr(os, "fsync", lambda number: flushed.append(os.pread(number, 1 << 20, 0)))
+    with Writer(stored) as writer:
+        writer.append(record("d"))
+        assert flushed and flushed[-1] == (stored / RECORDS).read_bytes()
+        assert flushed[-1].count(b"\n") == 4
 
 
 def test_find_runs(stored: Path, tmp_path: Path) -> None:

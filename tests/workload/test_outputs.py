@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from perfport.workload.outputs import compare, compare_exact
 
 REFERENCE = np.linspace(1.0, 2.0, 100)
+NORM = float(np.linalg.norm(REFERENCE))
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,10 @@ REFERENCE = np.linspace(1.0, 2.0, 100)
         (1e-2, {"relative_l2": 1e-4}, False),
         (1e-4, {"max_abs": 1e-3, "relative_l2": 1e-6}, False),
         (1e-4, {"max_abs": 1e-5, "relative_l2": 1e-2}, False),
+        (0.99e-5, {"max_abs": 1e-5}, True),
+        (1.01e-5, {"max_abs": 1e-5}, False),
+        (0.99e-4 * NORM, {"relative_l2": 1e-4}, True),
+        (1.01e-4 * NORM, {"relative_l2": 1e-4}, False),
     ],
 )
 def test_tolerances_all_hold(error: float, limits: dict[str, float], passed: bool) -> None:
@@ -54,6 +59,14 @@ def test_other_shapes_fail() -> None:
     found = compare(np.zeros(99), REFERENCE, 100, max_abs=10.0)
     assert not found.passed and found.detail == "shape (99,), expected (100,)"
     assert not compare_exact(np.zeros(2), np.zeros(3)).passed
+
+
+def test_a_shape_that_broadcasts_is_another_shape() -> None:
+    row = REFERENCE.reshape(1, -1)
+    loose = compare(row, REFERENCE, 100, max_abs=10.0)
+    assert not loose.passed and loose.detail == "shape (1, 100), expected (100,)" and loose.checked == 0
+    exact = compare_exact(row, REFERENCE)
+    assert not exact.passed and exact.max_abs > 1e300
 
 
 def test_a_reference_of_zeros_has_no_relative_scale() -> None:
