@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -10,14 +11,14 @@ from check_data import VARIANTS, case, finding, outcomes, runs, store
 
 from perfport.model.record import Failure, Record, Status
 from perfport.nightly.base import AgainstNights, AgainstRun
-from perfport.nightly.check import judge, suspects
+from perfport.nightly.check import controls, judge, suspects
 from perfport.nightly.finding import Outcome
 from perfport.nightly.history import History, add
 from perfport.store.results import Run
 
 
 def test_faster_slower_same(tmp_path: Path) -> None:
-    base, run = runs(tmp_path, {"v1": 0.0525, "v2": 0.04, "v3": 0.0505})
+    base, run = runs(tmp_path, {"v1": 0.0525, "v2": 0.04, "v3": 0.0503})
     judgement = judge(run, AgainstRun(base, run))
     found = outcomes(judgement)
     assert (found["v1"], found["v2"]) == (Outcome.SLOWER, Outcome.FASTER)
@@ -138,3 +139,33 @@ def test_what_is_measured_again_counts_together(tmp_path: Path) -> None:
     assert outcomes(real)["v1"] is Outcome.SLOWER and "5 workers measured it again" in finding(real, "v1").why
     wrong = judge(run, against, {key: data.record("v1", status=Status.WRONG)})
     assert outcomes(wrong)["v1"] is Outcome.WRONG
+
+
+def test_a_new_driver_is_named_and_judged_against_a_run(tmp_path: Path) -> None:
+    """What changed is what one compares two runs for; nights before the change are no base."""
+    base, run = runs(tmp_path, {"v1": 0.06}, driver="4.0")
+    judgement = judge(run, AgainstRun(base, run))
+    assert outcomes(judgement)["v1"] is Outcome.SLOWER and "driver changed from 3.1" in finding(judgement, "v1").why
+    assert set(judgement.shifts.values()) == {0.0}, "a change of everything is no shift of the machine"
+
+
+def test_a_machine_that_is_slower_as_a_whole_is_no_alarm(tmp_path: Path) -> None:
+    base, run = runs(tmp_path, {**dict.fromkeys(VARIANTS, 0.052), "v1": 0.057})
+    judgement = judge(run, AgainstRun(base, run))
+    (shift,) = judgement.shifts.values()
+    assert shift == pytest.approx(math.log(1.04), abs=0.004)
+    assert [found.place.variant for found in judgement.of(Outcome.SLOWER)] == ["v1"]
+
+
+def test_controls_are_steady_cases_of_the_suspects_device(tmp_path: Path) -> None:
+    base, run = runs(tmp_path, {"v1": 0.06, "v2": 0.04, "v3": None})
+    judgement = judge(run, AgainstRun(base, run))
+    wanted = suspects(judgement, 5)
+    chosen = controls(judgement, wanted)
+    assert [record.identity.variant for record in wanted] == ["v1"]
+    names = [record.identity.variant for record in chosen]
+    assert sorted(names) == ["v0", "v2", "v4", "v5", "v6", "v7"] and names[-1] == "v2", "the nearest first"
+    assert controls(judgement, []) == []
+    few = ("v0", "v1", "v4", "v5", "v6")
+    judgement.findings = [found for found in judgement.findings if found.place.variant in few]
+    assert controls(judgement, wanted) == [], "four are too few to tell"

@@ -13,7 +13,13 @@ from perfport.nightly.finding import ALARMS, Finding, Judgement, Outcome
 
 @pytest.mark.parametrize(
     ("ratio", "suspected", "gained"),
-    [(None, False, False), (0.97, True, False), (0.99, False, False), (1.01, False, False), (1.03, False, True)],
+    [
+        (None, False, False),
+        (0.9803, True, False),
+        (0.9805, False, False),
+        (1.0199, False, False),
+        (1.0201, False, True),
+    ],
 )
 def test_more_than_the_threshold(ratio: float | None, suspected: bool, gained: bool) -> None:
     interval = Interval(value=ratio, low=ratio, high=ratio) if ratio else None
