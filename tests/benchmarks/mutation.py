@@ -29,13 +29,12 @@ ROOT = Path(__file__).parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.yaml")
 #: Test files of a module that has others than its own; paths below ``tests``.
 TESTS = {
-    "nightly/history.py": ["nightly/test_history.py", "nightly/test_base.py"],
     "run/keys.py": ["run/test_keys.py", "run/test_plan.py"],
 }
 MODULES = (
-    "nightly/base.py", "nightly/check.py", "nightly/finding.py", "nightly/significance.py", "nightly/trials.py",
     "judge/compare.py", "judge/portability.py", "measure/intervals.py", "measure/repeats.py", "measure/roofline.py",
-    "model/work.py", "run/keys.py", "store/results.py", "workload/outputs.py",
+    "model/work.py", "nightly/base.py", "nightly/check.py", "nightly/finding.py", "nightly/shift.py",
+    "nightly/significance.py", "nightly/trials.py", "run/keys.py", "store/results.py", "workload/outputs.py",
 )  # fmt: skip
 #: Operators that Cosmic Ray has for arithmetic on bits and for identity say nothing here: ``|`` stands in annotations,
 #: and what is compared by ``is`` is ``None`` or a member of an enumeration.

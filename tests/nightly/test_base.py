@@ -62,8 +62,8 @@ def test_other_settings_and_other_experiments_are_other_series(nights: Path, tmp
     assert set(outcomes(judgement).values()) == {Outcome.CHANGED}
     assert "min_samples: 7 to min_samples: 9" in judgement.findings[0].why
     held = History(nights)
-    for night in held.nights:
-        night.experiment = "weekly"
+    for each in held.nights:
+        each.experiment = "weekly"
     assert set(outcomes(judge(run, AgainstNights(held, run, 7))).values()) == {Outcome.NEW}
 
 

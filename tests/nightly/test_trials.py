@@ -16,26 +16,6 @@ from perfport.nightly.trials import Trial, settle
 CASES = 100
 
 
-@pytest.mark.parametrize("name", simulated.MACHINES)
-def test_at_most_one_red_night_in_twenty_is_false(name: str) -> None:
-    """Against a run, three nights and seven nights, twelve times each."""
-    rng = np.random.default_rng(len(name))
-    nights = [simulated.night(rng, simulated.MACHINES[name], CASES, base) for base in (0, 3, 7) for _ in range(12)]
-    red = sum(false > 0 for false, _ in nights)
-    assert red <= 5, "six or more of 36 have a probability of 0.8 % where one in twenty is red"
-
-
-@pytest.mark.parametrize(("name", "base", "slowdown", "seen"), [
-    ("workers alone", 0, 0.05, 0.95), ("workers alone", 7, 0.05, 0.95), ("common shifts", 0, 0.05, 0.95),
-    ("common shifts", 7, 0.05, 0.95), ("run effects", 0, 0.1, 0.9), ("all of it", 7, 0.1, 0.9),
-])  # fmt: skip
-def test_a_slow_down_is_seen(name: str, base: int, slowdown: float, seen: float) -> None:
-    rng = np.random.default_rng(5)
-    found = [simulated.night(rng, simulated.MACHINES[name], CASES, base, 10, slowdown) for _ in range(4)]
-    assert sum(hits for _, hits in found) >= seen * 4 * 10
-    assert sum(false for false, _ in found) <= 4  # one in twenty of what is reported may be false
-
-
 def finding(case: int = 0) -> Finding:
     """A case that is not judged yet."""
     series = f'["nightly","w","p",{{"n":{case}}},"v",{{}},["cuda:nvidia:0"],["H200"],"cuda",null,"fp32"]'
@@ -134,3 +114,23 @@ def test_cases_with_a_new_source_are_judged_and_tell_nothing_of_the_machine() ->
         trial.before = changed
     assert list(settle(trials).values()) == [0.0]
     assert {trial.finding.outcome for trial in trials} == {Outcome.SLOWER}
+
+
+@pytest.mark.parametrize("name", simulated.MACHINES)
+def test_at_most_one_red_night_in_twenty_is_false(name: str) -> None:
+    """Against a run, three nights and seven nights, twelve times each."""
+    rng = np.random.default_rng(len(name))
+    nights = [simulated.night(rng, simulated.MACHINES[name], CASES, base) for base in (0, 3, 7) for _ in range(12)]
+    red = sum(false > 0 for false, _ in nights)
+    assert red <= 5, "six or more of 36 have a probability of 0.8 % where one in twenty is red"
+
+
+@pytest.mark.parametrize(("name", "base", "slowdown", "seen"), [
+    ("workers alone", 0, 0.05, 0.95), ("workers alone", 7, 0.05, 0.95), ("common shifts", 0, 0.05, 0.95),
+    ("common shifts", 7, 0.05, 0.95), ("run effects", 0, 0.1, 0.9), ("all of it", 7, 0.1, 0.9),
+])  # fmt: skip
+def test_a_slow_down_is_seen(name: str, base: int, slowdown: float, seen: float) -> None:
+    rng = np.random.default_rng(5)
+    found = [simulated.night(rng, simulated.MACHINES[name], CASES, base, 10, slowdown) for _ in range(4)]
+    assert sum(hits for _, hits in found) >= seen * 4 * 10
+    assert sum(false for false, _ in found) <= 4  # one in twenty of what is reported may be false
