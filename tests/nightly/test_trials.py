@@ -116,6 +116,16 @@ def test_cases_with_a_new_source_are_judged_and_tell_nothing_of_the_machine() ->
     assert {trial.finding.outcome for trial in trials} == {Outcome.SLOWER}
 
 
+def test_what_a_change_does_to_most_cases_is_no_scatter_of_runs() -> None:
+    """Ten cases with a new source are slower by 5 to 50 %: six unchanged ones say that runs agree."""
+    trials = steady(0.0, 16)
+    for case, trial in enumerate(trials[:10], 1):
+        trial.before = Before("run", [-1e-3, 0.0, 1e-3], events=["source changed"])
+        trial.first = [value + 0.05 * case for value in trial.first]
+    settle(trials)
+    assert [trial.finding.outcome.value for trial in trials] == ["slower"] * 10 + ["same"] * 6
+
+
 @pytest.mark.parametrize("name", simulated.MACHINES)
 def test_at_most_one_red_night_in_twenty_is_false(name: str) -> None:
     """Against a run, three nights and seven nights, twelve times each."""
