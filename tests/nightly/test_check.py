@@ -169,3 +169,45 @@ def test_controls_are_steady_cases_of_the_suspects_device(tmp_path: Path) -> Non
     few = ("v0", "v1", "v4", "v5", "v6")
     judgement.findings = [found for found in judgement.findings if found.place.variant in few]
     assert controls(judgement, wanted) == [], "four are too few to tell"
+
+
+@pytest.mark.parametrize(("workers", "told"), [(2, False), (3, True)])
+def test_three_workers_on_each_side_are_enough(tmp_path: Path, workers: int, told: bool) -> None:
+    """Whichever side has fewer."""
+    for name, sides in (("a", (workers, 4)), ("b", (4, workers))):
+        base = store(tmp_path / name / "base", [case(v, seed=1, workers=sides[0]) for v in VARIANTS])
+        run = store(tmp_path / name / "now", [case(v, seed=2, workers=sides[1]) for v in VARIANTS], 1)
+        judgement = judge(run, AgainstRun(base, run))
+        assert all((found.ratio is not None) is told for found in judgement.findings)
+        assert told or judgement.findings[0].why.startswith("measured by 2 fresh workers; 3 on each side are needed")
+
+
+@pytest.mark.parametrize(("nights", "told"), [(2, False), (3, True)])
+def test_three_nights_are_enough(tmp_path: Path, nights: int, told: bool) -> None:
+    for number in range(nights):
+        add(store(tmp_path / f"n{number}", [case(v, seed=number) for v in VARIANTS], number), tmp_path / "h")
+    run = store(tmp_path / "now", [case(v, seed=9) for v in VARIANTS], 9)
+    judgement = judge(run, AgainstNights(History(tmp_path / "h"), run, 7))
+    assert all((found.ratio is not None) is told for found in judgement.findings)
+    assert told or judgement.findings[0].why == "2 nights of this series; 3 are needed"
+
+
+def test_the_worst_of_one_outcome_comes_first(tmp_path: Path) -> None:
+    base, run = runs(tmp_path, {"v1": 0.055, "v4": 0.06, "v6": 0.0525})
+    judgement = judge(run, AgainstRun(base, run))
+    assert [found.place.variant for found in judgement.of(Outcome.SLOWER)] == ["v4", "v1", "v6"]
+    ratios = [found.ratio.value for found in judgement.of(Outcome.SAME) if found.ratio]
+    assert ratios == sorted(ratios)
+
+
+def test_a_failure_says_whether_it_is_new(tmp_path: Path) -> None:
+    crashed = data.record("v0", status=Status.CRASHED)
+    base = store(tmp_path / "base", [crashed, *(case(v, seed=1) for v in VARIANTS[1:])])
+    now = [crashed, data.record("v1", status=Status.CRASHED), *(case(v, seed=2) for v in VARIANTS[2:])]
+    unknown = [data.record("new", status=Status.CRASHED), data.record("gone", status=Status.UNSUPPORTED)]
+    run = store(tmp_path / "now", [*now, *unknown], 1)
+    judgement = judge(run, AgainstRun(base, run))
+    assert outcomes(judgement)["v0"] is Outcome.NO_RESULT and finding(judgement, "v0").why.endswith(" (before, too)")
+    assert outcomes(judgement)["v1"] is Outcome.FAILED and not finding(judgement, "v1").why.endswith(" (before, too)")
+    assert outcomes(judgement)["new"] is Outcome.FAILED and outcomes(judgement)["gone"] is Outcome.NO_RESULT
+    assert not finding(judgement, "gone").why.endswith(" (before, too)")
