@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import report_data as data
 from check_data import VARIANTS, case, finding, outcomes, store
 
 from perfport.model.record import Status
@@ -157,3 +158,27 @@ def test_a_creeping_change_is_seen_by_its_change_point(tmp_path: Path) -> None:
     judgement = judge(run, AgainstNights(history, run, 5, detector))
     assert outcomes(judgement)["v2"] is Outcome.SLOWER and "before a change point" in finding(judgement, "v2").why
     assert len(judgement.of(Outcome.SLOWER)) == 1 and len(judgement.findings) == len(VARIANTS)
+
+
+def test_what_the_base_has_no_result_of_is_new(tmp_path: Path) -> None:
+    """A run as the base, and nights."""
+    for number in range(3):
+        records = [data.record("v0", status=Status.CRASHED), *(case(v, seed=number) for v in VARIANTS[1:])]
+        base = store(tmp_path / f"n{number}", records, number)
+        add(base, tmp_path / "h")
+    run = store(tmp_path / "now", [case(v, seed=9) for v in VARIANTS], 9)
+    for against in (AgainstRun(base, run), AgainstNights(History(tmp_path / "h"), run, 7)):
+        judgement = judge(run, against)
+        assert outcomes(judgement)["v0"] is Outcome.NEW
+        assert finding(judgement, "v0").why == f"no result in {against.what}"
+        assert not judgement.of(Outcome.VANISHED, Outcome.CANNOT_TELL)
+
+
+@pytest.mark.parametrize(("begins", "told"), [([2, 5], True), ([3, 5], False)])
+def test_three_nights_make_the_level_before_a_change_point(tmp_path: Path, begins: list[int], told: bool) -> None:
+    for number in range(8):
+        records = [case(v, 0.055 if number >= 5 else 0.05, seed=number) for v in VARIANTS[:4]]
+        add(store(tmp_path / f"n{number}", records, number), tmp_path / "h")
+    run = store(tmp_path / "now", [case(v, 0.055, seed=9) for v in VARIANTS[:4]], 9)
+    judgement = judge(run, AgainstNights(History(tmp_path / "h"), run, 4, lambda logs, threshold: begins))
+    assert bool(judgement.of(Outcome.SLOWER)) is told

@@ -211,3 +211,22 @@ def test_a_failure_says_whether_it_is_new(tmp_path: Path) -> None:
     assert outcomes(judgement)["v1"] is Outcome.FAILED and not finding(judgement, "v1").why.endswith(" (before, too)")
     assert outcomes(judgement)["new"] is Outcome.FAILED and outcomes(judgement)["gone"] is Outcome.NO_RESULT
     assert not finding(judgement, "gone").why.endswith(" (before, too)")
+
+
+def test_five_controls_are_enough_and_are_of_the_suspects_device(tmp_path: Path) -> None:
+    sides = []
+    for folder, slow in (("base", 0.05), ("now", 0.06)):
+        here = [case(v, slow if v == "v1" else 0.05, seed=len(folder)) for v in VARIANTS[:6]]
+        there = [case(v, 0.05, seed=len(folder), device=data.INTEL) for v in VARIANTS]
+        sides.append(store(tmp_path / folder, [*here, *there], len(sides)))
+    judgement = judge(sides[1], AgainstRun(*sides))
+    chosen = controls(judgement, suspects(judgement, 5))
+    assert {record.identity.devices[0] for record in chosen} == {data.POCL} and len(chosen) == 5
+
+
+def test_what_has_no_ratio_stands_among_what_has_not_changed(tmp_path: Path) -> None:
+    loud = case("v0", 0.05).model_copy(update={"status": Status.CONTENDED})
+    base, run = runs(tmp_path, {"v0": loud, "v1": 0.0508})
+    judgement = judge(run, AgainstRun(base, run))
+    listed = [found.place.variant for found in judgement.of(Outcome.CANNOT_TELL)]
+    assert listed.index("v1") < listed.index("v0")
