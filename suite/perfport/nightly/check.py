@@ -141,9 +141,10 @@ def _trials(finding: Finding, logs: Sequence[list[float]], before: Before, level
     ``logs`` are those of the run's workers, and of what was measured again.
     """
     finding.why = before.doubt or _too_little(before, sum(map(len, logs)))
-    trials = [] if finding.why else [Trial(finding, before, *logs)]
+    first, again = logs[0], [value for each in logs[1:] for value in each]
+    trials = [] if finding.why else [Trial(finding, before, first, again)]
     if level and len(level.logs) >= LEAST_NIGHTS:
-        trials.append(Trial(replace(finding) if trials else finding, level, *logs))
+        trials.append(Trial(replace(finding) if trials else finding, level, first, again, change_point=True))
         finding.why = ""
     return trials
 

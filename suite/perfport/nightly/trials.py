@@ -28,12 +28,15 @@ class Trial:
     ----------
     first, again : sequence of float
         Logarithms of seconds, one for each worker: of the run, and of what was measured again.
+    change_point : bool
+        Whether ``before`` is the level before a change point.
     """
 
     finding: Finding
     before: Before
     first: Sequence[float]
     again: Sequence[float] = ()
+    change_point: bool = False
 
     @property
     def now(self) -> list[float]:
@@ -58,6 +61,11 @@ class Trial:
             return of_base
         n, k = len(self.before.logs), len(self.now)
         return (of_base * (n - 1) + float(np.var(self.now, ddof=1)) * (k - 1)) / (n + k - 2)
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether nothing is known to have changed: what differs is the machine, or chance."""
+        return not self.before.events and not self.change_point
 
     @property
     def family(self) -> tuple[bool, str]:
@@ -117,12 +125,12 @@ def _judge(family: Sequence[Trial]) -> float:
 
     Shift and run effect are those of the unchanged cases: a new source is what a comparison of runs is to judge.
     """
-    unchanged = [trial for trial in family if not trial.before.events]
+    unchanged = [trial for trial in family if trial.unchanged]
     shift = _take_shifts_out(family, unchanged)
     prior = usual([trial.variance for trial in family], [trial.freedom for trial in family])
     moderated = [prior.moderated(trial.variance, trial.freedom) for trial in family]
     errors = [(trial.error(variance), freedom) for trial, (variance, freedom) in zip(family, moderated, strict=True)]
-    known = [(trial.difference, *error) for trial, error in zip(family, errors, strict=True) if not trial.before.events]
+    known = [(trial.difference, *error) for trial, error in zip(family, errors, strict=True) if trial.unchanged]
     added = run_variance(*zip(*known, strict=True)) if known else 0.0
     of_added = MEDIAN_EFFICIENCY * max(len(known), 1)
     for trial, (error, freedom) in zip(family, errors, strict=True):
