@@ -29,6 +29,7 @@ ROOT = Path(__file__).parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.yaml")
 #: Test files of a module that has others than its own; paths below ``tests``.
 TESTS = {
+    "nightly/check.py": ["nightly/test_check.py", "nightly/test_base.py"],
     "measure/intervals.py": ["measure/test_intervals.py", "measure/test_repeats.py"],
     "run/keys.py": ["run/test_keys.py", "run/test_plan.py"],
 }
