@@ -1,6 +1,6 @@
 """Mutation testing of the modules that decide verdicts, each with its own test files: run by hand (``tox -e mutate``).
 
-    python tests/benchmarks/mutation.py [--sample 40] [--seed 1] [MODULE ...]
+    python tests/benchmarks/mutation.py [--sample 20] [--seed 1] [MODULE ...]
 
 Cosmic Ray (the packages ``cosmic-ray``) finds the places and writes the mutants, into a copy of the package, so that a
 run that is killed leaves the working tree as it is. Each mutant is tested in a forked child of a process that has
@@ -114,7 +114,7 @@ def main() -> None:
     """Print the table and the survivors."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("modules", nargs="*", default=MODULES, help="paths below suite/perfport")
-    parser.add_argument("--sample", type=int, default=40, help="mutants of a module, drawn at random")
+    parser.add_argument("--sample", type=int, default=20, help="mutants of a module, drawn at random")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     for library in LIBRARIES:
