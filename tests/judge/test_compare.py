@@ -161,3 +161,17 @@ def test_equal_devices_of_two_hosts_are_compared_each_with_itself(tmp_path: Path
     assert across.comparison and "host" not in across.name
     _, variants = contrast("x", "x", [tmp_path / "a"], Filter())
     assert len(variants) == 2
+
+
+def test_devices_meet_at_equal_profiles_and_settings(tmp_path: Path) -> None:
+    made = [
+        data.record("a", 0.02, device=device, profile=profile, tunables={"order": "rows"}, key=f"{number:016x}")
+        for number, (device, profile) in enumerate(
+            (device, profile) for device in (data.POCL, data.INTEL) for profile in (None, "hd7970")
+        )
+    ]
+    data.store(tmp_path / "run", made)
+    kind, pairs = contrast(data.POCL, data.INTEL, [tmp_path / "run"], Filter())
+    assert kind == "devices" and all(pair.a and pair.b for pair in pairs)
+    assert sorted("profile hd7970" in pair.name for pair in pairs) == [False, True]
+    assert all("[order=rows]" in pair.name for pair in pairs)

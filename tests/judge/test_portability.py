@@ -73,6 +73,11 @@ def test_interval_holds_the_value(parts: list[list[float]]) -> None:
     assert found and found.low <= found.value * (1 + 1e-12) and found.value <= found.high * (1 + 1e-12)
 
 
+def test_ends_of_the_interval_come_from_ends() -> None:
+    found = metric([Interval(value=0.5, low=0.4, high=0.6), Interval(value=0.8, low=0.6, high=0.9)])
+    assert found and (found.low, found.high) == (pytest.approx(0.48), pytest.approx(0.72))
+
+
 @CALM
 @given(st.lists(EFFICIENCY, max_size=5), st.floats().filter(lambda e: not 0 <= e <= 1))
 def test_what_is_no_efficiency_is_refused(values: list[float], bad: float) -> None:
@@ -113,6 +118,12 @@ def test_both_efficiencies_and_the_best_on_each_platform(tmp_path: Path) -> None
     best = found[BEST]
     assert best.architectural
     assert best.architectural.value == pytest.approx(2 / (1 / shares["a", data.POCL] + 1 / shares["b", data.INTEL]))
+
+
+def test_a_contended_rival_is_not_the_best_known(tmp_path: Path) -> None:
+    rival = data.record("b", 0.01).model_copy(update={"status": Status.CONTENDED})
+    found, _ = over(tmp_path, [data.record("a", 0.02), rival])
+    assert found["a"].by_application == Interval(value=1, low=1, high=1)
 
 
 BAD = [status for status in Status if not status.measured and status is not Status.UNAVAILABLE]

@@ -86,6 +86,12 @@ def test_outliers_are_counted_and_kept() -> None:
     assert (s.outliers, s.maximum, s.n) == (1, 50.0, 21)
 
 
+def test_outliers_lie_beyond_one_and_a_half_interquartile_ranges() -> None:
+    values = [float(value) for value in range(20, 41)]  # quartiles 25 and 35: fences at 10 and 50
+    assert [summarise([*values[:-1], 49.0]).outliers, summarise([11.0, *values[1:]]).outliers] == [0, 0]
+    assert [summarise([*values[:-1], 51.0]).outliers, summarise([9.0, *values[1:]]).outliers] == [1, 1]
+
+
 def test_no_samples_is_an_error() -> None:
     with pytest.raises(ValueError, match="no samples"):
         summarise([])
@@ -112,6 +118,14 @@ def test_rounds_that_only_one_side_has_are_not_paired() -> None:
     base[3] = 1e9
     assert speedup(base, other).high == 2.0
     assert speedup(dict.fromkeys(range(5), 2.0), dict.fromkeys(range(100, 105), 1.0)).value == 2.0
+
+
+@pytest.mark.parametrize(("rounds", "paired"), [(5, False), (6, True)])
+def test_six_common_rounds_make_pairs(rounds: int, paired: bool) -> None:
+    """Five pairs have no interval at 95 %: medians and their intervals are divided, and a drift counts as spread."""
+    drift = [2.0**number for number in range(rounds)]
+    ratio = speedup({i: 3 * value for i, value in enumerate(drift)}, dict(enumerate(drift)))
+    assert ratio.value == pytest.approx(3) and (ratio.high == pytest.approx(3)) is paired
 
 
 intervals = st.tuples(*[st.floats(0.01, 100)] * 3).map(sorted).map(lambda v: Interval(low=v[0], value=v[1], high=v[2]))
@@ -151,3 +165,8 @@ def test_verdict_is_antisymmetric(ratio: Interval) -> None:
 )
 def test_verdict_examples(low: float, high: float, expected: str) -> None:
     assert verdict(Interval(low=low, value=(low + high) / 2, high=high)) == expected
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.975, 1.0), (1.0, 1.025)])
+def test_two_and_a_half_percent_are_not_the_same(low: float, high: float) -> None:
+    assert verdict(Interval(low=low, value=1.0, high=high)) is not Verdict.SAME

@@ -58,3 +58,23 @@ def test_student_interval_against_scipy() -> None:
     low, high = t.interval(0.95, 3, np.mean(values), np.std(values, ddof=1) / 2)
     found = student_interval(values)
     assert (found.low, found.value, found.high) == pytest.approx((low, 2.875, high))
+
+
+@pytest.mark.parametrize("met", [(True, True), (True, False), (False, True), (False, False)])
+def test_the_target_is_met_where_every_worker_met_it(met: tuple[bool, bool]) -> None:
+    earlier, later = (timing(0.1, seed).model_copy(update={"target_met": each}) for seed, each in enumerate(met, 1))
+    assert joined(earlier, later).target_met is all(met)
+
+
+def test_the_first_worker_of_all_is_number_zero() -> None:
+    nothing = timing(0.1, 1).model_copy(update={"span": [], "rounds": [], "summary": {}})
+    assert joined(nothing, timing(0.1, 2)).workers == [0] * 9
+
+
+def test_busy_time_of_other_samples_is_not_split_by_worker() -> None:
+    one, two = (
+        timing(level, seed).model_copy(update={"busy": [level / 2] * 4}) for seed, level in ((1, 0.1), (2, 0.2))
+    )
+    made = joined(one, two)
+    assert made.busy == [0.05] * 4 + [0.1] * 4 and made.summary["busy"] == summarise(made.busy)
+    assert made.summary["span"] == summarise(made.span, [0] * 9 + [1] * 9) != summarise(made.span)

@@ -261,3 +261,17 @@ def test_datasheet_ceilings() -> None:
     assert profile.bandwidth and found["dram_read"].value == found["dram_copy"].value == profile.bandwidth
     assert found["fp32_fma"].value == profile.fp32
     assert datasheet_ceilings(load_profile("generic_cpu")) == {}
+
+
+@pytest.mark.parametrize(("low", "impossible"), [(1.015, False), (1.025, True)])
+def test_two_percent_above_the_bound_are_allowed(low: float, impossible: bool) -> None:
+    """Ceilings are measured to about one percent: a share of 1.01 is theirs, one of 1.03 is a fault of the variant."""
+    bound = problem_bound(Work(read_bytes=4e9), CEILINGS, exact(0.1 / low))
+    assert bound and bound.share.low == pytest.approx(low)
+    assert (bound.share.low > IMPOSSIBLE_SHARE) is impossible
+
+
+def test_a_ceiling_is_stale_by_the_share_itself_and_not_by_its_interval() -> None:
+    noisy = Interval(value=0.101, low=0.09, high=0.11)
+    bound = problem_bound(Work(read_bytes=4e9), CEILINGS, noisy)
+    assert bound and bound.share.high > 1 > bound.share.value and not bound.stale

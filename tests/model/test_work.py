@@ -57,3 +57,37 @@ def test_what_is_unknown_or_nothing_in_one_is_so_in_the_mean() -> None:
     assert mean.provenance == "modelled"
     one = Traffic(flops=3.0, l2_bytes=None)
     assert mean_of([one]) is one
+
+
+def test_what_is_moved_has_no_operations() -> None:
+    work = Work(flops=1.0, integer_ops=2.0, read_bytes=3.0, write_bytes=4.0, host_bytes=5.0)
+    assert work.moved() == Work(read_bytes=3.0, write_bytes=4.0, host_bytes=5.0)
+
+
+def test_nothing_is_done_or_moved_unless_stated() -> None:
+    assert set(Work().model_dump().values()) == {0.0}
+    assert set(Traffic().model_dump(exclude={"l2_bytes", "provenance"}).values()) == {0.0}
+    assert Traffic().l2_bytes is None and Traffic().provenance == "modelled"
+
+
+def test_a_host_has_its_bytes_already_and_no_device_has() -> None:
+    work = Work(flops=1.0, host_bytes=5.0)
+    assert work.on("cpu") == Work(flops=1.0)
+    assert work.on("gpu") == work.on("accelerator") == work
+
+
+def test_traffic_of_several_launches_adds_up() -> None:
+    names = [name for name in Traffic.model_fields if name not in ("l2_bytes", "provenance")]
+    one = Traffic(**{name: float(number) for number, name in enumerate(names, 1)}, l2_bytes=3.0, provenance="counted")
+    assert Traffic.total(one, one, one) == Traffic(**{name: 3.0 * number for number, name in enumerate(names, 1)})
+
+
+def test_bytes_by_level_and_intensity() -> None:
+    work = Work(flops=12.0, integer_ops=20.0, read_bytes=3.0, write_bytes=1.0, host_bytes=7.0)
+    assert (work.bytes, work.intensity) == (4.0, 3.0)
+    assert Work(integer_ops=20.0, write_bytes=4.0).intensity == 5.0 and Work(flops=1.0).intensity == float("inf")
+    traffic = Traffic(
+        dram_read=1.0, dram_write=2.0, global_read=4.0, global_write=8.0, constant_read=16.0, image_read=32.0,
+        image_write=64.0, local_read=128.0, local_write=256.0, global_atomics=512.0, local_atomics=1024.0,
+    )  # fmt: skip
+    assert (traffic.dram_bytes, traffic.issued_bytes, traffic.local_bytes) == (3.0, 124.0, 384.0)

@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import report_data as data
 from check_data import VARIANTS, case, finding, outcomes, store
 
-from perfport.nightly.base import AgainstNights, in_line
+from perfport.model.record import Status
+from perfport.nightly.base import AgainstNights, AgainstRun, in_line
 from perfport.nightly.check import judge
 from perfport.nightly.finding import Outcome
 from perfport.nightly.history import History, add
+from perfport.nightly.night import night
 from perfport.store.results import Run
 
 
@@ -60,8 +63,8 @@ def test_other_settings_and_other_experiments_are_other_series(nights: Path, tmp
     assert set(outcomes(judgement).values()) == {Outcome.CHANGED}
     assert "min_samples: 7 to min_samples: 9" in judgement.findings[0].why
     held = History(nights)
-    for night in held.nights:
-        night.experiment = "weekly"
+    for each in held.nights:
+        each.experiment = "weekly"
     assert set(outcomes(judge(run, AgainstNights(held, run, 7))).values()) == {Outcome.NEW}
 
 
@@ -80,6 +83,65 @@ def test_nights_out_of_line() -> None:
     assert in_line(shifted, 0.02) == [0.1] * 4, "what most nights are is the base"
 
 
+@pytest.mark.parametrize(("fence", "kept"), [(1.1, 4), (0.9, 5)])
+def test_a_night_is_out_of_line_beyond_four_scaled_deviations(fence: float, kept: int) -> None:
+    """Where nights scatter: the fence is 4 * 1.4826 times the median deviation, here 0.02, and wider than 2 %."""
+    far = fence * 4 * 1.4826 * 0.02
+    assert len(in_line([-0.02, 0.02, 0.0, -0.02, far], 0.02)) == kept
+
+
+@pytest.mark.parametrize(("far", "kept"), [(0.019, 5), (0.021, 4)])
+def test_a_night_within_the_threshold_is_in_line(far: float, kept: int) -> None:
+    """Where nights agree: what is too small to matter is no bad night."""
+    assert len(in_line([0.0, 1e-4, 0.0, 1e-4, far], 0.02)) == kept
+
+
+def test_a_night_that_was_slow_as_a_whole_moves_no_base(tmp_path: Path) -> None:
+    for number, machine in enumerate([1.0, 1.05, 0.97, 1.0]):
+        records = [case(v, 0.05 * machine, seed=number) for v in VARIANTS]
+        add(store(tmp_path / f"n{number}", records, number), tmp_path / "h")
+    run = store(tmp_path / "now", [case(v, 0.0525 if v == "v1" else 0.05, seed=9) for v in VARIANTS], 9)
+    judgement = judge(run, AgainstNights(History(tmp_path / "h"), run, 7))
+    assert [found.place.variant for found in judgement.of(Outcome.SLOWER)] == ["v1"]
+    assert len(judgement.of(Outcome.SAME)) == len(VARIANTS) - 1
+
+
+def test_a_run_that_is_in_the_history_is_not_its_own_base(nights: Path, tmp_path: Path) -> None:
+    run = tonight(tmp_path, {"v1": 0.0525})
+    add(run, nights)
+    against = AgainstNights(History(nights), run, 20)
+    judgement = judge(run, against)
+    assert against.what == "the last 9 nights" and finding(judgement, "v1").why == "compared with 9 nights"
+    assert outcomes(judgement)["v1"] is Outcome.SLOWER
+    first = AgainstNights(History(nights), store(tmp_path / "first", [case("v0")], 0), 7)
+    assert first.what == "the last 1 night", "nights that began later are no base"
+    alone = store(tmp_path / "alone", [case(v) for v in VARIANTS], 2)
+    add(alone, tmp_path / "own")
+    assert set(outcomes(judge(alone, AgainstNights(History(tmp_path / "own"), alone, 7))).values()) == {Outcome.NEW}
+
+
+def test_a_contended_base_is_doubted(tmp_path: Path) -> None:
+    loud = case("v1", seed=1).model_copy(update={"status": Status.CONTENDED})
+    base = store(tmp_path / "base", [loud, *(case(v, seed=1) for v in VARIANTS if v != "v1")])
+    run = store(tmp_path / "now", [case(v, 0.06 if v == "v1" else 0.05, seed=2) for v in VARIANTS], 1)
+    judgement = judge(run, AgainstRun(base, run))
+    assert outcomes(judgement)["v1"] is Outcome.CANNOT_TELL
+    assert finding(judgement, "v1").why == "contended in run base" and not judgement.of(Outcome.SLOWER)
+
+
+@pytest.mark.parametrize(("last", "seen"), [(3, False), (4, True)])
+def test_a_change_point_counts_while_it_is_among_the_last_nights(tmp_path: Path, last: int, seen: bool) -> None:
+    for number in range(12):
+        records = [case(v, seed=number) for v in VARIANTS]
+        add(store(tmp_path / f"n{number}", records, number), tmp_path / "h")
+    run = store(tmp_path / "now", [case(v, seed=30) for v in VARIANTS], 20)
+    against = AgainstNights(History(tmp_path / "h"), run, last, lambda logs, threshold: [3, 9])
+    level = against.steps(night(run), 2, 0.0, 0.02)
+    assert (level is not None) is seen
+    if level:
+        assert len(level.logs) == 6 and level.what == "6 nights before a change point, 3 nights ago"
+
+
 def test_a_creeping_change_is_seen_by_its_change_point(tmp_path: Path) -> None:
     """The last three nights are as slow as this one: only the level before the change tells."""
     for number in range(20):
@@ -96,3 +158,27 @@ def test_a_creeping_change_is_seen_by_its_change_point(tmp_path: Path) -> None:
     judgement = judge(run, AgainstNights(history, run, 5, detector))
     assert outcomes(judgement)["v2"] is Outcome.SLOWER and "before a change point" in finding(judgement, "v2").why
     assert len(judgement.of(Outcome.SLOWER)) == 1 and len(judgement.findings) == len(VARIANTS)
+
+
+def test_what_the_base_has_no_result_of_is_new(tmp_path: Path) -> None:
+    """A run as the base, and nights."""
+    for number in range(3):
+        records = [data.record("v0", status=Status.CRASHED), *(case(v, seed=number) for v in VARIANTS[1:])]
+        base = store(tmp_path / f"n{number}", records, number)
+        add(base, tmp_path / "h")
+    run = store(tmp_path / "now", [case(v, seed=9) for v in VARIANTS], 9)
+    for against in (AgainstRun(base, run), AgainstNights(History(tmp_path / "h"), run, 7)):
+        judgement = judge(run, against)
+        assert outcomes(judgement)["v0"] is Outcome.NEW
+        assert finding(judgement, "v0").why == f"no result in {against.what}"
+        assert not judgement.of(Outcome.VANISHED, Outcome.CANNOT_TELL)
+
+
+@pytest.mark.parametrize(("begins", "told"), [([2, 5], True), ([3, 5], False)])
+def test_three_nights_make_the_level_before_a_change_point(tmp_path: Path, begins: list[int], told: bool) -> None:
+    for number in range(8):
+        records = [case(v, 0.055 if number >= 5 else 0.05, seed=number) for v in VARIANTS[:4]]
+        add(store(tmp_path / f"n{number}", records, number), tmp_path / "h")
+    run = store(tmp_path / "now", [case(v, 0.055, seed=9) for v in VARIANTS[:4]], 9)
+    judgement = judge(run, AgainstNights(History(tmp_path / "h"), run, 4, lambda logs, threshold: begins))
+    assert bool(judgement.of(Outcome.SLOWER)) is told

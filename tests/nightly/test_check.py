@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -10,14 +11,14 @@ from check_data import VARIANTS, case, finding, outcomes, runs, store
 
 from perfport.model.record import Failure, Record, Status
 from perfport.nightly.base import AgainstNights, AgainstRun
-from perfport.nightly.check import judge, suspects
+from perfport.nightly.check import controls, judge, suspects
 from perfport.nightly.finding import Outcome
 from perfport.nightly.history import History, add
 from perfport.store.results import Run
 
 
 def test_faster_slower_same(tmp_path: Path) -> None:
-    base, run = runs(tmp_path, {"v1": 0.0525, "v2": 0.04, "v3": 0.0505})
+    base, run = runs(tmp_path, {"v1": 0.0525, "v2": 0.04, "v3": 0.0503})
     judgement = judge(run, AgainstRun(base, run))
     found = outcomes(judgement)
     assert (found["v1"], found["v2"]) == (Outcome.SLOWER, Outcome.FASTER)
@@ -138,3 +139,94 @@ def test_what_is_measured_again_counts_together(tmp_path: Path) -> None:
     assert outcomes(real)["v1"] is Outcome.SLOWER and "5 workers measured it again" in finding(real, "v1").why
     wrong = judge(run, against, {key: data.record("v1", status=Status.WRONG)})
     assert outcomes(wrong)["v1"] is Outcome.WRONG
+
+
+def test_a_new_driver_is_named_and_judged_against_a_run(tmp_path: Path) -> None:
+    """What changed is what one compares two runs for; nights before the change are no base."""
+    base, run = runs(tmp_path, {"v1": 0.06}, driver="4.0")
+    judgement = judge(run, AgainstRun(base, run))
+    assert outcomes(judgement)["v1"] is Outcome.SLOWER and "driver changed from 3.1" in finding(judgement, "v1").why
+    assert set(judgement.shifts.values()) == {0.0}, "a change of everything is no shift of the machine"
+
+
+def test_a_machine_that_is_slower_as_a_whole_is_no_alarm(tmp_path: Path) -> None:
+    base, run = runs(tmp_path, {**dict.fromkeys(VARIANTS, 0.052), "v1": 0.057})
+    judgement = judge(run, AgainstRun(base, run))
+    (shift,) = judgement.shifts.values()
+    assert shift == pytest.approx(math.log(1.04), abs=0.004)
+    assert [found.place.variant for found in judgement.of(Outcome.SLOWER)] == ["v1"]
+
+
+def test_controls_are_steady_cases_of_the_suspects_device(tmp_path: Path) -> None:
+    base, run = runs(tmp_path, {"v1": 0.06, "v2": 0.04, "v3": None})
+    judgement = judge(run, AgainstRun(base, run))
+    wanted = suspects(judgement, 5)
+    chosen = controls(judgement, wanted)
+    assert [record.identity.variant for record in wanted] == ["v1"]
+    names = [record.identity.variant for record in chosen]
+    assert sorted(names) == ["v0", "v2", "v4", "v5", "v6", "v7"] and names[-1] == "v2", "the nearest first"
+    assert controls(judgement, []) == []
+    few = ("v0", "v1", "v4", "v5", "v6")
+    judgement.findings = [found for found in judgement.findings if found.place.variant in few]
+    assert controls(judgement, wanted) == [], "four are too few to tell"
+
+
+@pytest.mark.parametrize(("workers", "told"), [(2, False), (3, True)])
+def test_three_workers_on_each_side_are_enough(tmp_path: Path, workers: int, told: bool) -> None:
+    """Whichever side has fewer."""
+    for name, sides in (("a", (workers, 4)), ("b", (4, workers))):
+        base = store(tmp_path / name / "base", [case(v, seed=1, workers=sides[0]) for v in VARIANTS])
+        run = store(tmp_path / name / "now", [case(v, seed=2, workers=sides[1]) for v in VARIANTS], 1)
+        judgement = judge(run, AgainstRun(base, run))
+        assert all((found.ratio is not None) is told for found in judgement.findings)
+        assert told or judgement.findings[0].why.startswith("measured by 2 fresh workers; 3 on each side are needed")
+
+
+@pytest.mark.parametrize(("nights", "told"), [(2, False), (3, True)])
+def test_three_nights_are_enough(tmp_path: Path, nights: int, told: bool) -> None:
+    for number in range(nights):
+        add(store(tmp_path / f"n{number}", [case(v, seed=number) for v in VARIANTS], number), tmp_path / "h")
+    run = store(tmp_path / "now", [case(v, seed=9) for v in VARIANTS], 9)
+    judgement = judge(run, AgainstNights(History(tmp_path / "h"), run, 7))
+    assert all((found.ratio is not None) is told for found in judgement.findings)
+    assert told or judgement.findings[0].why == "2 nights of this series; 3 are needed"
+
+
+def test_the_worst_of_one_outcome_comes_first(tmp_path: Path) -> None:
+    base, run = runs(tmp_path, {"v1": 0.055, "v4": 0.06, "v6": 0.0525})
+    judgement = judge(run, AgainstRun(base, run))
+    assert [found.place.variant for found in judgement.of(Outcome.SLOWER)] == ["v4", "v1", "v6"]
+    ratios = [found.ratio.value for found in judgement.of(Outcome.SAME) if found.ratio]
+    assert ratios == sorted(ratios)
+
+
+def test_a_failure_says_whether_it_is_new(tmp_path: Path) -> None:
+    crashed = data.record("v0", status=Status.CRASHED)
+    base = store(tmp_path / "base", [crashed, *(case(v, seed=1) for v in VARIANTS[1:])])
+    now = [crashed, data.record("v1", status=Status.CRASHED), *(case(v, seed=2) for v in VARIANTS[2:])]
+    unknown = [data.record("new", status=Status.CRASHED), data.record("gone", status=Status.UNSUPPORTED)]
+    run = store(tmp_path / "now", [*now, *unknown], 1)
+    judgement = judge(run, AgainstRun(base, run))
+    assert outcomes(judgement)["v0"] is Outcome.NO_RESULT and finding(judgement, "v0").why.endswith(" (before, too)")
+    assert outcomes(judgement)["v1"] is Outcome.FAILED and not finding(judgement, "v1").why.endswith(" (before, too)")
+    assert outcomes(judgement)["new"] is Outcome.FAILED and outcomes(judgement)["gone"] is Outcome.NO_RESULT
+    assert not finding(judgement, "gone").why.endswith(" (before, too)")
+
+
+def test_five_controls_are_enough_and_are_of_the_suspects_device(tmp_path: Path) -> None:
+    sides = []
+    for folder, slow in (("base", 0.05), ("now", 0.06)):
+        here = [case(v, slow if v == "v1" else 0.05, seed=len(folder), device=data.INTEL) for v in VARIANTS[:6]]
+        there = [case(v, 0.05, seed=len(folder), device=data.POCL) for v in VARIANTS]
+        sides.append(store(tmp_path / folder, [*here, *there], len(sides)))
+    judgement = judge(sides[1], AgainstRun(*sides))
+    chosen = controls(judgement, suspects(judgement, 5))
+    assert {record.identity.devices[0] for record in chosen} == {data.INTEL} and len(chosen) == 5
+
+
+def test_what_has_no_ratio_stands_among_what_has_not_changed(tmp_path: Path) -> None:
+    loud = case("v0", 0.05).model_copy(update={"status": Status.CONTENDED})
+    base, run = runs(tmp_path, {"v0": loud, "v1": 0.0508})
+    judgement = judge(run, AgainstRun(base, run))
+    listed = [found.place.variant for found in judgement.of(Outcome.CANNOT_TELL)]
+    assert listed.index("v1") < listed.index("v0")

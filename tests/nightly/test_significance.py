@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import digamma, polygamma
 
-from perfport.nightly.significance import LEAST_SPREAD, Prior, discoveries, usual
+from perfport.nightly.significance import Prior, discoveries, usual
 
 
 def test_the_usual_variance_is_recovered() -> None:
@@ -15,6 +16,21 @@ def test_the_usual_variance_is_recovered() -> None:
     found = usual(list(true * rng.chisquare(freedom, true.size) / freedom), [freedom] * true.size)
     assert found.variance == pytest.approx(own, rel=0.05)
     assert found.freedom == pytest.approx(prior, rel=0.15)
+
+
+def test_the_moments_of_the_logarithms_are_solved_for() -> None:
+    """Equations of section 6.2: mean and variance of e = log s^2 - digamma(d/2) + log(d/2), with trigamma inverted."""
+    freedoms = np.array([1, 2, 3, 5] * 10)
+    variances = 1e-2 * np.random.default_rng(4).lognormal(0, 2.5, freedoms.size)
+    e = np.log(variances) - digamma(freedoms / 2) + np.log(freedoms / 2)
+    excess = e.var(ddof=1) - polygamma(1, freedoms / 2).mean()
+    found = usual(variances.tolist(), freedoms.tolist())
+    assert polygamma(1, found.freedom / 2) == pytest.approx(excess, rel=1e-9)
+    expected = np.exp(e.mean() + digamma(found.freedom / 2) - np.log(found.freedom / 2))
+    assert found.variance == pytest.approx(expected)
+    total = found.freedom + 3
+    moderated = (found.freedom * found.variance + 3 * 5e-6) / total
+    assert found.moderated(5e-6, 3) == (pytest.approx(moderated), pytest.approx(total))
 
 
 def test_equal_variances_are_taken_for_equal() -> None:
@@ -29,8 +45,12 @@ def test_few_cases_stand_for_themselves() -> None:
     assert usual([1e-6] * 4, [2] * 4).moderated(9e-6, 2) == (9e-6, 2)
 
 
+def test_five_cases_tell_what_is_usual() -> None:
+    assert usual([1e-6] * 5, [2] * 5).moderated(9e-6, 2)[0] < 2e-6
+
+
 def test_a_clock_that_never_varies_has_the_spread_of_its_resolution() -> None:
-    assert Prior(1e-6, 0.0).moderated(0.0, 4) == (LEAST_SPREAD**2, 4)
+    assert Prior(1e-6, 0.0).moderated(0.0, 4) == (1e-8, 4), "one part in ten thousand"
 
 
 def test_discoveries_follow_the_step_up_rule() -> None:

@@ -1,72 +1,146 @@
-"""What `perfport check` makes of 500 noisy cases, with moderated variances and false discoveries under control."""
+"""What `perfport check` makes of simulated nights: moderated variances, run effects, shifts, false discoveries."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+import simulated_nights as simulated
+from scipy.stats import t
 
-from perfport.nightly.base import Before, in_line
+from perfport.nightly.base import Before
 from perfport.nightly.finding import Finding, Outcome
 from perfport.nightly.trials import Trial, settle
 
-CASES = 500
-KEYS = [
-    f'["nightly","w","p",{{"n":{case}}},"v",{{}},["cuda:nvidia:0"],["H200"],"cuda",null,"fp32"]'
-    for case in range(CASES)
-]
+CASES = 100
 
 
-def noise(rng: np.random.Generator, spread: float, workers: int) -> np.ndarray:
-    """Logarithms of medians of fresh workers: normal, with one in twenty three times as far off."""
-    return rng.standard_normal(workers) * np.where(rng.random(workers) < 0.05, 3.0, 1.0) * spread
+def finding(case: int = 0) -> Finding:
+    """A case that is not judged yet."""
+    series = f'["nightly","w","p",{{"n":{case}}},"v",{{}},["cuda:nvidia:0"],["H200"],"cuda",null,"fp32"]'
+    return Finding(series, Outcome.CANNOT_TELL, threshold=0.02)
 
 
-def night(rng: np.random.Generator, spread: float, slowed: int, nights: int) -> tuple[int, int]:
-    """Judge a simulated night with re-measurement; returns false alarms and detections.
-
-    Spreads between workers differ by case around ``spread``. The base is a run, or so many nights that scatter by
-    0.3 % more; the first ``slowed`` cases take 5 % longer.
-    """
-    spreads = spread * np.exp(0.5 * rng.standard_normal(CASES))
-    shifts = np.where(np.arange(CASES) < slowed, np.log(1.05), 0.0)
-    if nights:
-        shifts = shifts + 0.003 * rng.standard_normal(CASES)
-        bases = [
-            Before(
-                "nights",
-                in_line([noise(rng, s, 3).mean() + 0.003 * rng.standard_normal() for _ in range(nights)], 0.02),
-                True,
-            )
-            for s in spreads
-        ]
-    else:
-        bases = [Before("run", list(noise(rng, s, 3))) for s in spreads]
-    now = [shift + noise(rng, s, 3) for shift, s in zip(shifts, spreads, strict=True)]
-    findings = judged(bases, now)
-    for case, found in enumerate(findings):
-        if found.suspected:
-            now[case] = np.append(now[case], shifts[case] + noise(rng, spreads[case], 5))
-    slower = [found.outcome is Outcome.SLOWER for found in judged(bases, now)]
-    return sum(slower[slowed:]), sum(slower[:slowed])
+def test_a_case_against_a_run_is_students_test_with_pooled_variance() -> None:
+    before, now = [0.0, 0.01, 0.02], [0.03, 0.05, 0.04, 0.06]
+    trial = Trial(finding(), Before("run", before), now)
+    settle([trial])
+    pooled = (np.var(before, ddof=1) * 2 + np.var(now, ddof=1) * 3) / 5
+    error = math.sqrt(pooled * (1 / 3 + 1 / 4))
+    ratio = trial.finding.ratio
+    assert ratio and math.log(ratio.value) == pytest.approx(-0.035)
+    assert trial.finding.before == pytest.approx(math.exp(0.01))
+    assert math.log(ratio.high / ratio.value) == pytest.approx(t.ppf(0.975, 5) * error)
+    assert math.log(ratio.value / ratio.low) == pytest.approx(t.ppf(0.975, 5) * error)
+    assert trial.finding.p_slower == pytest.approx(t.sf(0.035 / error, 5))
+    assert trial.finding.p_faster == pytest.approx(t.cdf(0.035 / error, 5))
 
 
-def judged(bases: list[Before], now: list[np.ndarray]) -> list[Finding]:
-    """Return the findings of a night."""
-    findings = [Finding(key, Outcome.CANNOT_TELL, threshold=0.02) for key in KEYS]
-    settle([Trial.of(*each) for each in zip(findings, bases, [list(logs) for logs in now], strict=True)])
-    return findings
+@pytest.mark.parametrize("now", [[0.05], [0.05, 0.051], [0.0, 0.1]])
+def test_a_case_against_nights_lies_where_a_night_may_lie(now: list[float]) -> None:
+    """Nights vary by their own variance; workers that scatter more tonight count instead."""
+    before = [0.0, 0.01, 0.02, 0.01]
+    trial = Trial(finding(), Before("nights", before, nights=True), now)
+    settle([trial])
+    between = np.var(before, ddof=1)
+    within = np.var(now, ddof=1) / 2 if len(now) > 1 else 0.0
+    error = math.sqrt(between / 4 + max(between, within))
+    ratio = trial.finding.ratio
+    assert ratio and math.log(ratio.high / ratio.value) == pytest.approx(t.ppf(0.975, 3) * error)
 
 
-@pytest.mark.parametrize(("spread", "nights"), [(0.003, 0), (0.01, 0), (0.02, 7)])
-def test_at_most_one_red_night_in_twenty_is_false(spread: float, nights: int) -> None:
-    rng = np.random.default_rng(4)
-    red = sum(night(rng, spread, 0, nights)[0] > 0 for _ in range(25))
-    assert red <= 4, "five or more have a probability of 0.7 % where one has 5 %"
+@pytest.mark.parametrize(("shift", "outcome"), [(0.03, "slower"), (0.019, "same"), (-0.019, "same"), (-0.03, "faster")])
+def test_a_change_counts_beyond_the_threshold_alone(shift: float, outcome: str) -> None:
+    trial = Trial(finding(), Before("run", [0.0, 1e-4, 2e-4]), [shift, shift + 1e-4, shift + 2e-4])
+    settle([trial])
+    assert trial.finding.outcome == outcome
 
 
-@pytest.mark.parametrize("nights", [0, 7])
-def test_five_percent_are_found(nights: int) -> None:
+def test_one_case_in_twenty_is_the_limit() -> None:
+    """The rate is 5 %: a p-value of 4 % alone is a discovery, and one of 6 % is none."""
+    for p, outcome in ((0.04, Outcome.SLOWER), (0.06, Outcome.CANNOT_TELL)):
+        error = 0.03 / t.isf(p, 4)
+        spread = error / math.sqrt(2 / 3)
+        trial = Trial(finding(), Before("run", [-spread, 0.0, spread]), [0.03 - spread, 0.03, 0.03 + spread])
+        settle([trial])
+        assert trial.finding.p_slower == pytest.approx(p) and trial.finding.outcome is outcome
+
+
+def steady(shift: float, cases: int = 8, again: float | None = None) -> list[Trial]:
+    """Cases of which nothing changed but the machine: before, now, and measured again."""
+    levels = [-1e-3, 0.0, 1e-3]
+    return [
+        Trial(
+            finding(case), Before("run", levels), [shift + level for level in levels],
+            [] if again is None else [again + level for level in levels],
+        )
+        for case in range(cases)
+    ]  # fmt: skip
+
+
+def test_a_shift_of_the_machine_is_told_once_and_taken_out() -> None:
+    trials = steady(0.04)
+    trials[0].first = [value + 0.05 for value in trials[0].first]
+    shifts = settle(trials)
+    assert shifts == {trials[0].finding.place.site: pytest.approx(0.04)}
+    assert [trial.finding.outcome.value for trial in trials] == ["slower"] + ["same"] * 7
+    ratio = trials[0].finding.ratio
+    assert ratio and math.log(ratio.value) == pytest.approx(-0.05)
+
+
+def test_what_was_measured_again_is_held_to_the_shift_of_its_own_hour() -> None:
+    trials = steady(-0.05, again=0.03)
+    settle(trials)
+    assert {trial.finding.outcome for trial in trials} == {Outcome.SAME}
+    trials = [*steady(0.04)[:6], *steady(0.04, again=0.04)[6:]]
+    settle(trials)
+    assert {trial.finding.outcome for trial in trials} == {Outcome.SAME}, "without controls the shift has lasted"
+
+
+def test_suspects_are_no_controls() -> None:
+    """Ten cases are slower and were measured again beside five that are not: the machine has not shifted."""
+    trials = [*steady(0.0, 12), *steady(0.0, 5, again=0.0), *steady(0.05, 10, again=0.05)]
+    for case, trial in enumerate(trials):
+        trial.finding.series = finding(case).series
+    settle(trials)
+    assert [trial.finding.outcome.value for trial in trials] == ["same"] * 17 + ["slower"] * 10
+
+
+def test_cases_with_a_new_source_are_judged_and_tell_nothing_of_the_machine() -> None:
+    changed = Before("run", [-1e-3, 0.0, 1e-3], events=["source changed"])
+    trials = steady(0.05)
+    for trial in trials:
+        trial.before = changed
+    assert list(settle(trials).values()) == [0.0]
+    assert {trial.finding.outcome for trial in trials} == {Outcome.SLOWER}
+
+
+def test_what_a_change_does_to_most_cases_is_no_scatter_of_runs() -> None:
+    """Ten cases with a new source are slower by 5 to 50 %: six unchanged ones say that runs agree."""
+    trials = steady(0.0, 16)
+    for case, trial in enumerate(trials[:10], 1):
+        trial.before = Before("run", [-1e-3, 0.0, 1e-3], events=["source changed"])
+        trial.first = [value + 0.05 * case for value in trial.first]
+    settle(trials)
+    assert [trial.finding.outcome.value for trial in trials] == ["slower"] * 10 + ["same"] * 6
+
+
+@pytest.mark.parametrize("name", simulated.MACHINES)
+def test_at_most_one_red_night_in_twenty_is_false(name: str) -> None:
+    """Against a run, three nights and seven nights, twelve times each."""
+    rng = np.random.default_rng(len(name))
+    nights = [simulated.night(rng, simulated.MACHINES[name], CASES, base) for base in (0, 3, 7) for _ in range(12)]
+    red = sum(false > 0 for false, _ in nights)
+    assert red <= 5, "six or more of 36 have a probability of 0.8 % where one in twenty is red"
+
+
+@pytest.mark.parametrize(("name", "base", "slowdown", "seen"), [
+    ("workers alone", 0, 0.05, 0.95), ("workers alone", 7, 0.05, 0.95), ("common shifts", 0, 0.05, 0.95),
+    ("common shifts", 7, 0.05, 0.95), ("run effects", 0, 0.1, 0.9), ("all of it", 7, 0.1, 0.9),
+])  # fmt: skip
+def test_a_slow_down_is_seen(name: str, base: int, slowdown: float, seen: float) -> None:
     rng = np.random.default_rng(5)
-    found = [night(rng, 0.003, 50, nights) for _ in range(4)]
-    assert sum(hits for _, hits in found) >= 0.95 * 4 * 50
-    assert sum(false for false, _ in found) <= 10  # one in twenty of what is reported may be false
+    found = [simulated.night(rng, simulated.MACHINES[name], CASES, base, 10, slowdown) for _ in range(4)]
+    assert sum(hits for _, hits in found) >= seen * 4 * 10
+    assert sum(false for false, _ in found) <= 4  # one in twenty of what is reported may be false

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from perfport.model.errors import InfrastructureError, UsageError
 from perfport.model.record import SCHEMA_VERSION, Failure, Identity, Record, Status
-from perfport.store.results import ENVIRONMENT, RECORDS, Run, Writer, find_runs, read_records
+from perfport.store.results import ENVIRONMENT, EXPERIMENT, RECORDS, Run, Writer, faults, find_runs, read_records
 
 
 def record(key: str, status: Status = Status.CRASHED, reason: str = "r") -> Record:
@@ -170,6 +171,16 @@ def test_a_full_disk_leaves_whole_records(stored: Path, room: int) -> None:
     assert keys(stored) == ["a", "b", "c"] + (["d"] if room == 2000 else [])
 
 
+def test_a_record_is_on_disk_when_append_returns(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that loses power after a case must not lose it: what was flushed holds the whole record."""
+    flushed: list[bytes] = []
+    monkeypatch.setattr(os, "fsync", lambda number: flushed.append(os.pread(number, 1 << 20, 0)))
+    with Writer(stored) as writer:
+        writer.append(record("d"))
+        assert flushed and flushed[-1] == (stored / RECORDS).read_bytes()
+        assert flushed[-1].count(b"\n") == 4
+
+
 def test_find_runs(stored: Path, tmp_path: Path) -> None:
     with Writer(tmp_path / "another") as writer:
         writer.append(record("z"))
@@ -190,3 +201,40 @@ def test_small_files_are_replaced_whole(stored: Path, monkeypatch: pytest.Monkey
         with pytest.raises(InfrastructureError, match=f"{ENVIRONMENT}: cannot be written"):
             writer.environment({"schema_version": SCHEMA_VERSION})
     assert Run(stored).environment["seed"] == 5
+
+
+def test_faults_of_a_run_are_named(stored: Path) -> None:
+    """A torn line, a line that is no record, a status without what it needs, and cases that are missing."""
+    assert faults(stored) == []
+    with Writer(stored) as writer:
+        writer.environment({"schema_version": SCHEMA_VERSION, "run": "run", "seed": 5, "planned": 6})
+        writer.append(record("d", Status.OK))
+        writer.append(record("e").model_copy(update={"failure": None}))
+    path = stored / RECORDS
+    with path.open("a") as file:
+        file.write('{"no": 1}\n{"key": ')
+    said = faults(stored)
+    assert said[0] == f"{path}:4: timing: expected samples with status 'ok', got none"
+    assert said[1] == f"{path}:5: failure: expected a reason with status 'crashed', got none"
+    assert said[2].startswith(f"{path}:6: schema version None")
+    assert said[3] == f"{path}:7: torn, the run was stopped while it wrote" and len(said) == 4
+    path.write_text("{\n" + path.read_text().splitlines()[0] + "\n")
+    said = faults(stored)
+    assert said == [
+        f"{path}:1: not JSON",
+        f"{path}: expected records of the 6 planned cases, got 2: cut off or not finished",
+    ]
+    path.unlink()
+    assert faults(stored)[0] == f"{path}: cannot be read (No such file or directory)"
+    (stored / ENVIRONMENT).write_text("{")
+    assert faults(stored)[0].startswith(f"{stored / ENVIRONMENT}: not JSON")
+
+
+def test_a_run_without_records_counts_where_it_is_asked_for(stored: Path) -> None:
+    (stored / RECORDS).unlink()
+    with pytest.raises(UsageError, match="no results here"):
+        find_runs(stored, without_records=True)
+    (stored / EXPERIMENT).write_text("name: e")
+    assert find_runs(stored, without_records=True) == [stored]
+    with pytest.raises(UsageError, match="no results here"):
+        find_runs(stored)

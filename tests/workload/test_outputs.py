@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from perfport.workload.outputs import compare, compare_exact
 
 REFERENCE = np.linspace(1.0, 2.0, 100)
+NORM = float(np.linalg.norm(REFERENCE))
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,10 @@ REFERENCE = np.linspace(1.0, 2.0, 100)
         (1e-2, {"relative_l2": 1e-4}, False),
         (1e-4, {"max_abs": 1e-3, "relative_l2": 1e-6}, False),
         (1e-4, {"max_abs": 1e-5, "relative_l2": 1e-2}, False),
+        (0.99e-5, {"max_abs": 1e-5}, True),
+        (1.01e-5, {"max_abs": 1e-5}, False),
+        (0.99e-4 * NORM, {"relative_l2": 1e-4}, True),
+        (1.01e-4 * NORM, {"relative_l2": 1e-4}, False),
     ],
 )
 def test_tolerances_all_hold(error: float, limits: dict[str, float], passed: bool) -> None:
@@ -56,9 +61,30 @@ def test_other_shapes_fail() -> None:
     assert not compare_exact(np.zeros(2), np.zeros(3)).passed
 
 
+def test_a_shape_that_broadcasts_is_another_shape() -> None:
+    row = REFERENCE.reshape(1, -1)
+    loose = compare(row, REFERENCE, 100, max_abs=10.0)
+    assert not loose.passed and loose.detail == "shape (1, 100), expected (100,)" and loose.checked == 0
+    exact = compare_exact(row, REFERENCE)
+    assert not exact.passed and exact.max_abs > 1e300
+
+
 def test_a_reference_of_zeros_has_no_relative_scale() -> None:
     assert compare(np.zeros(5), np.zeros(5), 5, relative_l2=0.0).passed
-    assert not compare(np.full(5, 1e-3), np.zeros(5), 5, relative_l2=1e-4).passed
+    found = compare(np.full(5, 1e-3), np.zeros(5), 5, relative_l2=1e-4)
+    assert not found.passed and found.relative_l2 == pytest.approx(1e-3 * 5**0.5), "the norm of the difference itself"
+
+
+def test_nothing_is_equal_to_nothing() -> None:
+    nothing = np.zeros(0)
+    for found in (compare(nothing, nothing, 0, max_abs=0.0), compare_exact(nothing, nothing)):
+        assert found.passed and (found.max_abs, found.relative_l2, found.checked, found.total) == (0, 0, 0, 0)
+
+
+def test_what_differs_is_shown_by_its_first_four_values() -> None:
+    found = compare_exact(np.arange(6), np.arange(1, 7))
+    assert found.detail == "got [0, 1, 2, 3], expected [1, 2, 3, 4]"
+    assert (found.max_abs, found.relative_l2, found.checked, found.total) == (1, 1, 6, 6)
 
 
 @given(st.lists(st.integers(-(2**31), 2**31 - 1), min_size=1, max_size=20), st.integers(0, 19), st.integers(1, 9))

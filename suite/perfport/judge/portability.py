@@ -127,15 +127,14 @@ def _capped(share: Interval) -> Interval:
     return Interval(value=min(share.value, 1.0), low=min(share.low, 1.0), high=min(share.high, 1.0))
 
 
-def efficiency(case: Case, rivals: Iterable[Case]) -> Efficiency:
+def efficiency(case: Case, rivals: Sequence[Case]) -> Efficiency:
     """Return a case's efficiencies, given every case of its subject on its site."""
     record = case.record
     if not is_measured(record):
         return Efficiency(case.site, record.status, ZERO, ZERO, record)
     architectural = _capped(record.problem_bound.share) if record.problem_bound else None
     # The best known on either clock: a host's variants have no device events.
-    others = [rival for rival in rivals if is_ranked(rival.record)]
-    best = [fastest(rival for rival in others if _clock(rival.record) == clock) for clock in ("span", "wall")]
+    best = [fastest(rival for rival in rivals if _clock(rival.record) == clock) for clock in ("span", "wall")]
     shares = [ONE]
     for rival in best:
         if rival and rival.record.key != record.key and (compared := compare(rival.record, record)):

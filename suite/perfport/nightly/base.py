@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,8 @@ from ..store.results import Run
 from .changepoints import change_points as find_change_points
 from .history import History
 from .night import Night, night
-from .place import experiment_name, series_key
+from .place import Place, experiment_name, series_key
+from .shift import without_shifts
 
 #: So many nights tell which of them is out of line.
 ENOUGH_NIGHTS = 5
@@ -97,6 +99,7 @@ class AgainstNights:
             if held.experiment == name and held.name != run.name and held.started <= started
         ]
         self._recent = earlier[-last:]
+        self._levels: tuple[Night, list[list[float]]] | None = None
         self.what = f"the last {_nights(len(self._recent))}" if self._recent else "an empty history"
 
     def expected(self) -> dict[str, str]:
@@ -112,8 +115,25 @@ class AgainstNights:
         return presets
 
     def _segment(self, now: Night, row: int) -> list[float]:
-        series = self.history.series.get(now.series[row])
-        return [math.log(time) for _, time in self.history.segment(series, now, row)] if series else []
+        """Return the logarithms of a case's earlier times, without what all cases of its device had in common."""
+        if self._levels is None or self._levels[0] is not now:
+            self._levels = now, self._segments(now)
+        return self._levels[1][row]
+
+    def _segments(self, now: Night) -> list[list[float]]:
+        sites: dict[str, list[int]] = defaultdict(list)
+        for row, key in enumerate(now.series):
+            sites[Place.of(key).site].append(row)
+        segments: list[list[float]] = [[]] * len(now.series)
+        for rows in sites.values():
+            held = [self.history.series.get(now.series[row]) for row in rows]
+            times = [
+                {night: math.log(time) for night, time in self.history.segment(series, now, row)} if series else {}
+                for series, row in zip(held, rows, strict=True)
+            ]
+            for row, logs in zip(rows, without_shifts(times), strict=True):
+                segments[row] = logs
+        return segments
 
     def before(self, now: Night, row: int, threshold: float) -> Before | None:
         """What a case of the run is compared with; ``None`` where the history does not have it."""

@@ -2,8 +2,8 @@
 
 docs/nightly.md describes the statistics. In short: logarithms of times; the difference between fresh workers, or
 between nights, is the noise; a case is slower if its time has grown by more than its threshold and a test, whose false
-discoveries are controlled over all cases of the run, excludes chance; what looks slower is measured again before it
-counts.
+discoveries are controlled over all cases of the run, excludes chance; what all cases of a device have in common is the
+machine, and is said once; what looks slower is measured again before it counts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from .base import Base, Before
 from .finding import Finding, Judgement, Outcome
 from .night import night
 from .place import Place, series_key
-from .remeasure import WORKERS, measure_again, stored
+from .remeasure import CONTROLS, WORKERS, measure_again, stored
+from .significance import LEAST_CASES
 from .trials import Trial, settle
 
 LEAST_WORKERS = 3
@@ -55,6 +56,7 @@ def check_run(
     """
     judgement = judge(run, base, stored(run))
     if remeasure and (wanted := suspects(judgement, WORKERS)):
+        wanted += controls(judgement, wanted)
         again = measure_again(run, wanted, discovery.discover(), list(workloads), list(command))
         judgement = judge(run, base, again)
     return judgement
@@ -83,14 +85,14 @@ def judge(run: Run, base: Base, again: Mapping[str, Record] | None = None) -> Ju
         before = base.before(now, row, finding.threshold)
         if _has_result(finding, measurements, before) and _is_comparable(finding, measurements, before, base.what):
             assert before
-            logs = _logs(measurements)
-            level = base.steps(now, row, float(np.mean(logs)), finding.threshold)
+            logs = [_logs([record]) for record in measurements]
+            level = base.steps(now, row, float(np.mean(logs[0])), finding.threshold)
             trials += _trials(finding, logs, before, level)
-    settle(trials)
+    shifts = settle(trials)
     findings += _missing(findings, base.expected(), experiment)
     order = list(Outcome)
     findings.sort(key=lambda each: (order.index(each.outcome), each.ratio.value if each.ratio else 1, each.series))
-    return Judgement(run, base.what, findings, bool(again), base.left_out)
+    return Judgement(run, base.what, findings, bool(again), base.left_out, shifts)
 
 
 def _has_result(finding: Finding, measurements: Sequence[Record], before: Before | None) -> bool:
@@ -133,21 +135,25 @@ def _logs(measurements: Sequence[Record]) -> list[float]:
     return [math.log(median) for record in measurements for median in worker_medians(record)]
 
 
-def _trials(finding: Finding, logs: Sequence[float], before: Before, level: Before | None) -> list[Trial]:
-    """Return the comparison with the base, and that with the level before a change point, where there is enough."""
-    finding.why = before.doubt or _too_little(before, logs)
-    trials = [] if finding.why else [Trial.of(finding, before, logs)]
+def _trials(finding: Finding, logs: Sequence[list[float]], before: Before, level: Before | None) -> list[Trial]:
+    """Return the comparison with the base, and that with the level before a change point, where there is enough.
+
+    ``logs`` are those of the run's workers, and of what was measured again.
+    """
+    finding.why = before.doubt or _too_little(before, sum(map(len, logs)))
+    first, again = logs[0], [value for each in logs[1:] for value in each]
+    trials = [] if finding.why else [Trial(finding, before, first, again)]
     if level and len(level.logs) >= LEAST_NIGHTS:
-        trials.append(Trial.of(replace(finding) if trials else finding, level, logs))
+        trials.append(Trial(replace(finding) if trials else finding, level, first, again, change_point=True))
         finding.why = ""
     return trials
 
 
-def _too_little(before: Before, logs: Sequence[float]) -> str:
+def _too_little(before: Before, now: int) -> str:
     if before.nights:
         few = len(before.logs) < LEAST_NIGHTS
         return f"{before.what} of this series; {LEAST_NIGHTS} are needed" if few else ""
-    workers = min(len(before.logs), len(logs))
+    workers = min(len(before.logs), now)
     if workers >= LEAST_WORKERS:
         return ""
     return f"measured by {workers} fresh workers; {LEAST_WORKERS} on each side are needed (workers: in the experiment)"
@@ -198,3 +204,23 @@ def suspects(judgement: Judgement, workers: int) -> list[Record]:
         for finding in judgement.findings
         if finding.record and finding.suspected and finding.again < workers
     ]
+
+
+def controls(judgement: Judgement, wanted: Sequence[Record]) -> list[Record]:
+    """Return what is measured again beside the suspects, to tell how their machine has shifted since.
+
+    Of each device up to `CONTROLS` cases that do not look slower, those nearest to the common shift; none where they
+    are too few to tell.
+    """
+    keys = {record.key for record in wanted}
+    sites = dict.fromkeys(f.place.site for f in judgement.findings if f.record and f.record.key in keys)
+    chosen: list[Record] = []
+    for site in sites:
+        steady = {
+            finding.record.key: (abs(math.log(finding.ratio.value)), finding.record)
+            for finding in judgement.findings
+            if finding.place.site == site and finding.record and finding.ratio and not finding.suspected
+        }
+        nearest = [record for _, record in sorted(steady.values(), key=lambda each: each[0])[:CONTROLS]]
+        chosen += nearest if len(nearest) >= LEAST_CASES else []
+    return chosen

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ..model.record import Interval, Record
@@ -42,7 +42,8 @@ class Finding:
     why : str
         One line for readers.
     ratio : Interval, optional
-        How many times faster the case is than before, with its 95 % interval.
+        How many times faster the case is than before, with its 95 % interval, apart from what its device's cases have
+        in common.
     before, now : float, optional
         Seconds.
     p_slower, p_faster : float
@@ -84,7 +85,8 @@ class Finding:
 class Judgement:
     """All findings, worst first, and what they were judged against.
 
-    ``left_out`` names files of the history that could not be read.
+    ``left_out`` names files of the history that could not be read; ``shifts`` tells by how much each device takes
+    longer as a whole, as a logarithm, which is left out of all ratios.
     """
 
     run: Run
@@ -92,6 +94,7 @@ class Judgement:
     findings: list[Finding]
     remeasured: bool = False
     left_out: Sequence[str] = ()
+    shifts: Mapping[str, float] = field(default_factory=dict)
 
     def of(self, *outcomes: Outcome) -> list[Finding]:
         """The findings with one of these outcomes."""

@@ -14,6 +14,9 @@ from ..store.results import EXPERIMENT, RECORDS, Run
 
 #: Fresh workers that measure a suspected case again.
 WORKERS = 5
+#: Cases of each device that do not look slower and are measured again beside the suspects: they tell how the machine
+#: has shifted meanwhile.
+CONTROLS = 10
 AGAIN = "again"
 
 

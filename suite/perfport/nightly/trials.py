@@ -13,6 +13,7 @@ from ..measure.intervals import CONFIDENCE
 from ..model.record import Interval
 from .base import Before
 from .finding import Finding, Outcome
+from .shift import MEDIAN_EFFICIENCY, common_shift, joined_freedom, run_variance
 from .significance import discoveries, usual
 
 #: Rate of false discoveries: where nothing has changed, at most one night in 20 is red.
@@ -21,58 +22,90 @@ FALSE_RATE = 0.05
 
 @dataclass
 class Trial:
-    """One comparison of a case: the difference of logarithms, and the variances behind it."""
+    """One comparison of a case with what was ``before``: two workers or nights of either at least.
+
+    Attributes
+    ----------
+    first, again : sequence of float
+        Logarithms of seconds, one for each worker: of the run, and of what was measured again.
+    change_point : bool
+        Whether ``before`` is the level before a change point.
+    """
 
     finding: Finding
     before: Before
-    difference: float
-    variance: float
-    freedom: float
-    now: Sequence[float]
+    first: Sequence[float]
+    again: Sequence[float] = ()
+    change_point: bool = False
 
-    @classmethod
-    def of(cls, finding: Finding, before: Before, now: Sequence[float]) -> Trial:
-        """Return the comparison of a case's workers now with what was before: two of either at least."""
-        difference = float(np.mean(now) - np.mean(before.logs))
-        n, k = len(before.logs), len(now)
-        if before.nights:
-            return cls(finding, before, difference, float(np.var(before.logs, ddof=1)), n - 1, now)
-        pooled = float(np.var(before.logs, ddof=1)) * (n - 1) + float(np.var(now, ddof=1)) * (k - 1)
-        return cls(finding, before, difference, pooled / (n + k - 2), n + k - 2, now)
+    @property
+    def now(self) -> list[float]:
+        """Logarithms of seconds of every worker."""
+        return [*self.first, *self.again]
+
+    @property
+    def difference(self) -> float:
+        """How much longer the case takes, as a logarithm."""
+        return float(np.mean(self.now) - np.mean(self.before.logs))
+
+    @property
+    def freedom(self) -> int:
+        """Degrees of freedom of `variance`."""
+        return len(self.before.logs) - 1 if self.before.nights else len(self.before.logs) + len(self.now) - 2
+
+    @property
+    def variance(self) -> float:
+        """Variance between nights, or between workers, pooled over both sides."""
+        of_base = float(np.var(self.before.logs, ddof=1))
+        if self.before.nights:
+            return of_base
+        n, k = len(self.before.logs), len(self.now)
+        return (of_base * (n - 1) + float(np.var(self.now, ddof=1)) * (k - 1)) / (n + k - 2)
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether nothing is known to have changed: what differs is the machine, or chance."""
+        return not self.before.events and not self.change_point
 
     @property
     def family(self) -> tuple[bool, str]:
         """Cases of one device vary alike, and nights vary more than workers."""
         return self.before.nights, self.finding.place.site
 
-    def judge(self, variance: float, freedom: float) -> None:
-        """Fill in ratio, interval and probabilities, by the moderated variance."""
+    def error(self, variance: float) -> float:
+        """Return the variance of the difference, by a moderated variance."""
         n, k = len(self.before.logs), len(self.now)
-        if self.before.nights:
-            within = float(np.var(self.now, ddof=1)) / k if k > 1 else 0.0
-            error = math.sqrt(variance / n + max(variance, within))
-        else:
-            error = math.sqrt(variance * (1 / n + 1 / k))
-        reach = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error
+        if not self.before.nights:
+            return variance * (1 / n + 1 / k)
+        within = float(np.var(self.now, ddof=1)) / k if k > 1 else 0.0
+        return variance / n + max(variance, within)
+
+    def judge(self, error: float, freedom: float) -> None:
+        """Fill in ratio, interval and probabilities, by the variance of the difference."""
+        deviation = math.sqrt(error)
+        reach = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * deviation
         self.finding.ratio = Interval(
             value=math.exp(-self.difference),
             low=math.exp(-self.difference - reach),
             high=math.exp(-self.difference + reach),
         )
         self.finding.before = math.exp(float(np.mean(self.before.logs)))
-        self.finding.p_slower = float(stdtr(freedom, -self.difference / error))
-        self.finding.p_faster = float(stdtr(freedom, self.difference / error))
+        self.finding.p_slower = float(stdtr(freedom, -self.difference / deviation))
+        self.finding.p_faster = float(stdtr(freedom, self.difference / deviation))
 
 
-def settle(trials: list[Trial]) -> None:
-    """Give every tested case its verdict, with false discoveries controlled over all of them."""
+def settle(trials: list[Trial]) -> dict[str, float]:
+    """Give every tested case its verdict, with false discoveries controlled over all of them.
+
+    Returns
+    -------
+    dict
+        By device, the shift of all of its cases that was taken out of them, as a logarithm.
+    """
     families: dict[tuple[bool, str], list[Trial]] = {}
     for trial in trials:
         families.setdefault(trial.family, []).append(trial)
-    for family in families.values():
-        prior = usual([trial.variance for trial in family], [trial.freedom for trial in family])
-        for trial in family:
-            trial.judge(*prior.moderated(trial.variance, trial.freedom))
+    shifts = {site: _judge(family) for (_, site), family in families.items()}
     slower = discoveries([trial.finding.p_slower for trial in trials], FALSE_RATE)
     faster = discoveries([trial.finding.p_faster for trial in trials], FALSE_RATE)
     settled: dict[str, Finding] = {}
@@ -84,6 +117,41 @@ def settle(trials: list[Trial]) -> None:
         first = settled.setdefault(finding.series, finding)
         if first is not finding and finding.outcome is Outcome.SLOWER and first.outcome is not Outcome.SLOWER:
             vars(first).update(vars(finding))
+    return shifts
+
+
+def _judge(family: Sequence[Trial]) -> float:
+    """Judge the cases of a device without their common shift; returns the shift.
+
+    Shift and run effect are those of the unchanged cases: a new source is what a comparison of runs is to judge.
+    """
+    unchanged = [trial for trial in family if trial.unchanged]
+    shift = _take_shifts_out(family, unchanged)
+    prior = usual([trial.variance for trial in family], [trial.freedom for trial in family])
+    moderated = [prior.moderated(trial.variance, trial.freedom) for trial in family]
+    errors = [(trial.error(variance), freedom) for trial, (variance, freedom) in zip(family, moderated, strict=True)]
+    known = [(trial.difference, *error) for trial, error in zip(family, errors, strict=True) if trial.unchanged]
+    added = run_variance(*zip(*known, strict=True)) if known else 0.0
+    of_added = MEDIAN_EFFICIENCY * max(len(known), 1)
+    for trial, (error, freedom) in zip(family, errors, strict=True):
+        trial.judge(error + added, joined_freedom(error, freedom, added, of_added))
+    return shift
+
+
+def _take_shifts_out(family: Sequence[Trial], unchanged: Sequence[Trial]) -> float:
+    """Take the common shift out of the run's measurements, and that of a later hour out of what was measured again."""
+
+    def longer(trial: Trial, logs: Sequence[float]) -> float:
+        return float(np.mean(logs) - np.mean(trial.before.logs))
+
+    shift = common_shift([longer(trial, trial.first) for trial in unchanged])
+    # What was measured again for looking slower says little of the machine; the controls beside it do.
+    controls = [t for t in unchanged if t.again and longer(t, t.first) - shift <= math.log1p(t.finding.threshold)]
+    later = common_shift([longer(trial, trial.again) for trial in controls], otherwise=shift)
+    for trial in family:
+        trial.first = [value - shift for value in trial.first]
+        trial.again = [value - later for value in trial.again]
+    return shift
 
 
 def _outcome(finding: Finding, slower: bool, faster: bool) -> Outcome:

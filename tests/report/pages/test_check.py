@@ -6,6 +6,7 @@ from pathlib import Path
 
 import report_data as data
 
+from perfport.model.record import Interval
 from perfport.nightly.finding import Finding, Judgement, Outcome
 from perfport.nightly.place import series_key
 from perfport.report.pages.check import headline, view
@@ -35,3 +36,14 @@ def test_green_says_how_many_were_judged(tmp_path: Path) -> None:
     judgement = judged(tmp_path / "tonight", Outcome.SAME, Outcome.CANNOT_TELL, Outcome.FASTER)
     assert headline(judgement) == "Green: no regression found; 2 of 3 cases are the same or faster"
     assert "## Alarms" not in view(judgement).markdown
+
+
+def test_a_shift_of_the_machine_is_said_once(tmp_path: Path) -> None:
+    judgement = judged(tmp_path / "tonight", *[Outcome.SAME] * 6)
+    for finding in judgement.findings:
+        finding.ratio = Interval(value=1.1, low=1.0, high=1.2)
+    assert "the median of 6 cases takes -9.1 % time" in view(judgement).markdown
+    site = judgement.findings[0].place.site
+    shifted = view(Judgement(judgement.run, "run base", judgement.findings, shifts={site: 0.026})).markdown
+    assert f"On `{site}` all cases together take +2.6 % time: a change of the machine" in shifted
+    assert "the median of" not in shifted and shifted.count("2.6 %") == 1

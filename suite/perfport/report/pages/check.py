@@ -57,7 +57,8 @@ def view(judgement: Judgement) -> View:
             body = _cases(found)
             blocks.append(details(f"{title}: {len(found)}", body) if folded else f"## {title}\n\n{body}")
     note = (
-        "Ratio: how many times faster the case is now, with its 95 % interval; below 1 it is slower. Times are "
+        "Ratio: how many times faster the case is now, apart from its device's common change, with its 95 % interval; "
+        "below 1 it is slower. Times are "
         "measured; false discoveries are controlled over all cases (docs/nightly.md)."
     )
     return View(headline(judgement), join([*blocks, note]), [_row(found) for found in judgement.findings])
@@ -78,8 +79,15 @@ def headline(judgement: Judgement) -> str:
 
 
 def _machine(judgement: Judgement) -> str:
-    told = []
+    told = [
+        f"On {code(site)} all cases together take {100 * math.expm1(shift):+.1f} % time: a change of the machine, "
+        "which is left out of the ratios and of every verdict."
+        for site, shift in judgement.shifts.items()
+        if shift
+    ]
     for site in dict.fromkeys(found.place.site for found in judgement.findings):
+        if judgement.shifts.get(site):
+            continue
         ratios = [found.ratio.value for found in judgement.findings if found.ratio and found.place.site == site]
         if len(ratios) < LEAST_CASES:
             continue
