@@ -10,6 +10,7 @@ import report_data as data
 
 from perfport.judge import crosstuning
 from perfport.judge.crosstuning import slowdowns
+from perfport.measure.intervals import summarise
 from perfport.model.device import DeviceInfo
 from perfport.model.record import Record, Status
 from perfport.report.pages.crosstuning import view
@@ -132,3 +133,16 @@ def test_view_has_the_numbers_and_a_heat_map(tmp_path: Path) -> None:
 def test_without_other_devices_parameters_there_is_no_matrix(tmp_path: Path) -> None:
     shown = view(Collection([data.store(tmp_path / "run", [data.record("a")])]))
     assert "No variant ran with the parameters" in shown.markdown and not shown.rows and not shown.plots
+
+
+def test_the_fastest_of_equal_settings_makes_no_other_slower(tmp_path: Path) -> None:
+    """Each of two settings is fast in half of its rounds: what one half chooses is slow in the other."""
+    one, two = tuned(data.POCL, key="a"), tuned(data.POCL, key="b", group=64, profile="hd7970")
+    assert one.timing and two.timing
+    for record, halves in ((one, (0.010, 0.0201)), (two, (0.020, 0.0100))):
+        assert record.timing
+        record.timing.span = [halves[i >= 7] for i in range(15)]
+        record.timing.summary["span"] = summarise(record.timing.span)
+    found = slowdowns(Collection([data.store(tmp_path / "run", [one, two], environment())]))
+    slower = next(each for each in found if each.record.key != each.best.key)
+    assert slower.ratio and slower.ratio.value == pytest.approx(1.0) == slower.ratio.high

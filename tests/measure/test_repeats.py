@@ -43,14 +43,17 @@ def test_the_interval_holds_the_spread_between_workers() -> None:
     found = summarise(samples, workers)
     assert found.ci_low == pytest.approx(math.exp(logs.mean() - reach))
     assert found.ci_high == pytest.approx(math.exp(logs.mean() + reach))
-    assert found.ci_low < summarise(samples).ci_low and found.median == summarise(samples).median
+    assert found.ci_low < min(samples) and found.ci_high > max(samples), "within each worker they lie closer"
+    assert found.median == summarise(samples).median
 
 
 def test_workers_that_agree_leave_the_interval_of_the_samples() -> None:
     values = data.samples(0.1, 4, 30, 0.01)
     alike = [*values, *values, *values]
     blocks = [number for number in range(3) for _ in values]
-    assert summarise(alike, blocks) == summarise(alike)
+    apart, together = summarise(alike, blocks), summarise(alike)
+    assert apart.effective == together.effective == 90
+    assert (apart.ci_low, apart.ci_high) == (together.ci_low, together.ci_high)
 
 
 def test_student_interval_against_scipy() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,11 +16,14 @@ from perfport.measure.roofline import (
     datasheet_ceilings,
     measured_ceilings,
     memory_seconds,
+    moved,
     problem_bound,
     variant_bound,
 )
 from perfport.model.record import Interval
 from perfport.model.work import Traffic, Work
+
+ROOT = Path(__file__).parents[2]
 
 
 def exact(value: float) -> Interval:
@@ -240,9 +246,35 @@ def ceilings(value: float, low: float, high: float) -> Ceilings:
 def test_a_probe_widens_the_ceiling_and_never_lowers_it() -> None:
     known = ceilings(100, 98, 102)
     assert measured_ceilings(known)["dram_read"] == Interval(value=100, low=98, high=102)
-    slow, fast = ceilings(80, 78, 82), ceilings(120, 115, 125)
-    assert measured_ceilings(known, slow)["dram_read"] == Interval(value=100, low=78, high=102 * 1.25)
-    assert measured_ceilings(known, fast)["dram_read"] == Interval(value=120, low=98, high=125 * 1.2)
+    slow, fast = ceilings(92, 90, 94), ceilings(108, 105, 111)
+    assert measured_ceilings(known, slow)["dram_read"] == Interval(value=100, low=90, high=102 * 100 / 92)
+    assert measured_ceilings(known, fast)["dram_read"] == Interval(value=108, low=98, high=111 * 1.08)
+
+
+@pytest.mark.parametrize("value", [43, 80, 89.9, 110.1, 229])
+def test_a_probe_that_moved_neither_widens_nor_raises_the_ceiling(value: float) -> None:
+    known, now = ceilings(100, 98, 102), ceilings(value, 0.9 * value, 1.1 * value)
+    assert moved(known, now) == {"dram_read": pytest.approx(value / 100)}
+    assert measured_ceilings(known, now) == measured_ceilings(known)
+    assert not moved(known, ceilings(91, 80, 99)) and not moved(known, ceilings(109, 80, 120))
+
+
+def test_the_committed_probe_of_43_percent_excuses_no_time_above_the_bound() -> None:
+    """A committed run holds a stored ceiling of 390.8 GFLOP/s and a probe of 168.1 before a group."""
+    told = json.loads((ROOT / "results" / "committed" / "cpu-gdn" / "environment.json").read_text())
+    known = Ceilings.model_validate(told["ceilings"]["opencl:intel:0"])
+    stored = known.entries["fp32_fma"]
+    probes = [p["entries"] for p in told["probes"] if (p["device"], p["when"]) == ("opencl:intel:0", "before")]
+    values = {"fp32_fma": stored.model_copy(update=probes[0]["fp32_fma"])}
+    assert (round(stored.value / 1e9, 1), round(values["fp32_fma"].value / 1e9, 1)) == (390.8, 168.1)
+    now = known.model_copy(update={"entries": values})
+    assert moved(known, now) == {"fp32_fma": pytest.approx(0.43, abs=0.005)}
+    work = Work(flops=stored.value)
+    for share in (2.29, 1.1):
+        bound = problem_bound(work, measured_ceilings(known, now), exact(1 / share))
+        assert bound and bound.binding == "fp32_fma" and bound.share.low > IMPOSSIBLE_SHARE, share
+    below = problem_bound(work, measured_ceilings(known, now), exact(1.0))
+    assert below and below.share.low <= 1
 
 
 def test_a_time_between_two_moments_of_a_noisy_ceiling_is_not_impossible() -> None:

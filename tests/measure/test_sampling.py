@@ -67,12 +67,35 @@ def test_a_quiet_subject_stops_early_and_a_noisy_one_goes_on() -> None:
     noise = itertools.cycle([1.0, 3.0, 9.0])
     calm = subject("calm", lambda: None)
     loud = subject("loud", lambda: None)
-    spans = (1.0 if i % 2 == 0 and i < 10 else next(noise) for i in itertools.count())
+    spans = (1.0 if i % 2 == 0 and i < 12 else next(noise) for i in itertools.count())
     order = sample(FakeDevice(spans), targets(), [calm, loud])
     assert order == ["calm", "loud"]
-    assert len(calm.samples("span")) == 5 and len(loud.samples("span")) == 20
+    assert len(calm.samples("span")) == 6 and len(loud.samples("span")) == 20
     assert calm.timing(targets()).target_met and not loud.timing(targets()).target_met
-    assert loud.rounds == list(range(20)) and calm.rounds == loud.rounds[:5], "rounds pair what ran side by side"
+    assert loud.rounds == list(range(20)) and calm.rounds == loud.rounds[:6], "rounds pair what ran side by side"
+
+
+def test_equal_samples_below_six_meet_no_target() -> None:
+    one = subject("s", lambda: None)
+    sample(FakeDevice(itertools.repeat(1.0)), targets(min_samples=3), [one])
+    assert len(one.rounds) == 6 and one.timing(targets()).target_met
+    few = subject("s", lambda: None)
+    sample(FakeDevice(itertools.repeat(1.0)), targets(min_samples=3, max_samples=5), [few])
+    assert len(few.rounds) == 5 and not few.timing(targets()).target_met
+
+
+def test_samples_that_drift_are_sampled_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same spans, in an order that drifts and in one that does not."""
+    spans = [1.0 + 0.002 * i for i in range(12)]
+    mixed = [spans[i] for i in (5, 8, 3, 9, 1, 6, 10, 2, 7, 11, 4, 0)]
+    taken = []
+    for order in (spans, mixed):
+        one = subject("s", lambda: None)
+        sample(FakeDevice(iter(order)), targets(min_samples=12, max_samples=12, max_noise=0.011), [one])
+        taken.append(one.timing(targets(max_noise=0.011)))
+    drifting, steady = taken
+    assert steady.target_met and not drifting.target_met
+    assert drifting.summary["span"].median == steady.summary["span"].median
 
 
 def test_the_budget_ends_sampling_but_not_before_the_least_number(monkeypatch: pytest.MonkeyPatch) -> None:

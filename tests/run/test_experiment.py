@@ -22,6 +22,12 @@ def test_what_ships_is_valid_and_found_by_name(name: str) -> None:
     assert load(find(name)).name == name
 
 
+@pytest.mark.parametrize("name", [name for name in SHIPPED if name != "quick"])
+def test_what_ships_is_measured_by_three_workers_so_that_intervals_hold_their_spread(name: str) -> None:
+    """`quick` has one, and says why: it must end in two minutes."""
+    assert load(find(name)).workers >= 3
+
+
 #: Not for a machine with one CPU: what wants two devices of a kind, and OpenCV's use of a system-wide OpenCL.
 NOT_QUICK = {"several_devices", "opencv_opencl"}
 

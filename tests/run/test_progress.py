@@ -44,3 +44,23 @@ def test_a_failure_says_why_and_counts_for_all_its_workers(capsys: pytest.Captur
         progress.record(data.record("slow"))
     _, first, second = capsys.readouterr().err.splitlines()
     assert "crashed  ([because])  [3/6," in first and "more" not in first and "[4/6," in second
+
+
+def test_a_record_that_replaces_another_is_told_and_counts_once(capsys: pytest.CaptureFixture[str]) -> None:
+    again = data.record("fast", status=Status.CONTENDED)
+    with RunProgress(4) as progress:
+        for _ in range(2):
+            progress.group(group(workers=2))
+            progress.record(data.record("fast"))
+            progress.record(data.record("slow"))
+            progress.record(again)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split("[")[1].split(",")[0] for line in lines if "[" in line] == [
+        "1/4",
+        "2/4",
+        "2/4",
+        "3/4",
+        "4/4",
+        "4/4",
+    ]
+    assert lines[3].split()[1] == "contended"

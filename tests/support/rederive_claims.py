@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from scipy.stats import t as student
 
 
 def load(results: Path) -> dict[str, list[dict[str, Any]]]:
@@ -62,7 +63,7 @@ def fits(wanted: Any, value: Any) -> bool:
     return any(fits(one, value) for one in wanted) if isinstance(wanted, list) else value == wanted
 
 
-def median_interval(values: list[float]) -> tuple[float, float, float]:
+def independent_interval(values: list[float]) -> tuple[float, float, float]:
     """Median and the order statistics around it that miss it with 5 % probability at most."""
     values, n = sorted(values), len(values)
     rank, below = 0, 0.0
@@ -71,6 +72,53 @@ def median_interval(values: list[float]) -> tuple[float, float, float]:
         if 2 * below <= 0.05:
             rank = k
     return statistics.median(values), values[rank], values[n - 1 - rank]
+
+
+def inefficiency(parts: list[list[float]]) -> float:
+    """1 + twice the sum of autocorrelations of each worker's ranks, by two estimates of which the larger counts."""
+    n = sum(map(len, parts)) / len(parts)
+    if n < 6:
+        return 1.0
+    sums = [0.0] * max(map(len, parts))
+    for part in parts:
+        ranks = [sum(v < x for v in part) + (part.count(x) - len(part)) / 2 for x in part]
+        for lag in range(len(part)):
+            sums[lag] += sum(ranks[i] * ranks[i + lag] for i in range(len(part) - lag))
+    if not sums[0]:
+        return 1.0
+    rho = [each / sums[0] for each in sums]
+    first = (n * rho[1] + 1) / (n - 4)
+    total, lag = 0.0, 0
+    while lag + 1 < len(rho) and rho[lag] + rho[lag + 1] > 0:
+        total += rho[lag] + rho[lag + 1]
+        lag += 2
+    return min(n, max(1.0, n if first >= 1 else (1 + first) / (1 - first), 2 * total - 1))
+
+
+def median_interval(values: list[float], workers: list[int]) -> tuple[float, float, float]:
+    """Median and its interval, widened by how far samples that follow each other are alike and workers are apart."""
+    median, low, high = independent_interval(values)
+    owner = workers if len(workers) == len(values) else [0] * len(values)
+    parts = [[v for v, w in zip(values, owner, strict=True) if w == worker] for worker in dict.fromkeys(owner)]
+    factor = math.sqrt(inefficiency(parts))
+    ordered = sorted(values)
+    centre = math.sqrt(ordered[(len(values) - 1) // 2] * ordered[len(values) // 2])
+    if factor > 1:
+        low, high = 1 / (1 / centre + factor * (1 / low - 1 / centre)), centre + factor * (high - centre)
+    if len(parts) > 1:
+        logs = [math.log(statistics.median(part)) for part in parts]
+        reach = float(student.ppf(0.975, len(logs) - 1)) * statistics.stdev(logs) / math.sqrt(len(logs))
+        low = min(low, math.exp(statistics.mean(logs) - reach))
+        high = max(high, math.exp(statistics.mean(logs) + reach))
+    return median, low, high
+
+
+def clock_interval(record: dict[str, Any], clock: str) -> tuple[float, float, float]:
+    """Interval of a record's clock as the record has it: not widened where it tells no autocorrelation."""
+    timing = record["timing"]
+    if timing["summary"][clock].get("effective") is None:
+        return independent_interval(timing[clock])
+    return median_interval(timing[clock], timing.get("workers", []))
 
 
 def fastest(records: list[dict[str, Any]]) -> dict[str, Any]:
@@ -121,8 +169,10 @@ def speedup(slow: dict[str, Any], fast: dict[str, Any]) -> tuple[float, float, f
         first, second = (dict(zip(t["rounds"], t[clock], strict=True)) for t in (a, b))
         common = first.keys() & second.keys()
         if len(common) >= 6:
-            return median_interval([first[i] / second[i] for i in common])
-    (x, xl, xh), (y, yl, yh) = median_interval(a[clock]), median_interval(b[clock])
+            owner = dict(zip(a["rounds"], a.get("workers") or [0] * len(a["rounds"]), strict=True))
+            rounds = sorted(common)
+            return median_interval([first[i] / second[i] for i in rounds], [owner[i] for i in rounds])
+    (x, xl, xh), (y, yl, yh) = (median_interval(each[clock], each.get("workers", [])) for each in (a, b))
     return x / y, xl / yh, xh / yl
 
 
@@ -145,7 +195,7 @@ def measure(claim: dict[str, Any], sides: list[dict[str, Any]]) -> tuple[float, 
         clock = "span" if all(r["timing"]["rank"] == "span" and r["timing"]["span"] for r in sides) else "wall"
         if not all(r["timing"][clock] for r in sides):
             return None
-        s, r, b = (median_interval(record["timing"][clock]) for record in sides)
+        s, r, b = (clock_interval(record, clock) for record in sides)
         (n, n_low, n_high), (d, d_low, d_high) = ((x[0] - b[0], x[1] - b[2], x[2] - b[1]) for x in (r, s))
         value = n / d if d else math.inf
         if d_low <= 0:  # the subject may add nothing
@@ -160,7 +210,7 @@ def measure(claim: dict[str, Any], sides: list[dict[str, Any]]) -> tuple[float, 
             return some / every, some / every, some / every
         if any(record["timing"]["rank"] != "span" or not record["timing"]["span"] for record in sides):
             return None
-        whole, low, high = median_interval(subject["timing"]["span"])
+        whole, low, high = clock_interval(subject, "span")
         return some / whole, some / high, some / low
     value = dig(subject, claim["figure"])
     if value is not None and "base" in claim:

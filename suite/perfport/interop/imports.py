@@ -165,7 +165,7 @@ def _record(name: str, values: list[float], source: Source, model: Record, run: 
     )  # fmt: skip
     timing = Timing(
         rank="wall", cache="warm", launches=0, rounds=list(range(len(values))), wall=values,
-        summary={"wall": summary}, target=TARGET, target_met=summary.half_width <= TARGET,
+        summary={"wall": summary}, target=TARGET, target_met=summary.within(TARGET),
     )  # fmt: skip
     assert model.work
     return Record(

@@ -14,7 +14,8 @@ from ..run.defaults import defaults
 from ..store.case import Case, Site, Subject
 from ..store.collection import Collection
 from ..store.comparable import fastest
-from ..store.ratios import compare
+from ..store.crossfit import compare_best
+from ..store.ratios import Comparison, compare, is_ranked
 
 
 @dataclass(frozen=True)
@@ -53,14 +54,20 @@ def slowdowns(collection: Collection) -> list[Slowdown]:
         best = fastest(case for cases in alike.values() for case in cases)
         if best is None:
             continue
+        ranked = [case.record for cases in alike.values() for case in cases if is_ranked(case.record)]
         for profile in sorted(alike, key=lambda name: (name != NATIVE, name)):
             if not alike[profile]:
                 continue
             record = (fastest(alike[profile]) or alike[profile][0]).record
-            compared = compare(record, best.record) if record.status == Status.OK else None
+            compared = _slowdown(record, best.record, ranked) if record.status == Status.OK else None
             ratio = compared.ratio if compared else None
             listed.append(Slowdown(subject, variant, site, profile, record.status, ratio, record, best.record))
     return listed
+
+
+def _slowdown(record: Record, best: Record, ranked: list[Record]) -> Comparison | None:
+    """How many times slower a record is than the best, which is chosen by other samples than those compared."""
+    return compare(record, best) if record is best else compare_best([record], ranked)
 
 
 def _differs_by_profile(case: Case) -> bool:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from math import comb
 
 import numpy as np
 
-from ..model.record import Interval, Summary
+from ..model.record import CONFIDENCE, Interval, Summary
+from .autocorrelation import estimate
 
-CONFIDENCE = 0.95
 #: Times whose ratio lies within this of 1 are called the same.
 SAME_WITHIN = 0.02
 
@@ -31,7 +32,8 @@ def median_ranks(n: int) -> tuple[int, int]:
     """Return the 0-based ranks of the order statistics that enclose the median with 95 % confidence.
 
     The count of samples below the median is binomial(n, 1/2), whatever the distribution (David and Nagaraja,
-    *Order Statistics*, section 7.1). Below 6 samples no pair reaches 95 %; the extremes are returned.
+    *Order Statistics*, section 7.1). Below 6 samples no pair reaches 95 %; the extremes are returned, and
+    `Summary.confidence` says what they reach.
     """
     tail, low = 0.0, 0
     while low < (n - 1) // 2:
@@ -44,11 +46,15 @@ def median_ranks(n: int) -> tuple[int, int]:
 
 
 def summarise(samples: Sequence[float], workers: Sequence[int] = ()) -> Summary:
-    """Summarise samples in seconds. Outliers (Tukey's fences) are counted, never removed.
+    """Summarise samples in seconds (or rates), in the order in which they were taken.
+
+    Outliers (Tukey's fences) are counted, never removed. The interval of the median is that of independent samples,
+    widened by the square root of their statistical inefficiency where they are autocorrelated.
 
     Parameters
     ----------
     samples : sequence of float
+        Not negative.
     workers : sequence of int
         Number of the worker that took each sample. Samples of one process agree better than processes do, so with
         several workers the interval also holds Student's interval of the mean of their medians (of the logarithms).
@@ -61,8 +67,9 @@ def summarise(samples: Sequence[float], workers: Sequence[int] = ()) -> Summary:
     values = np.sort(np.asarray(samples, dtype=float))
     if not values.size:
         raise ValueError("no samples to summarise")
-    low, high = median_ranks(values.size)
-    ci_low, ci_high = float(values[low]), float(values[high])
+    dependence = estimate(samples, workers)
+    inefficiency = dependence.inefficiency if dependence else 1.0
+    ci_low, ci_high = _median_interval(values, math.sqrt(inefficiency))
     if len(set(workers)) > 1:
         between = student_interval(np.log(block_medians(samples, workers)))
         ci_low, ci_high = min(ci_low, math.exp(between.low)), max(ci_high, math.exp(between.high))
@@ -78,7 +85,22 @@ def summarise(samples: Sequence[float], workers: Sequence[int] = ()) -> Summary:
         maximum=float(values[-1]),
         n=int(values.size),
         outliers=int(((values < q1 - fence) | (values > q3 + fence)).sum()),
+        autocorrelation=dependence.first if dependence else None,
+        effective=values.size / inefficiency if dependence else None,
     )
+
+
+def _median_interval(values: np.ndarray, widening: float) -> tuple[float, float]:
+    """Return the ends of the interval of the median of sorted values, both drawn away from it by a factor.
+
+    Above the median distances count, below it those of the inverses: ends are positive whatever the factor, and those
+    of a ratio are the inverses of those of the inverse ratio.
+    """
+    low, high = (float(values[rank]) for rank in median_ranks(values.size))
+    middle = math.sqrt(values[(values.size - 1) // 2] * values[values.size // 2])
+    if widening == 1.0 or not middle:
+        return low, high
+    return middle * low / (low + widening * (middle - low)), middle + widening * (high - middle)
 
 
 def block_medians(samples: Sequence[float], blocks: Sequence[int]) -> list[float]:
@@ -99,21 +121,61 @@ def student_interval(values: Sequence[float] | np.ndarray) -> Interval:
     return Interval(value=mean, low=mean - reach, high=mean + reach)
 
 
-def speedup(base: dict[int, float], other: dict[int, float]) -> Interval:
-    """Return how many times faster ``other`` is than ``base``, with a 95 % interval.
+@dataclass(frozen=True)
+class Series:
+    """Samples of one case in the order in which they were taken.
 
-    Parameters
+    Attributes
     ----------
-    base, other : dict
-        Seconds by interleaving round. Rounds that both took part in are compared pair by pair, so that a drift of
-        the machine cancels; with fewer than 6 common rounds the medians and their intervals are divided instead.
+    seconds : dict of float
+        By interleaving round.
+    workers : dict of int
+        Number of the worker that took each, by round; empty where one took all.
     """
-    common = sorted(base.keys() & other.keys())
+
+    seconds: dict[int, float]
+    workers: dict[int, int] = field(default_factory=dict)
+
+    def summary(self) -> Summary:
+        """Return the summary of the samples."""
+        return summarise(list(self.seconds.values()), [self.workers[i] for i in self.seconds if i in self.workers])
+
+
+class Ratio(Interval):
+    """A ratio of times with its interval, and the confidence that the interval has: 95 %, or less of few samples."""
+
+    confidence: float = CONFIDENCE
+
+
+def speedup(base: Series, other: Series) -> Ratio:
+    """Return how many times faster ``other`` is than ``base``, with its interval.
+
+    Rounds that both took part in are compared pair by pair, so that a drift of the machine cancels; by several workers
+    the interval holds the spread of the ratio between them. With fewer than 6 common rounds the medians and their
+    intervals are divided instead.
+    """
+    common = sorted(base.seconds.keys() & other.seconds.keys())
     if len(common) >= 6:
-        ratios = summarise([base[i] / other[i] for i in common])
-        return Interval(value=ratios.median, low=ratios.ci_low, high=ratios.ci_high)
-    a, b = summarise(list(base.values())), summarise(list(other.values()))
-    return Interval(value=a.median / b.median, low=a.ci_low / b.ci_high, high=a.ci_high / b.ci_low)
+        ratios = Series({i: base.seconds[i] / other.seconds[i] for i in common}, base.workers).summary()
+        return Ratio(value=ratios.median, low=ratios.ci_low, high=ratios.ci_high)
+    a, b = base.summary(), other.summary()
+    return Ratio(
+        value=a.median / b.median, low=a.ci_low / b.ci_high, high=a.ci_high / b.ci_low,
+        confidence=min(CONFIDENCE, divided_confidence(a.n, b.n)),
+    )  # fmt: skip
+
+
+@cache
+def divided_confidence(a: int, b: int) -> float:
+    """Return the confidence of the ratio of two medians whose intervals are divided, opposite ends by each other.
+
+    It misses the ratio of two distributions that differ by a factor where the interval of one lies wholly below that of
+    the other, once the factor is taken out. How likely that is follows from counting orders of ``a`` and ``b``
+    independent samples (N. Balakrishnan and H. K. T. Ng, *Precedence-Type Tests and Applications*, chapter 2).
+    """
+    (low_a, _), (low_b, _) = median_ranks(a), median_ranks(b)
+    before = sum(comb(a - low_a - 1 + j, j) * comb(low_a + b - j, low_a) for j in range(low_b + 1))
+    return 1 - 2 * before / comb(a + b, a)
 
 
 def verdict(ratio: Interval, same_within: float = SAME_WITHIN) -> Verdict:

@@ -16,6 +16,9 @@ from .ceilings import Ceilings
 #: A share is an error only when the lower end of its interval is above this.
 IMPOSSIBLE_SHARE = 1.02
 
+#: A probe that differs from the ceiling by more than this was disturbed, or the ceiling is another by now.
+MOVED = 0.10
+
 #: A stream of mixed 32-bit integer instructions goes under the faster of these.
 INTEGER_CEILINGS = ("int32_mad", "int32_logic")
 #: Units of integer operations that a variant may name; every other unit does floating-point operations.
@@ -23,19 +26,27 @@ INTEGER_UNITS = (*INTEGER_CEILINGS, "dp4a", "int8_mma")
 SPECIAL_CEILINGS = ("exp", "rsqrt")
 
 
+def moved(ceilings: Ceilings, now: Ceilings) -> dict[str, float]:
+    """Return the ceilings whose probe is more than `MOVED` off, with the probe as a share of the ceiling."""
+    shares = {name: entry.value / ceilings.entries[name].value for name, entry in now.entries.items()}
+    return {name: share for name, share in shares.items() if abs(share - 1) > MOVED}
+
+
 def measured_ceilings(ceilings: Ceilings, now: Ceilings | None = None) -> dict[str, Interval]:
-    """Return ceilings as intervals, widened to hold what a probe beside the measurement gave.
+    """Return ceilings as intervals, widened to hold what a quiet probe beside the measurement gave.
 
     The value is the larger of the two: a ceiling is what the device can do, and a probe in a bad moment does not
     lower it. The interval holds both, and reaches as far above them as they are apart: what has moved between two
-    moments may have moved as much, upwards too, at a third (a server shared with others).
+    moments may have moved as much, upwards too, at a third (a server shared with others). A probe that `moved` says
+    nothing of what the device can do: it does not count.
     """
     widened = {}
+    disturbed = moved(ceilings, now) if now else {}
     for name, entry in ceilings.entries.items():
-        parts = [entry] + ([now.entries[name]] if now and name in now.entries else [])
+        parts = [entry] + ([now.entries[name]] if now and name in now.entries.keys() - disturbed.keys() else [])
         best = max(parts, key=lambda part: part.value)
-        moved = best.value / min(part.value for part in parts)
-        high = max(part.high for part in parts) * moved
+        apart = best.value / min(part.value for part in parts)
+        high = max(part.high for part in parts) * apart
         widened[name] = Interval(value=best.value, low=min(part.low for part in parts), high=high)
     return widened
 

@@ -30,7 +30,8 @@ class Targets(Model):
         ``cold``: a buffer larger than the last-level cache is streamed before every sample, outside the timed
         window; ``warm``: nothing in between.
     max_noise : float
-        Target for half the 95 % confidence interval of the median, relative to the median.
+        Target for half the 95 % confidence interval of the median, relative to the median; autocorrelated samples
+        widen it, and fewer than 6 samples never meet it.
     min_samples, max_samples : int
         Bounds on the number of samples.
     time_budget : float
@@ -109,7 +110,7 @@ class Subject:
             return False
         if len(self.rounds) >= targets.max_samples or self.spent >= targets.time_budget:
             return True
-        return summarise(self.samples(self.rank)).half_width <= targets.max_noise
+        return summarise(self.samples(self.rank)).within(targets.max_noise)
 
     def timing(self, targets: Targets) -> Timing:
         """Return what was measured, as the record holds it."""
@@ -125,7 +126,7 @@ class Subject:
             rank=self.rank, cache=targets.cache, launches=round(fmean(instance.launches for instance in every)),
             rounds=self.rounds, **clocks, kernels=kernels, summary=summary,
             instances={name: Instance(samples=taken, summary=summarise(taken)) for name, taken in apart.items()},
-            target=targets.max_noise, target_met=summary[self.rank].half_width <= targets.max_noise,
+            target=targets.max_noise, target_met=summary[self.rank].within(targets.max_noise),
         )  # fmt: skip
 
 

@@ -14,6 +14,8 @@ from .schema import Model
 from .work import Traffic, Work
 
 SCHEMA_VERSION = 2
+#: Of intervals of medians, and of what follows from them.
+CONFIDENCE = 0.95
 #: The tunable by which a variant that takes further devices by itself says how many take part.
 DEVICES = "devices"
 
@@ -121,7 +123,11 @@ class Identity(_Part):
 
 
 class Summary(_Part):
-    """Distribution of one clock over the samples, in seconds."""
+    """Distribution of one clock over the samples, in seconds.
+
+    ``autocorrelation`` is that of neighbouring samples and ``effective`` the number of independent samples that they
+    amount to; neither is known of few samples, nor in records from before it was estimated.
+    """
 
     median: Seconds
     ci_low: Seconds
@@ -132,6 +138,8 @@ class Summary(_Part):
     maximum: Seconds
     n: int = Field(ge=1)
     outliers: int = Field(ge=0)
+    autocorrelation: float | None = Field(None, ge=-1, le=1)
+    effective: float | None = Field(None, gt=0)
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -141,8 +149,17 @@ class Summary(_Part):
         return self
 
     @property
+    def confidence(self) -> float:
+        """How likely the interval holds the median: of few samples minimum and maximum, which enclose it less often."""
+        return min(CONFIDENCE, 1 - 2.0 ** (1 - self.n))
+
+    def within(self, target: float) -> bool:
+        """Whether half of the 95 % interval, relative to the median, is at most a target: never of too few samples."""
+        return self.confidence >= CONFIDENCE and self.half_width <= target
+
+    @property
     def half_width(self) -> float:
-        """Half of the 95 % confidence interval of the median, relative to the median."""
+        """Half of the confidence interval of the median, relative to the median."""
         return (self.ci_high - self.ci_low) / 2 / self.median if self.median else 0.0
 
 

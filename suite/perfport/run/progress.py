@@ -30,6 +30,7 @@ class RunProgress:
         self._done = 0
         self._best: Record | None = None
         self._left: dict[str, int] = {}
+        self._counted: set[str] = set()
         self._names: dict[str, str] = {}
         self._live: Progress | None = None
         if self._console.is_terminal:
@@ -56,6 +57,7 @@ class RunProgress:
     def group(self, group: Group) -> None:
         """A group begins."""
         self._best = None
+        self._counted.clear()
         self._left = {case.key: group.workers - workers_of(case.earlier) for case in group.cases}
         settings = telling([case.identity for case in group.cases])
         self._names = {
@@ -71,8 +73,13 @@ class RunProgress:
             self._live.update(self._task, description=escape(f"{name}: {step}"))
 
     def record(self, record: Record) -> None:
-        """A case is done: by one more worker, or for good where it has no result."""
-        self._done += 1 if record.status.measured else self._left.get(record.key, 1)
+        """A case is done: by one more worker, or for good where it has no result.
+
+        A record that replaces another of the same group is told, and counts no more.
+        """
+        if record.key not in self._counted:
+            self._done += 1 if record.status.measured else self._left.get(record.key, 1)
+        self._counted.add(record.key)
         text = f"  {self._name(record):<26} {record.status.value}"
         if record.timing and record.metric:
             summary = record.timing.summary[record.timing.rank]

@@ -10,7 +10,9 @@ from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from ..model.names import order, place
+from ..model.record import Record
 from .case import Case, Site, Subject
+from .crossfit import compare_best
 from .ratios import Clock, Comparison, common_clock, compare, is_measured, is_ranked, time_of
 
 C = TypeVar("C", bound=Case)
@@ -102,8 +104,16 @@ class Comparable(Generic[C]):
 
     @cached_property
     def peer_comparison(self) -> Comparison | None:
-        """How many times faster the best variant is than the best peer."""
-        return compare(self.best_peer.record, self.best.record) if self.best and self.best_peer else None
+        """How many times faster the best variant is than the best peer, neither chosen by the samples compared."""
+        return self._best_over([peer.record for peer in self.peers if is_ranked(peer.record)])
+
+    def best_over(self, base: C) -> Comparison | None:
+        """How many times faster the best variant is than a case, chosen by other samples than those compared."""
+        return self._best_over([base.record]) if is_ranked(base.record) else None
+
+    def _best_over(self, bases: list[Record]) -> Comparison | None:
+        ranked = [row.record for row in self.variants if is_ranked(row.record)]
+        return compare_best(bases, ranked) if bases and ranked else None
 
     @cached_property
     def _rungs(self) -> dict[int, C]:
@@ -127,9 +137,11 @@ class Comparable(Generic[C]):
         return lowest if lowest and base and _rung(lowest) < _rung(base) else None
 
     def over_first(self, row: C) -> Comparison | None:
-        """Speed-up over the first rung, ``None`` for that rung itself and for peers."""
+        """Speed-up over the first rung, ``None`` for that rung itself and for peers; of the best `best_over`."""
         base = self.first_rung
-        return None if base is None or base is row or is_peer(row) else self._compare(base, row)
+        if base is None or base is row or is_peer(row):
+            return None
+        return (self.best_over(base) if row is self.best else None) or self._compare(base, row)
 
     def over_previous(self, row: C) -> Comparison | None:
         """Speed-up of a rung over the next lower rung that has a result; ``None`` for other roles."""

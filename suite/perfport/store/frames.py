@@ -136,8 +136,8 @@ def _results(record: Record, bounded: bool) -> dict[str, Any]:
     clock = timing.summary[timing.rank]
     columns: dict[str, Any] = {
         "clock": timing.rank, "cache": timing.cache, "samples": clock.n, "launches": timing.launches,
-        "seconds": clock.median, "seconds_low": clock.ci_low, "seconds_high": clock.ci_high,
-        "target_met": timing.target_met,
+        "effective_samples": clock.effective, "seconds": clock.median, "seconds_low": clock.ci_low,
+        "seconds_high": clock.ci_high, "confidence": clock.confidence, "target_met": timing.target_met,
     }  # fmt: skip
     if metric:
         columns |= {"metric": metric.tag, "unit": metric.unit, "direction": metric.direction}

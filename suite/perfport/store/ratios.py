@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from ..measure.intervals import Verdict, speedup, verdict
-from ..model.record import Interval, Record, Status
+from ..measure.intervals import CONFIDENCE, Ratio, Series, Verdict, speedup, verdict
+from ..model.record import Record, Status
 
 Clock = Literal["span", "wall"]
 
@@ -28,10 +28,6 @@ def time_of(record: Record, clock: Clock | None = None) -> float:
     return record.timing.summary[clock or record.timing.rank].median
 
 
-def _samples(record: Record, clock: Clock) -> list[float]:
-    return list(getattr(record.timing, clock))
-
-
 def common_clock(records: Iterable[Record]) -> Clock | None:
     """Return the clock on which records can be compared: ``span`` if it ranks all of them, else ``wall``, else none."""
     records = list(records)
@@ -44,10 +40,16 @@ def common_clock(records: Iterable[Record]) -> Clock | None:
 class Comparison:
     """How many times faster one record is than another, on which clock, and what that amounts to."""
 
-    ratio: Interval
+    ratio: Ratio
     verdict: Verdict
     clock: Clock
     mixed: bool
+
+    @classmethod
+    def of(cls, base: Series, other: Series, clock: Clock, mixed: bool) -> Comparison:
+        """Return the comparison of two series; ``ambiguous`` where they are too short for an interval of 95 %."""
+        ratio = speedup(base, other)
+        return cls(ratio, verdict(ratio) if ratio.confidence >= CONFIDENCE else Verdict.AMBIGUOUS, clock, mixed)
 
 
 def compare(base: Record, other: Record) -> Comparison | None:
@@ -61,21 +63,26 @@ def compare(base: Record, other: Record) -> Comparison | None:
     clock = common_clock([base, other])
     if clock is None:
         return None
-    beside = _side_by_side(base, other)
-    sides = []
-    for number, record in enumerate((base, other)):
-        assert record.timing
-        values = _samples(record, clock)
-        paired = beside and len(values) == len(record.timing.rounds)
-        # Samples without a round of their own get numbers that nothing else has: they are never paired.
-        rounds = record.timing.rounds if paired else [-1 - 2 * i - number for i in range(len(values))]
-        sides.append(dict(zip(rounds, values, strict=True)))
-    ratio = speedup(*sides)
+    beside = side_by_side(base, other)
     mixed = clock == "wall" and any(r.timing and r.timing.rank == "span" for r in (base, other))
-    return Comparison(ratio, verdict(ratio), clock, mixed)
+    first, second = (_series(record, clock, None if beside else side) for side, record in enumerate((base, other)))
+    return Comparison.of(first, second, clock, mixed)
 
 
-def _side_by_side(base: Record, other: Record) -> bool:
+def _series(record: Record, clock: Clock, alone: int | None) -> Series:
+    """Return a record's samples by round; of a side that is ``alone`` by numbers that the other side does not have."""
+    timing = record.timing
+    assert timing
+    values = getattr(timing, clock)
+    rounds, workers = timing.rounds, timing.workers
+    if len(values) != len(rounds):  # executions of their own: nothing says which worker's
+        alone, workers = alone or 0, []
+    if alone is not None:
+        rounds = [-1 - 2 * i - alone for i in range(len(values))]
+    return Series(dict(zip(rounds, values, strict=True)), dict(zip(rounds, workers, strict=True)) if workers else {})
+
+
+def side_by_side(base: Record, other: Record) -> bool:
     """Whether the samples of two records were taken in turn: in one group of one run."""
     one, two = base.identity, other.identity
     where = (base.run, one.devices, one.workload, one.problem, one.parameters)

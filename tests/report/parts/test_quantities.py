@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from perfport.measure.intervals import summarise
 from perfport.model.record import Interval
-from perfport.report.parts.quantities import column, interval, percent, scaled, seconds, significant, time_scale
+from perfport.report.parts.quantities import column, interval, noise, percent, scaled, seconds, significant, time_scale
 
 
 @pytest.mark.parametrize(
@@ -31,3 +32,10 @@ def test_quantities_have_units_and_line_up() -> None:
     assert scaled(40e9, "B/s") == "40.0 GB/s"
     assert percent(0.0012) == "0.12 %" and percent(0.5) == "50.0 %"
     assert interval(Interval(value=1.012, low=0.99, high=1.02)) == "1.01 (0.99–1.02)"
+    assert interval(Interval(value=2, low=1, high=3), confidence=0.75) == "2.00 (1.00–3.00 at 75.0 %)"
+
+
+def test_noise_of_few_samples_says_its_confidence() -> None:
+    assert (
+        noise(summarise([1.0, 1.1, 1.2] * 4)) == "9.1" and noise(summarise([1.0, 1.1, 1.2]), " %") == "9.1 % at 75.0 %"
+    )

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import re
+from copy import deepcopy
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
 import pytest
-from faulty_runs import command, experiment
+from faulty_runs import FAULTY, command, experiment
 
-from perfport.model.record import Status
+from perfport.measure.ceilings import Ceiling, Ceilings, store
+from perfport.measure.sampling import Targets
+from perfport.model.record import Identity, Status
+from perfport.run.cases import Case, Group
+from perfport.run.messages import CaseFinished
+from perfport.run.worker import live, probing
+from perfport.run.worker.group import GroupRun
+from perfport.run.worker.probing import ATTEMPTS
+from perfport.run.worker.resources import Resources
 from perfport.store.results import Run
 
 
@@ -22,6 +32,69 @@ def test_a_wrong_work_model_is_loud(selector: str, perfport: Any, tmp_path: Path
     assert record.status is Status.IMPOSSIBLE and record.problem_bound and record.problem_bound.share.low > 1.02
     assert record.failure and "the declared work, the clock or the ceiling is wrong" in record.failure.reason
     assert done.returncode == 3 and "impossible" in done.stderr and "dram bound" in done.stderr
+
+
+def test_probes_that_stay_off_end_a_group_contended_and_excuse_nothing(
+    selector: str, opencl_infos: Any, perfport: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a device whose stored ceilings are three times what it gives: what is impossible under them stays so."""
+    studies = [{"variants": ["good"], "measurement": {"cache": "cold"}}, {"problem": "exaggerated"}]
+    studies[1]["measurement"] = {"cache": "cold"}
+    file = experiment(tmp_path, *studies)
+    perfport(*command(file, selector, tmp_path / "swept"), cwd=tmp_path)
+    (info,) = [info for info in opencl_infos if info.id == selector]
+    swept = Ceilings.model_validate(Run(tmp_path / "swept").environment["ceilings"][selector])
+    for entry in swept.entries.values():
+        entry.value, entry.low, entry.high = 3 * entry.value, 3 * entry.low, 3 * entry.high
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    store(info, swept)
+    done = perfport(
+        *command(file, selector, tmp_path / "out"), env={**os.environ, "TMPDIR": str(tmp_path)}, cwd=tmp_path
+    )
+    run = Run(tmp_path / "out")
+    by_problem = {record.identity.problem: record for record in run.records}
+    good, exaggerated = by_problem["double"], by_problem["exaggerated"]
+    assert good.status is Status.CONTENDED and good.failure, done.stderr
+    assert re.search(r"dram_read at \d\d?%.* of what is stored|other processes", good.failure.reason), good.failure
+    assert exaggerated.status is Status.IMPOSSIBLE and done.returncode == 3
+    before = [probe for probe in run.environment["probes"] if probe["when"] == "before"]
+    assert len(before) >= ATTEMPTS, "probed again and again"
+    assert good.ceilings["dram_read"].value == swept.entries["dram_read"].value
+    assert good.ceilings["dram_read"].high == swept.entries["dram_read"].high, "and the probes widen nothing"
+
+
+@pytest.mark.parametrize("off", [0.5, 1.0])
+def test_a_probe_after_the_group_that_stays_off_takes_its_results_back(
+    opencl: Any, monkeypatch: pytest.MonkeyPatch, off: float
+) -> None:
+    sent: list[Any] = []
+    resources = Resources("run", [str(FAULTY)], lambda message: sent.append(deepcopy(message)))  # as a pipe does
+    resources._devices[opencl.info.id] = opencl
+    entry = Ceiling(value=1e18, low=1e18, high=1e18, unit="FLOP/s", samples=9)
+    known = Ceilings(device="d", driver="1", date="", entries={"fp32_fma": entry})
+    slow = {"fp32_fma": entry.model_copy(update={"value": 1e18 * off, "low": 1e18 * off, "high": 1e18 * off})}
+    probes = [known, *[known.model_copy(update={"entries": slow})] * ATTEMPTS]
+    monkeypatch.setattr(probing, "load_cached", lambda info: known)
+    monkeypatch.setattr(probing, "probe_again", lambda *_: probes.pop(0))
+    monkeypatch.setattr(live.Live, "contention", lambda self: "")
+    names = ("good", "also_good", "wrong")
+    identities = [
+        Identity(
+            workload="faulty", problem="double", variant=name, devices=[opencl.info.id], backend="opencl",
+            tunables={"shade": 1} if name == "good" else {},
+        )
+        for name in names
+    ]  # fmt: skip
+    cases = [Case(key=identity.variant, identity=identity) for identity in identities]
+    targets = Targets(cache="warm", min_samples=3, max_samples=3, time_budget=0.05)
+    group = Group(
+        device=opencl.info, workload="faulty", problem="double", preset="tiny", parameters={"n": 1000},
+        inputs={"a": 7}, targets=targets, timeout=60, cases=cases,
+    )  # fmt: skip
+    GroupRun(group, resources).run()
+    told = [(m.record.key, m.record.status.value) for m in sent if isinstance(m, CaseFinished)]
+    assert sorted(told[:3]) == [("also_good", "ok"), ("good", "ok"), ("wrong", "wrong")]
+    assert sorted(told[3:]) == ([("also_good", "contended"), ("good", "contended")] if off < 1 else [])
 
 
 def test_what_may_do_fewer_operations_is_held_to_bytes_alone(selector: str, perfport: Any, tmp_path: Path) -> None:

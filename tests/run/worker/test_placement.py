@@ -38,9 +38,9 @@ class Problem:
 class Probed:
     """Ceilings of 10 GB/s, and what a probe of them gives."""
 
-    def __init__(self, probe: Ceilings | None) -> None:
+    def __init__(self, probe: Ceilings | None, disturbed: str = "") -> None:
         self.values = measured_ceilings(ceilings(1e10), ceilings(1e10))
-        self.given = probe
+        self.given, self.disturbed = probe, disturbed
         self.probes: list[str] = []
 
     def probe(self, when: str) -> Ceilings:
@@ -53,14 +53,17 @@ class Probed:
         self.values = measured_ceilings(probe, probe)
 
 
-def placed(probe: Ceilings | None, seconds: float = 0.02, devices: int = 1, factors: tuple[float, ...] = (1.0,)) -> Any:
+def placed(
+    probe: Ceilings | None, seconds: float = 0.02, devices: int = 1, *, factors: tuple[float, ...] = (1.0,),
+    disturbed: str = "",
+) -> Any:  # fmt: skip
     """Place a case that moves 1 GB; returns the record and the ceilings."""
     record = data.record("a", seconds, noise=1e-3, ceilings=None, cache="cold")
     record.status, record.work, record.traffic = Status.OK, Work(read_bytes=1e9), None
     if devices > 1:
         record.identity.tunables = {"devices": devices}
     info = type("I", (), {"name": "made up", "kind": "gpu"})()
-    known = Probed(probe)
+    known = Probed(probe, disturbed)
     device: Any = type("D", (), {"info": info})()
     problems = cast(Any, [Problem(factor) for factor in factors])
     Placement(device, problems, cast(Any, known)).place(record, fewer_operations=False)
@@ -96,3 +99,26 @@ def test_several_devices_are_not_held_to_the_ceilings_of_one() -> None:
 def test_the_metric_of_several_instances_is_their_geometric_mean() -> None:
     (one, _), (several, _) = placed(None, 0.2), placed(None, 0.2, factors=(1.0, 4.0))
     assert several.metric.value == pytest.approx(2 * one.metric.value)
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_a_probe_that_stayed_disturbed_makes_a_case_contended(devices: int) -> None:
+    record, _ = placed(None, 0.2, devices, disturbed="moved")
+    assert record.status is Status.CONTENDED and record.failure.reason == "moved"
+    assert (record.problem_bound is not None) == (devices == 1) and record.metric, "with all its numbers"
+
+
+def test_what_is_impossible_stays_so_beside_a_disturbed_probe() -> None:
+    record, _ = placed(ceilings(0.43e10), disturbed="moved")
+    assert record.status is Status.IMPOSSIBLE and "the declared work" in record.failure.reason
+
+
+def test_a_record_that_is_not_ok_keeps_its_reason() -> None:
+    record, known = placed(None, 0.2)
+    info = type("I", (), {"name": "made up", "kind": "gpu"})()
+    known.disturbed = "moved"
+    placement = Placement(cast(Any, type("D", (), {"info": info})()), cast(Any, [Problem()]), cast(Any, known))
+    record.status = Status.WRONG
+    assert not placement.contend(record) and record.status is Status.WRONG
+    record.status = Status.OK
+    assert placement.contend(record) and record.status is Status.CONTENDED

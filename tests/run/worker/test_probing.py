@@ -30,6 +30,7 @@ class Bench:
         self.sent: list[Any] = []
         self.probed: list[set[str]] = []
         self.rate = rate
+        self.rates: list[float] = []  # of the next probes, before `rate`
         self.device: Any = type("D", (), {"info": type("I", (), {"id": "d"})()})()
         self.resources = Resources("run", [], self.sent.append)
         monkeypatch.setattr(probing, "load_cached", lambda info: cached)
@@ -39,7 +40,8 @@ class Bench:
 
     def probe(self, device: Any, known: Ceilings, names: set[str]) -> Ceilings:
         self.probed.append(set(names))
-        return ceilings(self.rate, *names) if names else known.model_copy(update={"entries": {}})
+        rate = self.rates.pop(0) if self.rates else self.rate
+        return ceilings(rate, *names) if names else known.model_copy(update={"entries": {}})
 
     def start(self, *wanted: str) -> GroupCeilings:
         return GroupCeilings(self.device, set(wanted), self.resources)
@@ -51,6 +53,7 @@ class Bench:
         (Work(read_bytes=1), [None], True, {"dram_read", "dram_copy"}),
         (Work(flops=1), [None, "tf32_mma"], False, {"fp32_fma", "tf32_mma"}),
         (Work(integer_ops=1), [], False, {"int32_mad", "int32_logic"}),
+        (Work(integer_ops=1, host_bytes=1), ["dp4a"], False, {"int32_mad", "int32_logic", "dp4a", "h2d_pinned"}),
     ],
 )
 def test_what_the_work_goes_under_is_probed(
@@ -102,3 +105,62 @@ def test_a_fresh_probe_of_the_group_before_serves_where_it_has_all(monkeypatch: 
     bench.resources.probes["d"] = (time.monotonic() - probing.PROBE_AGE_S - 1, probe)
     bench.start("dram_read")
     assert len(bench.probed) == 4, "too old"
+
+
+def test_a_ceiling_that_moved_is_probed_again_until_it_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(monkeypatch, ceilings(1e10))
+    bench.rates = [0.43e10, 0.6e10]
+    used = bench.start("dram_read", "fp32_fma")
+    assert len(bench.probed) == 3 and not used.disturbed
+    assert used.values["dram_read"].low == pytest.approx(0.99e10), "the disturbed probes widen nothing"
+    told = [message.probe["entries"] for message in bench.sent if isinstance(message, CeilingsProbed)]
+    assert [entries["dram_read"]["value"] for entries in told] == [0.43e10, 0.6e10, 1e10], "and are stored"
+
+
+def test_only_what_moved_is_probed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(monkeypatch, ceilings(1e10))
+    calm, busy = ceilings(1e10, "fp32_fma").entries, ceilings(0.5e10, "dram_read").entries
+    both = ceilings(1e10).model_copy(update={"entries": {**calm, **busy}})
+
+    def first(device: Any, known: Ceilings, names: set[str]) -> Ceilings:
+        monkeypatch.setattr(probing, "probe_again", bench.probe)
+        bench.probed.append(set(names))
+        return both
+
+    monkeypatch.setattr(probing, "probe_again", first)
+    assert not bench.start("dram_read", "fp32_fma").disturbed
+    assert bench.probed == [{"dram_read", "fp32_fma"}, {"dram_read"}]
+
+
+@pytest.mark.parametrize("rate", [0.43e10, 0.89e10, 1.2e10])
+def test_a_ceiling_that_stays_off_is_not_used_and_says_so(monkeypatch: pytest.MonkeyPatch, rate: float) -> None:
+    known = ceilings(1e10)
+    known.entries["dram_read"].high = 2e10  # a sweep so noisy that no probe raises it
+    bench = Bench(monkeypatch, known, rate)
+    used = bench.start("dram_read")
+    assert len(bench.probed) == probing.ATTEMPTS
+    assert (used.values["dram_read"].low, used.values["dram_read"].high) == (0.99e10, 2e10)
+    assert (
+        f"dram_read at {rate / 1e10:.0%} of what is stored" in used.disturbed and "perfport ceilings" in used.disturbed
+    )
+    bench.rate = 1e10
+    used.take(used.probe("again"))
+    assert used.disturbed, "a quiet moment afterwards does not make it good"
+
+
+def test_a_disturbed_probe_does_not_open_the_next_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(monkeypatch, ceilings(1e10))
+    first = bench.start("dram_read")
+    bench.rate = 0.5e10
+    first.take(first.probe("after"))
+    assert first.disturbed
+    bench.rate = 1e10
+    assert not bench.start("dram_read").disturbed
+    assert len(bench.probed) == 2 + probing.ATTEMPTS
+
+
+def test_a_probe_just_within_the_limit_is_quiet_and_widens(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(monkeypatch, ceilings(1e10), rate=0.92e10)
+    used = bench.start("dram_read")
+    assert len(bench.probed) == 1 and not used.disturbed
+    assert used.values["dram_read"].low == pytest.approx(0.99 * 0.92e10)

@@ -77,7 +77,9 @@ def glance(runs: list[Run]) -> str:
 
 
 _READING = (
-    "Times are medians; “± %” is half of their 95 % confidence interval, and every bracket is a 95 % interval. The "
+    "Times are medians; “± %” is half of their 95 % confidence interval, and every bracket is a 95 % interval; "
+    "where fewer than six samples give less, the confidence stands beside it. A number in brackets behind n says how "
+    "many independent samples the n autocorrelated ones amount to. The "
     "*problem bound* is the least time for the useful operations and compulsory bytes of the problem, whatever the "
     "variant does; what *binds a variant* counts the traffic that this variant causes. `wrong` and `impossible` "
     "results are in no ranking and no ratio. Numbers are *measured* or *counted* here, *published* by others, or "

@@ -5,14 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from ...measure.roofline import MOVED
 from ...model.names import plain
 from ...store.results import Run
 from .labels import ordered
 from .markdown import NONE, code, details, join, line, table, text
 from .quantities import ceiling, percent, significant, size
-
-#: A probe that gives this much less or more than the ceiling is flagged.
-MOVED = 0.10
 
 
 def host_section(run: Run) -> str:

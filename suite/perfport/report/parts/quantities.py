@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from statistics import median_low
 
 from ...measure.roofline import IMPOSSIBLE_SHARE
-from ...model.record import Bound, Interval
+from ...model.record import CONFIDENCE, Bound, Interval, Summary
 from .markdown import NONE
 
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
@@ -91,15 +91,24 @@ def percent(share: float | None, unit: bool = True) -> str:
     return (significant(value, 2) if small else f"{value:.1f}") + (" %" if unit else "")
 
 
-def interval(found: Interval, digits: int = 3) -> str:
-    """Return ``value (low–high)``, all with the decimals that suit the value."""
+def interval(found: Interval, digits: int = 3, confidence: float = CONFIDENCE) -> str:
+    """Return ``value (low–high)``, all with the decimals that suit the value; the confidence where it is below 95 %."""
     parts = (found.value, found.low, found.high)
     if found.value > 0 and -3 < _exponent(found.value) < 6:
         decimals = max(digits - 1 - _exponent(found.value), 0)
         value, low, high = (f"{part:.{decimals}f}" for part in parts)
     else:
         value, low, high = (significant(part, digits) for part in parts)
-    return f"{value} ({low}–{high})"
+    return f"{value} ({low}–{high}{_level(confidence)})"
+
+
+def noise(summary: Summary, unit: str = "") -> str:
+    """Return half of a median's interval in % of the median; the confidence where it is below 95 %."""
+    return significant(100 * summary.half_width, 2) + unit + _level(summary.confidence)
+
+
+def _level(confidence: float) -> str:
+    return "" if confidence >= CONFIDENCE else f" at {percent(confidence)}"
 
 
 def impossible(bound: Bound | None) -> bool:

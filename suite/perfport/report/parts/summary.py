@@ -25,7 +25,8 @@ def ratio(found: Comparison | None, digits: int = 3) -> str:
     """Return a speed-up with its interval and verdict; ``wall`` is named where it is not what ranks both sides."""
     if found is None:
         return NONE
-    return f"{interval(found.ratio, digits)} {found.verdict.value}{' (wall)' if found.mixed else ''}"
+    shown = interval(found.ratio, digits, found.ratio.confidence)
+    return f"{shown} {found.verdict.value}{' (wall)' if found.mixed else ''}"
 
 
 def title(runs: list[Run]) -> str:
@@ -81,7 +82,8 @@ def _leading(ladder: Ladder) -> list[str]:
     marked = best_marks(ladder) if best is ladder.best else marks(best)
     bound = best.record.problem_bound
     first = NONE if ladder.several else "is the first" if best is ladder.first_rung else _times(ladder.over_first(best))
-    against = _times(compare(peer.record, best.record)) + f" {line(peer.label, 18)}" if peer else NONE
+    over_peer = ladder.peer_comparison or (compare(peer.record, best.record) if peer else None)
+    against = _times(over_peer) + f" {line(peer.label, 18)}" if peer else NONE
     return [
         line(best.label, 28), seconds(time_of(best.record), 3) + marked,
         percent(bound.share.value) if bound else NONE, first, against,

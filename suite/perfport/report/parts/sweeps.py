@@ -10,7 +10,7 @@ from statistics import geometric_mean
 
 from ...measure.intervals import Verdict
 from ...model.names import plain, settings
-from ...store.ratios import Comparison, compare, is_ranked, time_of
+from ...store.ratios import Comparison, is_ranked, time_of
 from .ladder import Ladder, Row
 from .markdown import NONE, code, join, table, text, titled
 from .quantities import seconds, significant
@@ -83,7 +83,7 @@ class Sweep:
             own = next((ladder for ladder in same if ladder.precision == precision), None)
             if own and own.best:
                 beside = same if precision == EXACT else [own]
-                rows.append((own, own.best, dict(_over_peers(own.best, beside))))
+                rows.append((own, own.best, dict(_over_peers(own, beside))))
         peers = list(dict.fromkeys(peer for *_, over in rows for peer in over))
         if len(rows) < 2 or not peers:
             return ""
@@ -167,12 +167,12 @@ def break_even(points: Sequence[tuple[float, float]]) -> str:
     return ", ".join(f"{'faster' if up else 'slower'} from {significant(at)} on" for at, up in roots)
 
 
-def _over_peers(best: Row, same: Sequence[Ladder]) -> Iterator[tuple[str, Comparison | None]]:
+def _over_peers(own: Ladder, same: Sequence[Ladder]) -> Iterator[tuple[str, Comparison | None]]:
     for ladder in same:
         for row in ladder.peers:
             if is_ranked(row.record):
-                of_class = f" ({text(ladder.precision)})" if ladder.precision != best.record.identity.precision else ""
-                yield code(row.label) + of_class, compare(row.record, best.record)
+                of_class = f" ({text(ladder.precision)})" if ladder.precision != own.precision else ""
+                yield code(row.label) + of_class, own.best_over(row)
 
 
 def _cell(comparison: Comparison | None) -> str:

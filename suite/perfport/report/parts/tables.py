@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...model.names import ROLES, plain, seeds
-from ...model.record import Record, Status
+from ...model.record import Record, Status, Summary
 from ...store.comparable import leading
 from ...store.ratios import common_clock, compare, is_measured, time_of
 from .bounds import bounds_tables, problem_bound_note
@@ -11,7 +11,7 @@ from .failures import reason
 from .ladder import PICTURE, Ladder, Published, Row
 from .markdown import NONE, code, join, line, table, text, titled
 from .marks import ABOVE, marks, noted
-from .quantities import column, percent, scaled, seconds, significant, size, time_scale
+from .quantities import column, noise, percent, scaled, seconds, significant, size, time_scale
 from .summary import ratio
 
 
@@ -96,10 +96,10 @@ def _speed(ladder: Ladder) -> str:
         timing = record.timing if id(row) in results else None
         mark = marks(row) if timing else ""
         first = "1 (base)" if row is ladder.first_rung else ratio(ladder.over_first(row))
-        noise = significant(100 * timing.summary[timing.rank].half_width, 2) if timing else NONE
+        summary = timing.summary[timing.rank] if timing else None
         rows.append([
             record.identity.role, f"**{row.name}**" if row is ladder.best else row.name, _state(record),
-            time + mark, noise, str(timing.summary[timing.rank].n) if timing else NONE,
+            time + mark, noise(summary) if summary else NONE, _count(summary) if summary else NONE,
             timing.rank if timing else NONE, value, first, ratio(ladder.over_previous(row)),
         ])  # fmt: skip
     headers = [
@@ -112,6 +112,13 @@ def _speed(ladder: Ladder) -> str:
     return join(["**Time and speed-up** (measured)", table(headers, rows, "lllrrrlrrr")])
 
 
+def _count(summary: Summary) -> str:
+    """The number of samples, and of how many independent ones they are worth where that is known to be less."""
+    if summary.effective is None or round(summary.effective) >= summary.n:
+        return str(summary.n)
+    return f"{summary.n} ({summary.effective:.0f})"
+
+
 def _instances(ladder: Ladder) -> str:
     """Times on each instance of the inputs, where there are several: what one number for all of them hides."""
     timed = [(row, row.record.timing.instances) for row in ladder.measured if row.record.timing]
@@ -122,11 +129,11 @@ def _instances(ladder: Ladder) -> str:
     medians = [[instances[name].summary.median for name in names] for _, instances in shown]
     factor, unit = time_scale([time for times in medians for time in times])
     columns = [column([times[i] * factor for times in medians]) for i in range(len(names))]
-    noise = [[significant(100 * instances[name].summary.half_width, 2) for name in names] for _, instances in shown]
+    widths = [[noise(instances[name].summary, " %") for name in names] for _, instances in shown]
     rows = [
-        [row.name, *(f"{taken[at]} ± {percents[i]} %" for i, taken in enumerate(columns)),
+        [row.name, *(f"{taken[at]} ± {percents[i]}" for i, taken in enumerate(columns)),
          significant(max(times) / min(times), 3)]
-        for at, ((row, _), times, percents) in enumerate(zip(shown, medians, noise, strict=True))
+        for at, ((row, _), times, percents) in enumerate(zip(shown, medians, widths, strict=True))
     ]  # fmt: skip
     inputs = shown[0][0].record.inputs
     headers = ["variant", *(f"{name} (seed {inputs[name]}), {unit}" for name in names), "slowest over fastest"]
@@ -187,7 +194,7 @@ def _peers(ladder: Ladder) -> str:
     rows = []
     for row in peers:
         record = row.record
-        compared = compare(record, best.record) if best else None
+        compared = ladder.best_over(row) or compare(record, best.record) if best else None
         clock = common_clock([record, best.record]) if best and compared else None
         own = seconds(time_of(record, clock)) + marks(row) if is_measured(record) else NONE
         beside = seconds(time_of(best.record, clock)) if best and clock else NONE

@@ -65,7 +65,10 @@ class GroupRun:
         self._sample(cases)
         for session in self.sessions.values():  # first: the probe needs room for arrays of its own
             session.close()
-        ceilings.probe("after")
+        ceilings.take(ceilings.probe("after"))
+        for live in cases:
+            if self.placement.contend(live.record):  # replaces the record that says ok
+                self.resources.send(CaseFinished(live.record))
 
     def _sample(self, cases: Iterable[Live]) -> None:
         """Warm all cases up, then sample them in turn; each is finished when its stopping rule is met."""

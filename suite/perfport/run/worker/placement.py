@@ -34,13 +34,17 @@ class Placement:
         self._ceilings = ceilings
 
     def place(self, record: Record, fewer_operations: bool) -> None:
-        """Fill in metric and bounds; a time that the problem bound does not allow makes the record ``impossible``."""
+        """Fill in metric and bounds; a time that the problem bound does not allow makes the record ``impossible``.
+
+        Ceilings whose probe stayed disturbed make it ``contended``, unless it is impossible under the stored ones.
+        """
         assert record.timing
         chosen = record.timing.summary[record.timing.rank]
         taken = Interval(value=chosen.median, low=chosen.ci_low, high=chosen.ci_high)
         record.metric = self._metric(taken)
         if record.identity.device_count > 1:  # ceilings are of one device
             record.ceilings = self._ceilings.values
+            self.contend(record)
             return
         self._bound(record, taken, fewer_operations)
         if _impossible(record):  # unless the ceilings were taken in a bad moment
@@ -54,6 +58,15 @@ class Placement:
                 f"({bound.share.value:.0%} of the {bound.binding} bound, at least {bound.share.low:.0%}): "
                 "the declared work, the clock or the ceiling is wrong"
             )
+        self.contend(record)
+
+    def contend(self, record: Record) -> bool:
+        """Make an ``ok`` record ``contended`` where a probe stayed disturbed; return whether that was so."""
+        if record.status is not Status.OK or not self._ceilings.disturbed:
+            return False
+        record.status = Status.CONTENDED
+        record.failure = Failure(reason=self._ceilings.disturbed)
+        return True
 
     def _metric(self, taken: Interval) -> MetricValue:
         metric = self._problems[0].metric

@@ -7,21 +7,27 @@ from collections.abc import Iterable
 
 from ...backend import OpenDevice
 from ...measure.ceilings import Ceilings, load_cached, probe_again, raise_to, store, sweep
-from ...measure.roofline import INTEGER_CEILINGS, measured_ceilings
+from ...measure.roofline import INTEGER_CEILINGS, MOVED, measured_ceilings, moved
 from ...model.record import Interval
 from ...model.work import Work
 from ..messages import CeilingsInUse, CeilingsProbed, StepStarted
 from .resources import Resources
 
 PROBE_AGE_S = 10.0
+#: How often a ceiling is probed, at most, until its probe is quiet.
+ATTEMPTS = 4
 
 
 def wanted_ceilings(work: Work, units: Iterable[str | None], cold: bool) -> set[str]:
-    """Return the names of the ceilings to probe: what the work goes under, and memory where caches are cold."""
+    """Return the names of the ceilings to probe: what the work goes under, and memory where caches are cold.
+
+    These are all that a problem bound may have, so that none makes a result ``impossible`` without having been probed.
+    """
     names = set(filter(None, units))
     names |= {"dram_read", "dram_copy"} if cold else set()
     names |= {"fp32_fma"} if work.flops else set()
     names |= set(INTEGER_CEILINGS) if work.integer_ops else set()
+    names |= {"h2d_pinned"} if work.host_bytes else set()
     return names
 
 
@@ -39,9 +45,12 @@ class GroupCeilings:
     ----------
     values : dict of Interval
         By name, as records hold them.
+    disturbed : str
+        Why results of the group are not to be trusted, by the last probe that stayed disturbed; empty if none did.
     """
 
     values: dict[str, Interval]
+    disturbed: str = ""
 
     def __init__(self, device: OpenDevice, wanted: set[str], resources: Resources) -> None:
         self._device = device
@@ -60,25 +69,48 @@ class GroupCeilings:
         return known
 
     def _recent(self) -> Ceilings | None:
-        """The probe that ended the group before, if that was just now and of all that this group needs."""
+        """The quiet probe that ended the group before, if that was just now and of all that this group needs."""
         taken, probe = self._resources.probes.get(self._device.info.id, (0.0, None))
         fresh = probe is not None and time.monotonic() - taken < PROBE_AGE_S
-        return probe if probe and fresh and self._wanted <= set(probe.entries) else None
+        serves = probe and fresh and self._wanted <= set(probe.entries) and not moved(self._known, probe)
+        return probe if serves else None
 
     def take(self, probe: Ceilings) -> None:
         """Take what a probe gave into account: where it gave more than the sweep, the sweep was disturbed."""
+        self._raise(probe)
+        self.values = measured_ceilings(self._known, probe)
+        off = ", ".join(f"{name} at {share:.0%}" for name, share in sorted(moved(self._known, probe).items()))
+        if off:
+            self.disturbed = (
+                f"ceilings were probed {ATTEMPTS} times beside it, and stayed more than {MOVED:.0%} off: {off} of what "
+                "is stored (where the device is quiet, sweep again: perfport ceilings)"
+            )
+        self._resources.send(CeilingsInUse(self._device.info.id, self._known.model_dump()))
+
+    def _raise(self, probe: Ceilings) -> None:
         raised = raise_to(self._known, probe)
         if raised is not self._known:
             store(self._device.info, raised)
         self._known = raised
-        self.values = measured_ceilings(raised, probe)
-        self._resources.send(CeilingsInUse(self._device.info.id, raised.model_dump()))
 
     def probe(self, when: str) -> Ceilings:
-        """Measure the wanted ceilings again, briefly; ``when`` is told to the parent."""
-        self._resources.send(StepStarted(None, f"probing ceilings {when}"))
-        now = probe_again(self._device, self._known, self._wanted)
+        """Measure the wanted ceilings again, briefly, and those that moved some more times; the last of each counts.
+
+        ``when`` is told to the parent.
+        """
+        now = self._probe_once(when, self._wanted)
+        for _ in range(ATTEMPTS - 1):
+            self._raise(now)
+            if not (off := moved(self._known, now)):
+                break
+            again = self._probe_once(when, set(off))
+            now = now.model_copy(update={"date": again.date, "entries": {**now.entries, **again.entries}})
         self._resources.probes[self._device.info.id] = (time.monotonic(), now)
+        return now
+
+    def _probe_once(self, when: str, names: set[str]) -> Ceilings:
+        self._resources.send(StepStarted(None, f"probing ceilings {when}"))
+        now = probe_again(self._device, self._known, names)
         entries = {name: {"value": e.value, "low": e.low, "high": e.high} for name, e in now.entries.items()}
         entry = {"device": self._known.device, "when": when, "date": now.date, "entries": entries}
         self._resources.send(CeilingsProbed(entry))
