@@ -20,6 +20,7 @@ HONEST, LEAVES = "honest", "leaves"
 #: Samples are few, and none of them so long that the warm-up ends early.
 MEASUREMENT = {"min_samples": 5, "max_samples": 5, "time_budget": 1.0, "cache": "warm"}
 SEED = 7
+Verdicts = dict[tuple[str, str, str], Record]  # by device, problem, variant
 START, END = "<!-- verdicts -->", "<!-- end of verdicts -->"
 
 
@@ -41,7 +42,7 @@ class Cheat:
         assert module
         texts = re.split(r"\n\nSeen: |\nGuard: ", (module.__doc__ or "").strip())
         does, seen, guard = (" ".join(text.split()) for text in texts)
-        return cls(variant.name, variant.problem.name, reach, does, seen, guard)
+        return cls(variant.name, variant.problem.name, reach, does, seen.rstrip("."), guard.rstrip("."))
 
 
 @cache
@@ -83,4 +84,24 @@ def experiment(folder: Path, names: Iterable[str]) -> Path:
 
 def verdict(record: Record) -> str:
     """A record's status with its reason."""
-    return f"{record.status}: {" ".join(record.failure.reason.split())}" if record.failure else str(record.status)
+    reason = f": {' '.join(record.failure.reason.split())}" if record.failure else ""
+    return f"{record.status}{reason}"
+
+
+def rows(verdicts: Verdicts) -> list[str]:
+    """The table of cheats and what became of each, as lines of markdown."""
+    devices = sorted({device for device, _, _ in verdicts})
+    head = ["cheat", "what it does", "seen", "guard", *(f"`{device}`" for device in devices)]
+    table = [head, ["---"] * len(head)]
+    for cheat in cheats().values():
+        records = [verdicts[device, cheat.problem, cheat.name] for device in devices]
+        ends = ["**ranked**" if record.status.measured else str(record.status) for record in records]
+        table.append([f"`{cheat.name}`", cheat.does, cheat.seen, cheat.guard, *ends])
+    return ["| " + " | ".join(row) + " |" for row in table]
+
+
+def write(page: Path, verdicts: Verdicts) -> None:
+    """Put the table between the marks of a page."""
+    before, rest = page.read_text().split(START)
+    _, after = rest.split(END)
+    page.write_text("\n".join([before + START, "", *rows(verdicts), "", END + after]))

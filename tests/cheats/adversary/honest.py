@@ -60,7 +60,7 @@ class Base(Variant):
     def gated(self) -> bool:
         """Whether the device's own queue stands still, as it does behind the gate of a timed execution."""
         event = self.device.record()
-        deadline = time.monotonic() + 0.1
+        deadline = time.monotonic() + 0.25
         while time.monotonic() < deadline:
             if event.command_execution_status == cl.command_execution_status.COMPLETE:
                 return False

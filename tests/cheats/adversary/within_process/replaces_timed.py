@@ -1,6 +1,6 @@
 """Replaces the device's clock by one that gives a hundredth of each time.
 
-Seen: patched timers, METR, KernelArena's field guide and DeepReinforce's.
+Seen: patched timers, KernelArena's field guide and DeepReinforce's.
 Guard: the device's methods are the harness's own when a case ends; wall time must agree with span.
 """
 

@@ -1,6 +1,6 @@
 """Replaces the host's clock by one that runs at a hundredth of the pace, and is ranked by it.
 
-Seen: patched timers, METR, KernelArena's field guide and DeepReinforce's.
+Seen: patched timers, KernelArena's field guide and DeepReinforce's.
 Guard: the harness holds its own reference to the clock; wall time must agree with span.
 """
 

@@ -1,6 +1,6 @@
 """Hands the work to a thread that begins when the clock has stopped, and joins it when results are asked for.
 
-Seen: as "thread injection" in KernelArena's field guide; work deferred past the timer, GPU MODE's kernelbot.
+Seen: as "thread injection" in KernelArena's field guide; work deferred past the timer, GPU MODE's reference kernels.
 Guard: a timed sample's outputs are read at once; wall time, threads and the device must be at rest then.
 """
 

@@ -1,6 +1,6 @@
 """Rounds to the 10 bits of mantissa of half precision, ranked with FP32.
 
-Seen: as "precision downgrade" in KernelArena's field guide and Makora's.
+Seen: as "precision downgrade" in KernelArena's field guide and DeepReinforce's.
 Guard: the tolerance of FP32.
 """
 

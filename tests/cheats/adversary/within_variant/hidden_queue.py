@@ -1,6 +1,6 @@
 """Does the work on a queue that the harness does not know, and waits for it when results are asked for.
 
-Seen: as "stream injection" in KernelArena's field guide; GPU MODE's kernelbot.
+Seen: as "stream injection" in KernelArena's field guide.
 Guard: a timed sample's outputs are read without asking the variant first; wall time must agree with span.
 """
 

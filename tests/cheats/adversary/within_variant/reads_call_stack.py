@@ -1,6 +1,6 @@
 """Looks up the call stack, and works only where no clock of the harness is running.
 
-Seen: METR, of a model that walks the call stack.
+Seen: here; kin of the detection of warm-up, in the exploits of GPU MODE's pygpubench.
 Guard: a timed sample is verified, by the same call as every other.
 """
 

@@ -1,6 +1,6 @@
 """Writes nothing, and returns the reference itself from `results()`, which replaces what buffers hold.
 
-Seen: METR, of a model that searched the call stack for the grader's answer.
+Seen: METR (access to the answer that is used to check).
 Guard: `results()` may not name an output that has a buffer; the reference is out of a variant's reach.
 """
 
