@@ -1,6 +1,7 @@
 """Uploads the problem's own reference when it is built; an execution copies it.
 
-Seen: METR (access to the answer that is used to check); expected outputs taken from the garbage collector, GPU MODE's pygpubench.
+Seen: METR (access to the answer that is used to check); expected outputs taken from the garbage
+collector, GPU MODE's pygpubench.
 Guard: the same built variant is verified on inputs drawn anew.
 """
 
