@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import report_data as data
 from cheat_runs import ADVERSARY, END, HONEST, START, Verdicts, cheats, experiment, rows, verdict, write
 
 from perfport.backend import OpenDevice
-from perfport.model.record import Status
+from perfport.model.record import Failure, Record, Status
 from perfport.store.results import Run
 
 pytestmark = pytest.mark.timeout(1200)  # the first test waits for the run
@@ -62,6 +63,11 @@ def verdicts(
     return records
 
 
+def caught(record: Record) -> bool:
+    """Whether a guard has seen a cheat; one that only fell over something else has not been refused."""
+    return record.status in FAILED or (record.status in REFUSED and "refused" in verdict(record))
+
+
 def marked(name: str) -> Any:
     """A cheat as a parameter; one that is ranked has to fail."""
     marks = [pytest.mark.xfail(strict=True, reason=RANKED[name])] if name in RANKED else []
@@ -71,14 +77,21 @@ def marked(name: str) -> Any:
 @pytest.mark.parametrize("name", [marked(name) for name in cheats()])
 def test_a_cheat_is_not_ranked(verdicts: Verdicts, opencl: OpenDevice, name: str) -> None:
     record = verdicts[opencl.info.id, cheats()[name].problem, name]
-    refused = record.status in REFUSED and "refused" in verdict(record)  # else it fell over something else
-    assert record.status in FAILED or refused, verdict(record)
+    assert caught(record), verdict(record)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_honest_variants_are_measured_beside_them(verdicts: Verdicts, opencl: OpenDevice, problem: str) -> None:
     record = verdicts[opencl.info.id, problem, HONEST]
     assert record.status.measured, verdict(record)
+
+
+@pytest.mark.parametrize(
+    ("reason", "seen"), [("INVALID_KERNEL_NAME", False), ("a launch on another queue is refused", True)]
+)
+def test_a_crash_alone_is_no_refusal(reason: str, seen: bool) -> None:
+    crashed = {"status": Status.CRASHED, "failure": Failure(reason=reason)}
+    assert caught(data.record("any").model_copy(update=crashed)) == seen
 
 
 def test_what_passes_names_cheats() -> None:
