@@ -63,6 +63,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--not-again", metavar="FILE", help="Leave out tests of such a file, unless they see what else is installed."
     )
+    group.addoption("--verdicts", metavar="FILE", help="Write the table of cheats and their verdicts into this page.")
 
 
 #: Through these fixtures a test sees every device and tool of the machine: it may differ from machine to machine.

@@ -1,0 +1,113 @@
+"""Three problems, small and quick, with what cheats need: several outputs, iterations, indices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from perfport.workload import Metric, OutputError, Problem, Work, compare, compare_exact
+
+TF32 = ".tf32"  # suffix of an output that the matrix units' TF32 computes, as the workloads name it
+TOLERANCE = {"": 1e-5, TF32: 2e-3}
+
+
+class _Matrix(Problem):
+    """A matrix of n rows and m columns, uniform in [1, 2)."""
+
+    metric = Metric("adversary.rate", "GB/s", "higher", "compulsory bytes, read and written, per second")
+    presets = {"tiny": {"n": 1024, "m": 512}}
+    check_sizes = ({"n": 65, "m": 9}, {"n": 131, "m": 17})
+    written: int  # bytes
+
+    class Parameters(BaseModel):
+        """Shape of the matrix."""
+
+        model_config = ConfigDict(extra="forbid")
+
+        n: int = Field(ge=1)
+        m: int = Field(ge=1)
+
+    def __init__(self, parameters: Any, seed: int) -> None:
+        super().__init__(parameters, seed)
+        shape = parameters.n, parameters.m
+        self.x = np.random.default_rng(seed).uniform(1.0, 2.0, shape).astype(np.float32)
+
+    def metric_value(self, seconds: float) -> float:
+        return self.work().bytes / seconds / 1e9
+
+
+class Affine(_Matrix):
+    """y = 2 x + 1 and the sum of each row of y, two outputs."""
+
+    name, title = "affine", "2 x + 1 with sums of rows"
+
+    def work(self) -> Work:
+        size, rows = self.x.size, len(self.x)
+        return Work(flops=3 * size, read_bytes=4 * size, write_bytes=4 * (size + rows))
+
+    @cached_property
+    def reference(self) -> dict[str, np.ndarray]:
+        y = 2.0 * self.x.astype(np.float64) + 1.0
+        return {"y": y, "sums": y.sum(axis=1)}
+
+    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+        return {name: self._compared(name, value) for name, value in outputs.items()}
+
+    def _compared(self, name: str, value: np.ndarray) -> OutputError:
+        base, suffix, _ = name.partition(TF32)
+        expected = self.reference[base]
+        return compare(value, expected, expected.size, relative_l2=TOLERANCE[suffix])
+
+
+class Extremes(_Matrix):
+    """Least and greatest element of each row and the first places of both, four outputs."""
+
+    name, title = "extremes", "extreme elements of rows"
+
+    def work(self) -> Work:
+        return Work(flops=2 * self.x.size, read_bytes=4 * self.x.size, write_bytes=16 * len(self.x))
+
+    @cached_property
+    def reference(self) -> dict[str, np.ndarray]:
+        x = self.x
+        places = {"where_least": x.argmin(axis=1), "where_greatest": x.argmax(axis=1)}
+        return {"least": x.min(axis=1), "greatest": x.max(axis=1), **places}
+
+    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+        return {name: compare_exact(value, self.reference[name]) for name, value in outputs.items()}
+
+
+class Train(_Matrix):
+    """Eight steps of gradient descent on the dual of ridge regression, w <- w - (G w - t) / n with G = x x^T / m.
+
+    As in training by rows of a kernel matrix, G is part of the work: an execution starts from the inputs.
+    """
+
+    name, title = "train", "gradient descent over a kernel matrix"
+    presets = {"tiny": {"n": 256, "m": 64}}
+    steps = 8
+
+    def __init__(self, parameters: Any, seed: int) -> None:
+        super().__init__(parameters, seed)
+        self.t = np.random.default_rng(seed + 1).uniform(1.0, 2.0, parameters.n).astype(np.float32)
+
+    def work(self) -> Work:
+        n, m = self.x.shape
+        return Work(flops=2 * n * n * m + self.steps * 2 * n * n, read_bytes=4 * (n * m + n), write_bytes=4 * n)
+
+    @cached_property
+    def reference(self) -> np.ndarray:
+        x = self.x.astype(np.float64)
+        n, m = x.shape
+        gram, w = x @ x.T / m, np.zeros(n)
+        for _ in range(self.steps):
+            w = w - (gram @ w - self.t) / n
+        return w
+
+    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+        expected = self.reference
+        return {name: compare(w, expected, expected.size, relative_l2=TOLERANCE[""]) for name, w in outputs.items()}

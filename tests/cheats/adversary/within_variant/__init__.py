@@ -1,0 +1,1 @@
+"""Cheats that change nothing but themselves: they share a group."""

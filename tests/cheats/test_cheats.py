@@ -1,0 +1,120 @@
+"""Cheats, through the command as users have it: none may be ranked, and the honest variants beside them are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import report_data as data
+from cheat_runs import ADVERSARY, END, HONEST, START, Verdicts, cheats, experiment, rows, verdict, write
+
+from perfport.backend import OpenDevice
+from perfport.model.record import Failure, Record, Status
+from perfport.store.results import Run
+
+pytestmark = pytest.mark.timeout(1200)  # the first test waits for the run
+
+PAGE = Path(__file__).parents[2] / "docs" / "verification.md"
+FAILED = {Status.WRONG, Status.IMPOSSIBLE}
+REFUSED = {Status.UNSUPPORTED, Status.CRASHED, Status.COMPILE_ERROR}
+PROBLEMS = sorted({cheat.problem for cheat in cheats().values()})
+
+#: What is ranked today, by the guard that is missing.
+MISSING = {
+    "timed executions are not verified": (
+        "skips_written", "reads_call_stack", "sees_the_gate", "looks_for_poison", "works_on_fill",
+    ),
+    "the same built variant meets one set of inputs": (
+        "cached_rows", "computed_in_init", "computed_as_layout", "known_seed", "reads_rival", "replays_by_pointer",
+        "uploads_reference",
+    ),
+    "no timed sample has inputs of its own": ("replays_by_checksum",),
+    "inputs are not compared after an execution": ("caches_in_inputs",),
+    "work may lie where the clock is not": (
+        "deferred_thread", "hidden_queue", "numpy_in_launch", "other_queue", "untraced_launch", "works_in_results",
+        "claims_host", "lazy_peer",
+    ),
+    "the problem does not declare its outputs": (
+        "narrow_dtype", "one_of_four", "one_of_two", "shrinks_problem", "tf32_name",
+    ),
+    "two executions are compared": ("every_seventh_wrong",),
+    "the harness verifies and times through objects that a variant can change": (
+        "disables_finish", "passes_itself", "replaces_check", "replaces_compare", "replaces_metric", "replaces_read",
+        "replaces_timed", "returns_reference", "slows_the_clock", "swallows_poison", "swaps_outputs",
+    ),
+}  # fmt: skip
+RANKED = {name: reason for reason, names in MISSING.items() for name in names}
+
+
+@pytest.fixture(scope="module")
+def verdicts(
+    opencl_infos: Any, perfport: Any, no_ceilings: dict[str, str], tmp_path_factory: Any, request: Any
+) -> Verdicts:
+    """One run of every cheat on every OpenCL device: its records by device, problem and variant."""
+    folder: Path = tmp_path_factory.mktemp("cheats")
+    file, out = experiment(folder, cheats()), folder / "out"
+    done = perfport("run", file, "--out", out, "--workloads", ADVERSARY, env=no_ceilings, cwd=folder, timeout=1200)
+    assert done.returncode in (0, 3, 4), done.stderr
+    identities = [(record.identity, record) for record in Run(out).records]
+    records = {(each.devices[0], each.problem, each.variant): record for each, record in identities}
+    if page := request.config.getoption("--verdicts"):
+        write(Path(page), records)
+    return records
+
+
+def caught(record: Record) -> bool:
+    """Whether a guard has seen a cheat; one that only fell over something else has not been refused."""
+    return record.status in FAILED or (record.status in REFUSED and "refused" in verdict(record))
+
+
+def marked(name: str) -> Any:
+    """A cheat as a parameter; one that is ranked has to fail."""
+    marks = [pytest.mark.xfail(strict=True, reason=RANKED[name])] if name in RANKED else []
+    return pytest.param(name, marks=marks)
+
+
+@pytest.mark.parametrize("name", [marked(name) for name in cheats()])
+def test_a_cheat_is_not_ranked(verdicts: Verdicts, opencl: OpenDevice, name: str) -> None:
+    record = verdicts[opencl.info.id, cheats()[name].problem, name]
+    assert caught(record), verdict(record)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_honest_variants_are_measured_beside_them(verdicts: Verdicts, opencl: OpenDevice, problem: str) -> None:
+    record = verdicts[opencl.info.id, problem, HONEST]
+    assert record.status.measured, verdict(record)
+
+
+@pytest.mark.parametrize(
+    ("reason", "seen"), [("INVALID_KERNEL_NAME", False), ("a launch on another queue is refused", True)]
+)
+def test_a_crash_alone_is_no_refusal(reason: str, seen: bool) -> None:
+    crashed = {"status": Status.CRASHED, "failure": Failure(reason=reason)}
+    assert caught(data.record("any").model_copy(update=crashed)) == seen
+
+
+def test_what_passes_names_cheats() -> None:
+    assert RANKED.keys() <= cheats().keys()
+    assert sum(map(len, MISSING.values())) == len(RANKED)
+
+
+@pytest.mark.parametrize("folder", sorted(ADVERSARY.glob("within_*")), ids=lambda folder: folder.name)
+def test_a_cheat_has_a_file_of_its_name(folder: Path) -> None:
+    reach = folder.name.removeprefix("within_")
+    files = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    assert files == {name for name, cheat in cheats().items() if cheat.reach == reach}
+
+
+def columns(lines: list[str]) -> dict[str, list[str]]:
+    """The columns of a table by their heads."""
+    cells = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines]
+    return {head: list(rest) for head, *rest in zip(*cells, strict=True)}
+
+
+def test_the_page_has_the_verdicts(verdicts: Verdicts) -> None:
+    page = columns([line for line in PAGE.read_text().partition(START)[2].partition(END)[0].splitlines() if line])
+    here = columns(rows(verdicts))
+    shared = page.keys() & here.keys()  # a machine may have other devices
+    assert {head: page[head] for head in shared} == {head: here[head] for head in shared}
+    assert {"cheat", "what it does", "seen", "guard"} <= shared
