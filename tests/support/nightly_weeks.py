@@ -161,7 +161,7 @@ def find(device: DeviceInfo) -> None:
 
 def planted_time(sampler: Sampler, subject: Subject, execution: Execution) -> float:
     """In place of `Sampler._wall`: execute, and return about the seconds that the variant is to take."""
-    clock: Any = execution.execute.__self__  # type: ignore[attr-defined]
+    clock: Any = execution.execute.__self__.variant  # type: ignore[attr-defined]
     execution.execute()
     return clock.seconds * clock.factor * NOISE.lognormvariate(0.0, 0.01)
 

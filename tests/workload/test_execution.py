@@ -7,19 +7,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
+from memory_device import Memory
 
-from perfport.backend.offline import OfflineDevice, cuda_info
+from perfport.backend.offline import cuda_info
 from perfport.model.errors import (
     CompileError,
     DeviceMemoryError,
     InfrastructureError,
+    RefusedError,
     UnavailableError,
     UnsupportedError,
     UsageError,
 )
 from perfport.model.record import Status
-from perfport.workload import Built, Session, Variant, build, discover
+from perfport.workload import Built, Peer, Session, Variant, build, discover
 from perfport.workload.execution import status_of
 
 DATA = Path(__file__).parents[1] / "data"
@@ -30,6 +33,7 @@ DATA = Path(__file__).parents[1] / "data"
     [
         (CompileError("c"), Status.COMPILE_ERROR), (UnsupportedError("u"), Status.UNSUPPORTED),
         (UnavailableError("u"), Status.UNAVAILABLE), (DeviceMemoryError("m"), Status.OUT_OF_MEMORY),
+        (RefusedError("r"), Status.WRONG),
         (MemoryError(), Status.OUT_OF_MEMORY), (UsageError("u"), Status.UNSUPPORTED),
         (InfrastructureError("i"), Status.CRASHED), (ValueError("v"), Status.CRASHED),
     ],
@@ -38,18 +42,37 @@ def test_each_error_has_its_status(error: Exception, status: Status) -> None:
     assert status_of(error) is status
 
 
-def test_outputs_are_poisoned_before_the_launch_and_compared_after_it() -> None:
-    order: list[str] = []
+class Doubles(Variant):
+    """Leaves 2 x in a buffer, and a number otherwise; says what happens to it."""
 
-    class Recorder:
-        """Device, setup and variant in one."""
+    name, host_driven = "doubles", True
 
-        @property
-        def device(self) -> Recorder:
-            return self
+    def __init__(self, setup: Any) -> None:
+        self.order: list[str] = []
+        self.device, self.y = setup.device, setup.output("y", np.float32, 2)
+        self.number = np.full(3, 2.0)
 
-        def __getattr__(self, name: str) -> Any:
-            return lambda *given: order.append(name) or (given[0] if given else "results")
+    def launch(self) -> None:
+        self.order.append("launch")
+        assert np.isnan(self.device.read(self.y, np.float32, (2,))).all(), "poisoned"
+        self.y.bytes[:] = np.full(2, 2, np.float32).view(np.uint8)
+
+    def results(self) -> dict[str, np.ndarray]:
+        self.order.append("results")
+        self.y.bytes[:] = 0  # too late
+        return {"number": self.number}
+
+
+def doubles(session: Session, cls: type[Variant] = Doubles) -> Built:
+    """The variant, built; the problem tells what it is given."""
+    built = build(cls, session, {}, {})
+    built.setup.problem.verify = lambda outputs, *which: (outputs, *which)
+    return built
+
+
+def test_outputs_are_poisoned_before_the_launch_and_read_after_it(session: Session) -> None:
+    built = doubles(session)
+    order = cast(Doubles, built.variant).order
 
     @contextlib.contextmanager
     def around() -> Iterator[None]:
@@ -57,9 +80,32 @@ def test_outputs_are_poisoned_before_the_launch_and_compared_after_it() -> None:
         yield
         order.append("out")
 
-    recorder = cast(Any, Recorder())
-    assert Built(recorder, recorder).execute(around) == "results"
-    assert order == ["poison", "in", "launch", "out", "finish", "results", "verify"]
+    outputs, *which = cast(Any, built.execute(around))
+    assert order == ["in", "launch", "out", "results"] and which == ["", "fp32"]
+    assert outputs["y"].tolist() == [2, 2] and outputs["number"].tolist() == [2, 2, 2]
+    built.setup.outputs.clear()
+    built.poison()
+    assert np.isnan(cast(Any, built.variant).number).all(), "what an execution handed over is of no use to the next"
+    assert set(built.setup.buffers[0].bytes) == {0xFF}, "the buffers that it was built with"
+
+
+def test_results_may_not_name_a_buffer(session: Session) -> None:
+    both = type("Both", (Doubles,), {"results": lambda self: {"y": np.zeros(2, np.float32)}})
+    with pytest.raises(RefusedError, match=r"results\(\) gives y, which is read from a buffer"):
+        doubles(session, both).execute()
+
+
+@pytest.mark.parametrize(
+    ("changes", "phase"),
+    [
+        ({"host_driven": False}, "launch"), ({}, "build"), ({"host": True}, "launch on the host"),
+        ({"__bases__": (Peer,), "host_driven": False}, "build"),
+    ],
+)  # fmt: skip
+def test_what_an_execution_may_do(session: Session, changes: dict[str, Any], phase: str) -> None:
+    bases = (Doubles, *changes.get("__bases__", ()))
+    made = type("Made", bases, {key: value for key, value in changes.items() if key != "__bases__"})
+    assert doubles(session, made).phase == phase
 
 
 class Greedy(Variant):
@@ -76,10 +122,10 @@ class Greedy(Variant):
 
 @pytest.fixture
 def session() -> Session:
-    """A problem of the faulty workload, on a device that only compiles."""
+    """A problem of the faulty workload, on a device that has memory."""
     faulty = discover([DATA / "faulty"])["faulty"]
     problem = faulty.problem("double")
-    return Session(OfflineDevice(cuda_info("sm_90")), problem(problem.Parameters(n=3), 1), faulty.folder)  # type: ignore[arg-type]
+    return Session(Memory(cuda_info("sm_90")), problem(problem.Parameters(n=3), 1), faulty.folder)  # type: ignore[arg-type]
 
 
 def test_a_variant_that_cannot_be_built_gives_its_buffers_back(session: Session) -> None:

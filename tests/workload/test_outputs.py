@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfport.workload.outputs import compare, compare_exact
+from perfport.workload.outputs import Output, compare, compare_exact, flaws
 
 REFERENCE = np.linspace(1.0, 2.0, 100)
 NORM = float(np.linalg.norm(REFERENCE))
@@ -95,3 +95,40 @@ def test_exact(values: list[int], at: int, off: int) -> None:
     wrong[at % len(values)] += off
     found = compare_exact(wrong, expected)
     assert not found.passed and found.max_abs == off and found.detail and "expected" in found.detail
+
+
+@pytest.mark.parametrize(
+    ("output", "value", "flaw"),
+    [
+        (Output(np.float32, (2, 3)), np.ones((2, 3), np.float32), None),
+        (Output(np.float32, (2, 3)), np.ones((2, 3)), "dtype float64, expected float32"),
+        (Output((np.uint32, np.int64), (1,)), np.ones(1, np.int64), None),
+        (Output((np.uint32, np.int64), (1,)), np.ones(1, np.int32), "dtype int32, expected uint32 or int64"),
+        (Output(np.float32, (2, 3)), np.ones((3, 2), np.float32), "shape (3, 2), expected (2, 3)"),
+        (Output(np.float32, (6,)), np.ones((2, 3), np.float32), "shape (2, 3), expected (6)"),
+        (Output(np.int64, (None, 5)), np.ones((7, 5), np.int64), None),
+        (Output(np.int64, (None, 5)), np.ones((7, 4), np.int64), "shape (7, 4), expected (any, 5)"),
+        (Output(np.float32, (3,)), np.array([1, np.nan, np.inf], np.float32), "2 of 3 elements are not finite"),
+        (Output(np.float32, (3,), partial=True), np.array([1, np.nan, 2], np.float32), None),
+    ],
+)
+def test_an_output_has_the_form_that_is_declared(output: Output, value: np.ndarray, flaw: str | None) -> None:
+    told = output.flaw(value)
+    assert told == flaw if flaw is None else (told or "").startswith(flaw), told
+
+
+def test_what_is_missing_and_what_nobody_asked_for_is_wrong() -> None:
+    declared = {"a": Output(np.float32, (1,)), "b": Output(np.float32, (1,))}
+    one = np.ones(1, np.float32)
+    assert flaws(declared, {"a": one, "b": one}) == {}
+    told = flaws(declared, {"a": one, "b.tf32": one})
+    assert {name: error.detail for name, error in told.items()} == {
+        "b": "no such output was left", "b.tf32": "not an output of the problem; expected a, b",
+    }  # fmt: skip
+    assert not any(error.passed for error in told.values())
+
+
+def test_exact_is_without_a_cast() -> None:
+    assert compare_exact(np.array([3.0], np.float32), np.array([3])).passed
+    assert not compare_exact(np.array([0], np.uint8), np.array([256])).passed, "256 as a byte is 0"
+    assert not compare_exact(np.array([16777216], np.float32), np.array([16777217])).passed

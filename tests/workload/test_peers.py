@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from perfport.model.errors import RefusedError
 from perfport.workload import CudaPeer, HostPeer, Peer, TorchCudaPeer
 from perfport.workload.peers import to_host
 
@@ -57,7 +58,7 @@ class Stream:
 
 def test_a_peer_on_the_gpu_works_on_the_device_s_stream_and_is_warm_when_built() -> None:
     stream, finished = Stream(), []
-    made = type("Made", (CudaPeer,), {"name": "made", "compute": lambda self: {"out": self.data.x}})
+    made = type("Made", (CudaPeer,), {"name": "made", "compute": lambda self: {"out": np.array(self.data.x)}})
     peer = made(setup(stream=stream, finish=lambda self: finished.append(1)))
     assert stream.entered == 1 and finished == [1]
     peer.launch()
@@ -87,5 +88,12 @@ def test_arrays_of_libraries_come_to_the_host(library: str) -> None:
         def get(self) -> np.ndarray:
             return np.ones(2)
 
-    value = {"torch": Tensor(), "cupy": Array(), "numpy": [1.0, 1.0]}[library]
+    Tensor.__module__, Array.__module__ = "torch", "cupy._core.core"
+    value = {"torch": Tensor(), "cupy": Array(), "numpy": np.ones(2)}[library]
     assert np.array_equal(to_host(value), np.ones(2))
+
+
+@pytest.mark.parametrize("value", [[1.0], None, type("Lazy", (), {"__array__": lambda self: np.ones(2)})()])
+def test_what_would_compute_when_it_is_asked_for_is_refused(value: Any) -> None:
+    with pytest.raises(RefusedError, match=r"refused: a result is a .*; expected an array of NumPy, CuPy or PyTorch"):
+        to_host(value)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import BaseModel, Field
 
-from perfport.workload import Metric, Problem
+from perfport.workload import Metric, Output, Problem, compare
 
 
 class Size(BaseModel):
@@ -29,7 +30,9 @@ class Right(Problem):
 
     def metric_value(self, seconds: float) -> Any: ...
 
-    def check(self, outputs: Any) -> Any: ...
+    def outputs(self, *which: str) -> Any: ...
+
+    def check(self, outputs: Any, *which: str) -> Any: ...
 
 
 def test_a_problem_without_mistakes() -> None:
@@ -57,4 +60,29 @@ def test_mistakes_are_named(change: dict[str, Any], expected: str) -> None:
 def test_methods_that_are_missing() -> None:
     made = type("Empty", (Problem,), {"name": "empty", "metric": Right.metric, "Parameters": Size})
     mistakes = list(made.mistakes())
-    assert [text.split(":")[0] for text in mistakes[:3]] == ["check", "metric_value", "work"]
+    assert [text.split(":")[0] for text in mistakes[:4]] == ["check", "metric_value", "outputs", "work"]
+
+
+class Declared(Right):
+    """Two outputs; the second's tolerance depends on the precision class."""
+
+    results = {"": ("fp32", "tf32"), "half": ("fp32",)}
+
+    def outputs(self, computes: str = "", *which: str) -> dict[str, Output]:
+        both = {"a": Output(np.float32, (2,)), "b": Output(np.float32, (2,))}
+        return {"a": both["a"]} if computes == "half" else both
+
+    def check(self, outputs: Any, computes: str = "", precision: str = "fp32", /) -> Any:
+        limit = 0.1 if precision == "tf32" else 1e-6
+        return {name: compare(value, np.ones(2), 2, max_abs=limit) for name, value in outputs.items()}
+
+
+def test_everything_declared_is_verified_by_the_tolerance_of_its_class() -> None:
+    problem, right, rough = Declared(None, 7), np.ones(2, np.float32), np.full(2, 1.01, np.float32)
+    assert problem.verify({"a": right, "b": right}).passed and problem.verify({"a": right}, "half").passed
+    assert not problem.verify({"a": right}).passed and not problem.verify({"a": right, "b": right}, "half").passed
+    assert not problem.verify({"a": right, "b": rough}).passed
+    assert problem.verify({"a": right, "b": rough}, "", "tf32").passed
+    assert problem.verify({"a": right}).seed == 7
+    empty = type("Empty", (Declared,), {"outputs": lambda self, *which: {}})(None, 1)
+    assert not empty.verify({}).passed, "no output is no result"

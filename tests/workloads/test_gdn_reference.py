@@ -290,6 +290,9 @@ def test_the_check_can_fail_and_knows_the_classes() -> None:
         bad = u.copy()
         bad[3, 2] *= spoil
         assert not problem.check({"u": bad})["u"].passed
-        assert problem.check({"u.tf32": bad})["u.tf32"].passed == np.isfinite(spoil)
-    assert not problem.check({"u.tf32": u * 1.01})["u.tf32"].passed
+        assert problem.check({"u": bad}, "", "tf32")["u"].passed == np.isfinite(spoil)
+    assert not problem.check({"u": u * 1.01}, "", "tf32")["u"].passed
     assert not problem.check({"u": np.ascontiguousarray(u.T)})["u"].passed
+    laid_out = u.reshape(problem.w.shape)
+    assert problem.verify({"u": laid_out}).passed and not problem.verify({"u": laid_out.T}).passed
+    assert not forward(channels=4, height=5, width=6, layout="nhwc", training=True).verify({"u": laid_out}).passed

@@ -206,12 +206,13 @@ def test_large_problems_are_compared_on_a_sample() -> None:
 
 def test_structured_peers_are_held_to_their_own_weights() -> None:
     problem = problem_of(**{**SMALL, "channels": 4}, seed=3)
-    filters, channels = problem.structured(".both")
+    filters, channels = problem.structured("half of both")
     assert filters.sum() == 2 and channels.sum() == 2
     o = Operator(2, 2, 3, 3, 8, 9)
     y = reference.convolution(o, problem.x[:, channels], problem.dense[filters][:, channels])
-    assert problem.check({"y.both": y.astype(np.float32)})["y.both"].passed
-    assert not problem.check({"y.pf": y.astype(np.float32)})["y.pf"].passed
+    assert problem.check({"y": y.astype(np.float32)}, "half of both")["y"].passed
+    assert not problem.check({"y": y.astype(np.float32)}, "half filters")["y"].passed
+    assert not problem.verify({"y": y.astype(np.float32)}).passed
 
 
 # --- Bad input ----------------------------------------------------------------------------------------------------

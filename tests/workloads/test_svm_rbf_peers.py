@@ -16,16 +16,16 @@ from perfport import workload
 from perfport.model.device import DeviceInfo
 from perfport.model.errors import UnsupportedError
 from perfport.workload import Setup, TorchCudaPeer, Variant
-from perfport.workloads.svm_rbf.problems import ArgExtrema, RbfRows
+from perfport.workloads.svm_rbf.problems import ArgExtrema, ArgMax, ArgMin, RbfRows
 from perfport.workloads.svm_rbf.smo import SmoTrain
-from perfport.workloads.svm_rbf.variants import peers
+from perfport.workloads.svm_rbf.variants import arg_peers, peers
 
 SVM = workload.discover()["svm_rbf"]
 PEERS = [cls for variants in SVM.variants.values() for cls in variants.values() if cls.role == "peer"]
 HOST = [cls for cls in PEERS if cls.host]
 CASES: dict[type, list[dict[str, Any]]] = {
     RbfRows: [{"points": 131, "dims": 37}, {"points": 1, "dims": 1}, {"points": 700, "dims": 1000, "mean": 100.0}],
-    ArgExtrema: [{"n": 1}, {"n": 1009}, {"n": 70_000, "bits": 3}],
+    **{key: [{"n": 1}, {"n": 1009}, {"n": 70000, "bits": 3}] for key in (ArgMin, ArgMax, ArgExtrema)},
     SmoTrain: [{"points": 120, "dims": 6}, {"points": 90, "dims": 20, "C": 50.0}],
 }
 
@@ -47,7 +47,8 @@ def test_every_problem_has_peers_of_both_kinds() -> None:
     names = {problem: [cls.name for cls in PEERS if cls.problem.name == problem] for problem in SVM.problems}
     assert {"numpy", "sklearn_rbf_kernel", "torch_cpu"} <= set(names["rbf_rows"])
     assert {"torch_gemm", "torch_compiled", "torch_compiled_columns", "cupy_fused"} <= set(names["rbf_rows"])
-    assert {"numpy", "torch_cpu", "cub_argmin", "cub_argmin_argmax", "torch_argmin_argmax"} == set(names["arg_extrema"])
+    for reduction in ("arg_min", "arg_max", "arg_extrema"):
+        assert names[reduction] == ["numpy", "torch_cpu", "cub", "torch"]
     assert names["smo_train"] == ["sklearn_svc"]
 
 
@@ -60,8 +61,8 @@ def test_host_peers_pass_the_check(cls: type[Variant], parameters: dict[str, Any
         pytest.importorskip(module)
     task, peer = built(cls, parameters)
     peer.launch()
-    errors = task.check(peer.results())
-    assert errors and all(error.passed for error in errors.values()), errors
+    verified = task.verify(peer.results(), cls.computes, cls.precision)
+    assert verified.passed, verified
     first = {name: np.array(value) for name, value in peer.results().items()}
     peer.launch()
     assert all(np.array_equal(value, first[name]) for name, value in peer.results().items())
@@ -94,7 +95,7 @@ def test_libraries_are_not_imported_with_the_workload() -> None:
     assert done.stdout.strip() == "[]"
 
 
-class OnHost(peers._ArgIndices):
+class OnHost(arg_peers._Indices):
     """Stands for a library on the GPU that returns indices."""
 
     name = ""
@@ -102,14 +103,11 @@ class OnHost(peers._ArgIndices):
     def prepare(self) -> None:
         self.vector = self.data.vector
 
-    def compute(self) -> dict[str, Any]:
-        return {"argmin": self.vector.argmin(), "argmax": self.vector.argmax()}
-
 
 def test_values_are_looked_up_where_a_library_returns_indices() -> None:
     task = ArgExtrema(ArgExtrema.Parameters(n=1009), 5)
     device = SimpleNamespace(stream=nullcontext(), finish=lambda: None)
     outputs = OnHost(SimpleNamespace(problem=task, device=device)).results()  # type: ignore[arg-type]
-    assert list(outputs) == ["argmin", "min", "argmax", "max"] and outputs["min"].dtype == np.float32
-    assert all(error.passed for error in task.check(outputs).values())
-    assert issubclass(peers.ArgTorchCuda, TorchCudaPeer) and peers.ArgTorchCuda.modules == ("cupy", "torch")
+    assert task.verify(outputs).passed, "values and indices"
+    torch = SVM.variants["arg_extrema"]["torch"]
+    assert issubclass(torch, TorchCudaPeer) and torch.modules == ("cupy", "torch")

@@ -17,7 +17,7 @@ import pytest
 from perfport.backend import OpenDevice
 from perfport.model.device import DeviceInfo
 from perfport.model.errors import InfrastructureError, UsageError
-from perfport.workloads.vocab_tree import data, outputs, passes, reference, tree, tree_problems
+from perfport.workloads.vocab_tree import data, passes, reference, tree, tree_problems
 from perfport.workloads.vocab_tree.builder.build import Build
 from perfport.workloads.vocab_tree.builder.host_memory import PrivatePoints, SharedPoints
 from perfport.workloads.vocab_tree.builder.jobs import Nodes, Settings
@@ -202,7 +202,7 @@ def test_quality_is_that_of_faiss(local: Callable[[Settings], LocalWorker]) -> N
     peer = object.__new__(peers.FaissTree)
     peer.data = problem
     peer.prepare()
-    words = peer.compute()["words" + outputs.FLOAT]
+    words = peer.compute()["words"]
     own, theirs = (tree_problems.residual_of_words(problem.points, w) for w in (found.points, words))
     assert abs(own / theirs - 1) < 0.005
 

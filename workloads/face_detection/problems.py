@@ -9,11 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from perfport.workload import Metric, OutputError, Problem, UsageError, Work, compare_exact
+from perfport.workload import Metric, Output, OutputError, Problem, UsageError, Work, compare_exact
 
 from . import cascade, grouping, images, pyramid, reference
 from .pyramid import StepRule
 
+#: Faces by the windows that OpenCV's detectors visit: on CPUs, and by OpenCL, where flat windows are evaluated too.
+OPENCV, OPENCV_OPENCL = "OpenCV", "OpenCV OpenCL"
 PRESETS: dict[str, dict[str, Any]] = {
     "tiny": {"width": 96, "height": 80},
     "quick": {"width": 640, "height": 480},
@@ -158,7 +160,12 @@ class Windows(_Frames):
     def metric_value(self, seconds: float) -> float:
         return self.windows / seconds / 1e6
 
-    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+    def outputs(self, *which: str) -> dict[str, Output]:
+        return {
+            "windows": Output(np.uint32, (self.parameters.capacity,), partial=True), "count": Output(np.uint32, (1,))
+        }  # fmt: skip
+
+    def check(self, outputs: Mapping[str, np.ndarray], *which: str) -> dict[str, OutputError]:
         expected = self.reference.windows
         count = int(outputs["count"][0])
         capacity = self.parameters.capacity
@@ -180,6 +187,7 @@ class Faces(_Frames):
     name = "faces"
     title = "Faces in frames"
     metric = Metric("face.frames", "frames/s", "higher", "frames on the device to grouped rectangles on the host")
+    results: ClassVar[dict[str, tuple[str, ...]]] = {"": ("fp32",), OPENCV: ("fp32",), OPENCV_OPENCL: ("fp32",)}
 
     class Parameters(Scene):
         """As for windows. ``neighbours``: a face needs more windows than this; 0 does not group."""
@@ -220,14 +228,14 @@ class Faces(_Frames):
     def _opencv_pyramid(self) -> pyramid.Pyramid:
         return pyramid.build(self.width, self.height, self.pyramid.window, self.parameters.scale_factor, "opencv")
 
-    def _expected(self, name: str) -> np.ndarray:
-        if name == "opencv_faces":  # the CPU detector of OpenCV, with the windows that it visits
+    def _expected(self, computes: str) -> np.ndarray:
+        if computes == OPENCV:
             levels = self._opencv_pyramid
             visits = [reference.opencv_visits(self.cascade, levels, image) for image in self.scene.pixels]
             return self.grouped(
                 np.concatenate([f * levels.windows + visited for f, visited in enumerate(visits)]), levels
             )
-        if name == "opencl_faces":  # the OpenCL detector of OpenCV, which also evaluates flat windows
+        if computes == OPENCV_OPENCL:
             levels = self._opencv_pyramid
             return self.grouped(reference.detect(self.cascade, levels, self.scene.pixels, flat=True).windows, levels)
         return self.grouped(self.reference.windows)
@@ -236,11 +244,15 @@ class Faces(_Frames):
     def _references(self) -> dict[str, np.ndarray]:
         return {}
 
-    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
-        for name in outputs:
-            if name not in self._references:
-                self._references[name] = self._expected(name)
-        return {name: compare_exact(_ordered(value), self._references[name]) for name, value in outputs.items()}
+    def outputs(self, *which: str) -> dict[str, Output]:
+        return {"faces": Output(np.int64, (None, 5))}
+
+    def check(
+        self, outputs: Mapping[str, np.ndarray], computes: str = "", precision: str = "fp32", /
+    ) -> dict[str, OutputError]:
+        if computes not in self._references:
+            self._references[computes] = self._expected(computes)
+        return {name: compare_exact(_ordered(value), self._references[computes]) for name, value in outputs.items()}
 
 
 def _ordered(faces: np.ndarray) -> np.ndarray:

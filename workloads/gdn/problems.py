@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from perfport.workload import Metric, OutputError, Problem, UsageError, Work, ceil_div, compare
+from perfport.workload import Metric, Output, OutputError, Problem, UsageError, Work, ceil_div, compare
 
 from . import data, reference
 
@@ -22,8 +22,6 @@ REFERENCE_POSITIONS = 1 << 14  # positions that a float64 product takes at a tim
 FORWARD_TOLERANCE = 5e-6
 GRADIENT_TOLERANCE = 2e-5
 TF32_TOLERANCE = 1e-3
-#: Outputs of variants of this precision class end so, and are judged by the class's own tolerance.
-TF32 = ".tf32"
 
 
 class LayerParameters(BaseModel):
@@ -50,7 +48,8 @@ class _Layer(Problem):
     """What the problems over a layer's feature maps share: inputs, how they lie in memory, the float64 reference."""
 
     Parameters = LayerParameters
-    outputs: ClassVar[dict[str, float]]  # name: tolerance of the relative L2 error
+    results: ClassVar[dict[str, tuple[str, ...]]] = {"": ("fp32", "tf32")}
+    tolerances: ClassVar[dict[str, float]]  # of each output's relative L2 error, in FP32
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {"channels": 13, "height": 5, "width": 7, "batch": 2},
         "quick": {"channels": 32, "height": 64, "width": 64},
@@ -176,17 +175,19 @@ class _Layer(Problem):
         """dL/dbeta, float64; every position counts."""
         return self._parameter_gradients[1]
 
-    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+    def outputs(self, *which: str) -> dict[str, Output]:
+        shapes = {"dgamma": (self.channels, self.channels), "dbeta": (self.channels,)}
+        return {name: Output(np.float32, shapes.get(name, self.w.shape)) for name in self.tolerances}
+
+    def check(
+        self, outputs: Mapping[str, np.ndarray], computes: str = "", precision: str = "fp32", /
+    ) -> dict[str, OutputError]:
         errors = {}
         for name, value in outputs.items():
-            plain = name.removesuffix(TF32)
-            tolerance = self.outputs[plain] if plain == name else TF32_TOLERANCE
-            expected = getattr(self, f"reference_{plain}")
-            if plain in ("u", "d", "dw"):
-                total = value.size
+            tolerance = TF32_TOLERANCE if precision == "tf32" else self.tolerances[name]
+            expected, total = getattr(self, f"reference_{name}"), value.size
+            if name in ("u", "d", "dw"):
                 value = self.columns(value, self.compared)
-            else:
-                total = expected.size
             errors[name] = compare(value, expected, total, relative_l2=tolerance)
         return errors
 
@@ -220,7 +221,7 @@ class Forward(_Layer):
     name = "gdn_forward"
     title = "Divisive normalization, forward"
     metric = Metric("gdn.forward", "GFLOP/s", "higher", "useful FP32 rate: 2 N^2 operations per position")
-    outputs: ClassVar[dict[str, float]] = {"u": FORWARD_TOLERANCE, "d": FORWARD_TOLERANCE}
+    tolerances: ClassVar[dict[str, float]] = {"u": FORWARD_TOLERANCE, "d": FORWARD_TOLERANCE}
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         **_Layer.presets,
         "training": {**_Layer.presets["large"], "training": True},
@@ -229,6 +230,12 @@ class Forward(_Layer):
     def __init__(self, parameters: Parameters, seed: int) -> None:
         super().__init__(parameters, seed)
         self.training = parameters.training
+
+    def outputs(self, *which: str) -> dict[str, Output]:
+        declared = super().outputs()
+        if not self.training:
+            del declared["d"]
+        return declared
 
     def work(self) -> Work:
         parameters = 4.0 * self.channels * (self.channels + 1)
@@ -248,7 +255,7 @@ class GammaGradient(_Layer):
             "scratch_bytes", "peak_device_bytes",
         ),
     }  # fmt: skip
-    outputs: ClassVar[dict[str, float]] = {"dgamma": GRADIENT_TOLERANCE}
+    tolerances: ClassVar[dict[str, float]] = {"dgamma": GRADIENT_TOLERANCE}
 
     def work(self) -> Work:
         return Work(flops=2 * self.macs, read_bytes=3 * self.map_bytes, write_bytes=4.0 * self.channels**2)
@@ -260,7 +267,7 @@ class Backward(_Layer):
     name = "gdn_backward"
     title = "Divisive normalization, backward"
     metric = Metric("gdn.backward", "GFLOP/s", "higher", "useful FP32 rate: 4 N^2 operations per position")
-    outputs: ClassVar[dict[str, float]] = dict.fromkeys(("dw", "dgamma", "dbeta"), GRADIENT_TOLERANCE)
+    tolerances: ClassVar[dict[str, float]] = dict.fromkeys(("dw", "dgamma", "dbeta"), GRADIENT_TOLERANCE)
 
     def work(self) -> Work:
         weights = 4.0 * self.channels**2
@@ -274,8 +281,7 @@ class Step(_Layer):
     name = "gdn_step"
     title = "Divisive normalization, forward and backward"
     metric = Metric("gdn.step", "GFLOP/s", "higher", "useful FP32 rate: 6 N^2 operations per position")
-    outputs: ClassVar[dict[str, float]] = {**Forward.outputs, **Backward.outputs}
-    del outputs["d"]
+    tolerances: ClassVar[dict[str, float]] = {"u": FORWARD_TOLERANCE, **Backward.tolerances}
 
     def saved(self, positions: np.ndarray) -> np.ndarray:
         """D, not rounded: each variant saves its own."""
@@ -338,7 +344,10 @@ class Reduction(Problem):
         parts = [self.rows(sample[first : first + step]) for first in range(0, count, step)]
         return sample, np.concatenate([part.sum(axis=1, dtype=np.float64) for part in parts])
 
-    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+    def outputs(self, *which: str) -> dict[str, Output]:
+        return {"sums": Output(np.float32, (self.vectors,))}
+
+    def check(self, outputs: Mapping[str, np.ndarray], *which: str) -> dict[str, OutputError]:
         sample, expected = self._reference
         return {
             name: compare(value.reshape(-1)[sample], expected, self.vectors, relative_l2=GRADIENT_TOLERANCE)

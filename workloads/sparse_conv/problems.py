@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from perfport.workload import Metric, OutputError, Problem, UsageError, Work, compare, nearest
+from perfport.workload import Metric, Output, OutputError, Problem, UsageError, Work, compare, nearest
 
 from . import network, reference, weights
 from .operators import OPERATORS, Operator
@@ -22,10 +22,8 @@ SAMPLED_OUTPUTS = 50_000  # else all filters at so many positions, the first and
 
 TOLERANCE = 1e-5
 TF32_TOLERANCE = 2e-3
-#: Outputs of variants of this precision class end so, and are judged by the class's own tolerance.
-TF32 = ".tf32"
-#: Outputs of a dense convolution that keeps half the channels (.pc), half the filters (.pf) or half of both.
-STRUCTURED = {".pc": (0.5, 0.0), ".pf": (0.0, 0.5), ".both": (0.5, 0.5)}
+#: What a dense convolution computes that keeps half the channels, half the filters or half of both: shares left out.
+STRUCTURED = {"half channels": (0.5, 0.0), "half filters": (0.0, 0.5), "half of both": (0.5, 0.5)}
 
 
 @dataclass(frozen=True)
@@ -75,6 +73,7 @@ class SparseConv(Problem):
         weights: str | None = None
 
     name = "sparse_conv"
+    results: ClassVar[dict[str, tuple[str, ...]]] = {"": ("fp32", "tf32"), **dict.fromkeys(STRUCTURED, ("fp32",))}
     title = "Convolution with pruned weights"
     metric = Metric("sparse_conv.rate", "GFLOP/s", "higher", "useful FP32 rate: 2 operations for each non-zero weight")
     figures: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -192,14 +191,20 @@ class SparseConv(Problem):
             self._expected[kind] = outputs[:, self.structured(kind)[0]] if kind else outputs
         return self._expected[kind]
 
-    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+    def outputs(self, computes: str = "", *which: str) -> dict[str, Output]:
+        batch, filters, *size = self.shape
+        kept = int(self.structured(computes)[0].sum()) if computes else filters
+        return {"y": Output(np.float32, (batch, kept, *size))}
+
+    def check(
+        self, outputs: Mapping[str, np.ndarray], computes: str = "", precision: str = "fp32", /
+    ) -> dict[str, OutputError]:
         image, pixel = np.divmod(self.compared, self.operator.pixels)
+        tolerance = TF32_TOLERANCE if precision == "tf32" else TOLERANCE
         errors = {}
         for name, value in outputs.items():
-            tolerance = TF32_TOLERANCE if name.endswith(TF32) else TOLERANCE
-            kind = name.removesuffix(TF32).removeprefix("y")
             sample = value.reshape(self.batch, -1, self.operator.pixels)[image, :, pixel]
-            errors[name] = compare(sample, self.expected(kind), value.size, relative_l2=tolerance)
+            errors[name] = compare(sample, self.expected(computes), value.size, relative_l2=tolerance)
         return errors
 
     def work(self) -> Work:
@@ -283,7 +288,10 @@ class PrunedNetwork(Problem):
         """Share of this problem's images that are classified right."""
         return float((logits.argmax(axis=1) == self.labels).mean())
 
-    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+    def outputs(self, *which: str) -> dict[str, Output]:
+        return {"logits": Output(np.float32, self.expected.shape)}
+
+    def check(self, outputs: Mapping[str, np.ndarray], *which: str) -> dict[str, OutputError]:
         return {
             name: compare(value.reshape(self.expected.shape), self.expected, value.size, relative_l2=TOLERANCE)
             for name, value in outputs.items()

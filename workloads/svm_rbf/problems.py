@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from perfport.workload import Metric, OutputError, Problem, UsageError, Work, compare, compare_exact
+from perfport.workload import Metric, Output, OutputError, Problem, UsageError, Work, compare, compare_exact
 
 from . import data
 
 REFERENCE_ROWS = 10_000
 REFERENCE_WHOLE = 40_000_000  # elements: up to here the reference is computed in full
 PART = 1 << 22
+VALUE = "value"  # what a control arm computes: the extreme value without its index
 
 
 class RbfRows(Problem):
@@ -24,6 +25,7 @@ class RbfRows(Problem):
 
     name = "rbf_rows"
     title = "Two RBF kernel rows in one pass"
+    results: ClassVar[dict[str, tuple[str, ...]]] = {"": ("fp32", "fp32 expanded")}
     metric = Metric("rbf.flops", "GFLOP/s", "higher", "useful FP32 rate: 6 operations per data element")
     presets = {
         "tiny": {"points": 131, "dims": 37},
@@ -116,24 +118,23 @@ class RbfRows(Problem):
                 out[first : first + step] = np.exp(-np.float64(self.gamma) * ((x - point) ** 2).sum(axis=1))
         return sample, values
 
-    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+    def outputs(self, *which: str) -> dict[str, Output]:
+        return dict.fromkeys(("high_kernel", "low_kernel"), Output(np.float32, (self.points,)))
+
+    def check(self, outputs: Mapping[str, np.ndarray], *which: str) -> dict[str, OutputError]:
         sample, expected = self._reference
         return {
-            name: compare(value[: self.points][sample], expected[name], self.points, max_abs=1e-5, relative_l2=1e-5)
+            name: compare(value[sample], expected[name], self.points, max_abs=1e-5, relative_l2=1e-5)
             for name, value in outputs.items()
         }
 
 
-class ArgExtrema(Problem):
-    """Value and lowest index of the minimum and of the maximum of a vector."""
+class Extrema(Problem):
+    """What the reductions of one vector share."""
 
-    name = "arg_extrema"
-    title = "Arg-min and arg-max of a vector"
-    metric = Metric(
-        "reduction.rate", "GReductions/s", "higher",
-        "elements reduced per second; a variant that finds both extrema counts each element once",
-    )  # fmt: skip
-    presets = {
+    extrema: ClassVar[tuple[str, ...]]
+    metric = Metric("reduction.rate", "GReductions/s", "higher", "elements reduced per second, each counted once")
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {"n": 1009},
         "quick": {"n": 1 << 23},
         "full": {"n": 1 << 27},
@@ -183,5 +184,29 @@ class ArgExtrema(Problem):
         greatest = min(parts, key=lambda part: (-part[2], part[3]))
         return {"min": least[0], "argmin": least[1], "max": greatest[2], "argmax": greatest[3]}
 
-    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+    def outputs(self, computes: str = "", *which: str) -> dict[str, Output]:
+        values = {name: Output(np.float32, (1,)) for name in self.extrema}
+        index = Output((np.uint32, np.int64), (1,))
+        return values if computes == VALUE else {**values, **{f"arg{name}": index for name in self.extrema}}
+
+    def check(self, outputs: Mapping[str, np.ndarray], *which: str) -> dict[str, OutputError]:
         return {name: compare_exact(value, np.array([self._reference[name]])) for name, value in outputs.items()}
+
+
+class ArgMin(Extrema):
+    """Value and lowest index of the minimum of a vector."""
+
+    name, title, extrema = "arg_min", "Arg-min of a vector", ("min",)
+    results: ClassVar[dict[str, tuple[str, ...]]] = {"": ("fp32",), VALUE: ("fp32",)}
+
+
+class ArgMax(Extrema):
+    """Value and lowest index of the maximum of a vector."""
+
+    name, title, extrema = "arg_max", "Arg-max of a vector", ("max",)
+
+
+class ArgExtrema(Extrema):
+    """Value and lowest index of the minimum and of the maximum of a vector."""
+
+    name, title, extrema = "arg_extrema", "Arg-min and arg-max of a vector", ("min", "max")

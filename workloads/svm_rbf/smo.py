@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from perfport.workload import Metric, OutputError, Problem, UsageError, Work
+from perfport.workload import Metric, Output, OutputError, Problem, UsageError, Work
 
 from . import data
 
@@ -184,7 +184,11 @@ class SmoTrain(Problem):
                 out[first : first + step] = rbf_kernel(block, support, gamma=float(self.gamma)) @ signed[chosen]
         return out
 
-    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+    def outputs(self, *which: str) -> dict[str, Output]:
+        floats = (np.float32, np.float64)
+        return {"alpha": Output(floats, (self.points,)), "b": Output(floats, (1,))}
+
+    def check(self, outputs: Mapping[str, np.ndarray], *which: str) -> dict[str, OutputError]:
         """Compare a model (``alpha`` and ``b``) with LIBSVM's, one entry per criterion.
 
         The reference is LIBSVM at tolerance 1e-9; the model compared is the one that the timed training stopped with,
@@ -192,7 +196,7 @@ class SmoTrain(Problem):
         need not: with a tiny C, or a large one on classes that overlap in few dimensions, LIBSVM itself at the same
         stop rule misses them too, and a smaller ``tau`` is the remedy that the entry then names.
         """
-        alpha = np.asarray(outputs["alpha"], np.float64)[: self.points]
+        alpha = np.asarray(outputs["alpha"], np.float64)
         b = float(np.asarray(outputs["b"], np.float64).ravel()[0])
         expected = self.reference
         usable = bool(np.isfinite(alpha).all() and np.isfinite(b))

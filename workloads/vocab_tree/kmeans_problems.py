@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from perfport.workload import Metric, OutputError, Problem, UsageError, Work, compare, compare_exact
+from perfport.workload import Metric, Output, OutputError, Problem, UsageError, Work, compare, compare_exact
 
 from . import data, fixed_point, reference, seeding
-from .outputs import FLOAT, FLOAT_SLACK, HALF, ROUNDED_SLACK, TF32, digest_of, sampled
+from .outputs import FLOAT, FLOAT_SLACK, MEANS, MEANS_ONLY, ROUNDED_SLACK, digest_of, sampled
 
 
 class NodeParameters(BaseModel):
@@ -29,6 +29,9 @@ class NodeParameters(BaseModel):
 class _Iteration(Problem):
     """What a pass over one or many nodes has in common: points in order of nodes, their centres, the check."""
 
+    results: ClassVar[dict[str, tuple[str, ...]]] = {
+        "": ("fp32",), FLOAT: ("fp32",), MEANS: ("fp32", "tf32", "fp16"), MEANS_ONLY: ("fp32",)
+    }  # fmt: skip
     node_sizes: np.ndarray  # int64, (nodes,)
     centres: np.ndarray  # uint16, (nodes, clusters, dims)
 
@@ -89,11 +92,11 @@ class _Iteration(Problem):
                 scores[part] = fixed_point.scores(self.points[self.compared[part]], self.centres[number])
         return scores
 
-    def _check_labels(self, labels: np.ndarray, suffix: str) -> OutputError:
+    def _check_labels(self, labels: np.ndarray, slack: float) -> OutputError:
+        """Labels are those of the nearest centre, or of one at most ``slack`` farther in squared distance."""
         own = labels[self.compared]
-        if not suffix or own.max() >= self.clusters:
-            return compare_exact(own, self._scores.argmax(axis=1).astype(np.uint8))
-        slack = FLOAT_SLACK if suffix == FLOAT else ROUNDED_SLACK
+        if not slack or own.max() >= self.clusters:
+            return compare_exact(own, self._scores.argmax(axis=1))
         chosen = self._scores[np.arange(len(own)), own]
         missed = 2 * float((self._scores.max(axis=1) - chosen).max()) / fixed_point.ONE
         return OutputError(
@@ -120,24 +123,32 @@ class _Iteration(Problem):
             for first, size, own in zip(self.node_first, self.node_sizes, self.centres, strict=True)
         ])  # fmt: skip
 
-    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+    def outputs(self, computes: str = "", precision: str = "fp32", /) -> dict[str, Output]:
+        classes = self.nodes, self.clusters
+        labels = {"labels": Output(np.uint8, (self.count,))}
+        means = {"means": Output((np.float32, np.float64), (*classes, self.dims))}
+        if computes in (MEANS, MEANS_ONLY):
+            return means if computes == MEANS_ONLY else {**labels, **means}
+        return {**labels, "sums": Output(np.uint32, (*classes, self.dims)), "counts": Output(np.uint32, classes)}
+
+    def check(
+        self, outputs: Mapping[str, np.ndarray], computes: str = "", precision: str = "fp32", /
+    ) -> dict[str, OutputError]:
         """Labels by the nearest centre; sums and counts, or means, by the labels given, else by the reference's."""
-        suffix = next((end for end in (FLOAT, TF32, HALF) if any(name.endswith(end) for name in outputs)), "")
-        given = outputs.get("labels" + suffix)
+        given = outputs.get("labels")
         sums, counts = self._totals_of(self._labels if given is None else given)
         used = counts > 0  # libraries fill empty classes each in its own way
         errors = {}
         for name, value in outputs.items():
-            plain = name.removesuffix(suffix)
-            if plain == "labels":
-                errors[name] = self._check_labels(value, suffix)
-            elif plain == "means":
-                means = sums[used] / counts[used][:, None]
-                tolerance = 1e-2 if suffix == HALF else 1e-3
-                errors[name] = compare(value.reshape(sums.shape)[used], means, means.size, relative_l2=tolerance)
+            if name == "labels":
+                slack = 0.0 if not computes else FLOAT_SLACK if precision == "fp32" else ROUNDED_SLACK
+                errors[name] = self._check_labels(value, slack)
+            elif name == "means":
+                tolerance = 1e-2 if precision == "fp16" else 1e-3
+                expected = sums[used] / counts[used][:, None]
+                errors[name] = compare(value[used], expected, value.size, relative_l2=tolerance)
             else:
-                expected = sums if plain == "sums" else counts
-                errors[name] = compare_exact(value.reshape(expected.shape), expected)
+                errors[name] = compare_exact(value, sums if name == "sums" else counts)
         return errors
 
     def work(self) -> Work:

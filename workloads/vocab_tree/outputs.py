@@ -1,4 +1,4 @@
-"""Outputs of variants: their names by precision, how far labels may be off, a key by which equal ones are known."""
+"""What variants compute, how far their labels may be off, a key by which equal outputs are known."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ FLOAT_SLACK = 1.0  # squared distance by which a label computed in FP32 may miss
 #: The same by products of 11-bit significands, FP16 or TF32: descriptors and centres have a norm of at most 512, a
 #: centre cut to TF32 is off by 2^-10, a score 2 x c by 512, and two of them are compared.
 ROUNDED_SLACK = 1024.0
-#: Outputs computed in FP32, TF32 or FP16 end so: labels may differ where two centres are about equally near.
-FLOAT, TF32, HALF = ".float", ".tf32", ".half"
+#: What is computed in place of exact labels and sums: sums by labels from distances in FP32, which may differ where two
+#: centres are about equally near; labels and means by such distances, or in TF32 or FP16; means alone.
+FLOAT, MEANS, MEANS_ONLY = "FP32 labels", "means", "means only"
 
 
 def digest_of(arrays: Mapping[str, np.ndarray]) -> bytes:

@@ -10,11 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from perfport.workload import Metric, OutputError, Problem, UsageError, Work, compare_exact, usable_cores
+from perfport.workload import Metric, Output, OutputError, Problem, UsageError, Work, compare_exact, usable_cores
 
 from . import data, fixed_point, query, reference, seeding, tree
-from .outputs import FLOAT, digest_of, sampled
+from .outputs import digest_of, sampled
 
+WORDS = "words"  # what a library's build leaves: the word of each point, in numbers of its own
 WHOLE_TREE = 30_000  # points up to which a tree is compared with a tree built by NumPy
 
 
@@ -67,6 +68,7 @@ class TreeBuild(_OnTree):
     name = "tree_build"
     title = "Build of a vocabulary tree"
     metric = Metric("vocab_tree.build", "Mpoints/s", "higher", "points of the whole build per second")
+    results: ClassVar[dict[str, tuple[str, ...]]] = {"": ("fp32",), WORDS: ("fp32",)}
     figures: ClassVar[dict[str, tuple[str, ...]]] = {
         "Chunks loaded": (
             "chunk_loads", "chunk_loads_expected", "chunk_loads_naive", "loaded_bytes", "streamed_bytes_per_second",
@@ -109,9 +111,24 @@ class TreeBuild(_OnTree):
     def metric_value(self, seconds: float) -> float:
         return self.count / seconds / 1e6
 
-    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
-        if "words" + FLOAT in outputs:
-            return {"residual": self._check_residual(outputs["words" + FLOAT])}
+    def outputs(self, computes: str = "", *which: str) -> dict[str, Output]:
+        words = Output((np.uint32, np.uint64), (self.count,))
+        if computes == WORDS:
+            return {"words": words}
+        declared = {"points": words}
+        for level in range(self.parameters.levels):
+            declared |= {
+                f"paths_{level}": Output(np.uint64, (None,)),
+                f"counts_{level}": Output(np.uint32, (None, self.clusters)),
+                f"centres_{level}": Output(np.uint16, (None, self.clusters, self.dims)),
+            }  # fmt: skip
+        return declared
+
+    def check(
+        self, outputs: Mapping[str, np.ndarray], computes: str = "", precision: str = "fp32", /
+    ) -> dict[str, OutputError]:
+        if computes == WORDS:
+            return {"residual": self._check_residual(outputs["words"])}
         key = digest_of(outputs)
         if key not in self._checked:  # every exact variant builds the same
             self._checked[key] = self._check_tree(outputs)
@@ -236,7 +253,10 @@ class TreeQuery(_OnTree):
     def _expected(self) -> np.ndarray:
         return query.quantise(self.tree, self.queries[self._sample])
 
-    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+    def outputs(self, *which: str) -> dict[str, Output]:
+        return {"words": Output(np.uint32, (self.parameters.queries,))}
+
+    def check(self, outputs: Mapping[str, np.ndarray], *which: str) -> dict[str, OutputError]:
         return {name: compare_exact(words[self._sample], self._expected) for name, words in outputs.items()}
 
     def work(self) -> Work:

@@ -76,7 +76,7 @@ SCHEMA: dict[str, dict[str, Column]] = {
         "range_end": Column("float64", "column `unit`", "upper end of a stated range"),
         "unit": Column("category", "", "unit"),
         "stated_share": Column("float64", "1", "share of its own bound as the publication states it"),
-        "provenance": Column("category", "", "`published`; `preliminary` figures are published nowhere"),
+        "provenance": Column("category", "", "`published` in every row"),
         "source": Column("category", "", "publication and section"),
         "note": Column("string", "", "what a reader must know"),
     },
@@ -136,7 +136,7 @@ class Results(CaseFrames):
                 profile = all_profiles().get(str(entry.get("device")))
                 title = profile.title if profile else entry.get("device")
                 known = {"workload": workload, "problem": problem, "chip": title, "range_end": entry.get("high")}
-                known |= {"stated_share": entry.get("share"), "provenance": entry.get("origin") or "published"}
+                known |= {"stated_share": entry.get("share"), "provenance": "published"}
                 same = ("variant", "device", "value", "unit", "source", "note")
                 rows.append({**known, **{name: entry.get(name) for name in same}})
         return frame_of(SCHEMA["published"], rows)

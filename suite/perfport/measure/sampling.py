@@ -51,6 +51,10 @@ class Targets(Model):
         return self
 
 
+def _nothing() -> None:
+    """Stand in where there is nothing to do."""
+
+
 @dataclass
 class Execution:
     """One way to execute a case, on one instance of its inputs, and what was measured of it so far.
@@ -59,9 +63,13 @@ class Execution:
     ----------
     execute : callable
         Enqueues one execution (device variants) or performs it (host peers).
+    prepare, inspect : callable
+        Called before each timed execution, outside the timed window, to make outputs unusable, and after it.
     """
 
     execute: Callable[[], None]
+    prepare: Callable[[], None] = _nothing
+    inspect: Callable[[], None] = _nothing
     span: list[float] = field(default_factory=list)
     busy: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
@@ -181,9 +189,7 @@ class Sampler:
         number = first_round
         while waiting:
             for subject in list(waiting):
-                started = time.perf_counter()
                 self._sample(subject, number, announce)
-                subject.spent += time.perf_counter() - started
                 if subject.done(self.targets):
                     self._split(subject)
                     waiting.remove(subject)
@@ -194,14 +200,19 @@ class Sampler:
         subject.rounds.append(number)
         for execution in subject.instances.values():
             announce(subject)
+            started = time.perf_counter()
             if self._flush is None and len(subject.instances) > 1:
                 execution.execute()  # warm means that this instance's data are, not those of the one before
             if subject.rank == "span":
+                execution.prepare()
                 times = self.device.timed(execution.execute, self._flush)
                 execution.span.append(times.span)
                 self._note(execution, times)
             if subject.rank == "wall" or self.need_wall:
+                execution.prepare()
                 execution.wall.append(self._wall(subject, execution))
+            subject.spent += time.perf_counter() - started
+            execution.inspect()
 
     def _split(self, subject: Subject) -> None:
         """Where busy time lengthens the span it is read in executions of their own."""

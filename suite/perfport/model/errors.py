@@ -20,6 +20,10 @@ class InfrastructureError(PerfportError):
     """The suite cannot do its job here (no device, results folder not writable). Exit code 4."""
 
 
+class RefusedError(PerfportError):
+    """A variant does what none may that is ranked: its case is wrong."""
+
+
 class UnsupportedError(PerfportError):
     """The device lacks what a variant needs; the text says what. Status ``unsupported``."""
 

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
@@ -39,8 +39,6 @@ class Figure(Model):
         Share of the publication's own bound, where it states one.
     source : str
         Publication and section.
-    origin : str
-        ``published``; ``preliminary`` figures were measured before the suite existed, and published nowhere.
     """
 
     problem: str
@@ -52,7 +50,6 @@ class Figure(Model):
     share: float | None = Field(None, ge=0)
     source: str
     note: str | None = None
-    origin: Literal["published", "preliminary"] = "published"
 
 
 class Inconsistency(Model):

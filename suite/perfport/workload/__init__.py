@@ -8,6 +8,7 @@ from ..model.errors import (
     DeviceMemoryError,
     InfrastructureError,
     PerfportError,
+    RefusedError,
     UnavailableError,
     UnsupportedError,
     UsageError,
@@ -18,7 +19,7 @@ from ..model.work import Traffic, Work
 from .discovery import Workload, discover
 from .execution import Built, build
 from .libraries import usable_cores, version_of
-from .outputs import compare, compare_exact
+from .outputs import Output, compare, compare_exact
 from .peers import CudaPeer, HostPeer, Peer, TorchCudaPeer, TorchHostPeer, TorchPeer
 from .problem import Metric, Problem
 from .setup import POISON, Session, Setup
@@ -42,10 +43,12 @@ __all__ = [
     "Kernel",
     "Metric",
     "OpenDevice",
+    "Output",
     "OutputError",
     "Peer",
     "PerfportError",
     "Problem",
+    "RefusedError",
     "Session",
     "Setup",
     "Step",

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from ..backend import Module
 from ..model.errors import (
     CompileError,
     DeviceMemoryError,
+    RefusedError,
     UnavailableError,
     UnsupportedError,
     UsageError,
 )
 from ..model.record import Status, Verification
-from .setup import Session, Setup
+from .guarded import Phase
+from .peers import Peer
+from .problem import Problem
+from .setup import POISON, Session, Setup
 from .variant import Variant
 
 STATUS = {
     CompileError: Status.COMPILE_ERROR,
+    RefusedError: Status.WRONG,
     UnsupportedError: Status.UNSUPPORTED,
     UnavailableError: Status.UNAVAILABLE,
     DeviceMemoryError: Status.OUT_OF_MEMORY,
@@ -34,20 +41,67 @@ def status_of(error: Exception) -> Status:
     return next((status for kind, status in STATUS.items() if isinstance(error, kind)), Status.CRASHED)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Built:
     """A variant built on one set of inputs."""
 
     variant: Variant
     setup: Setup
+    _left: list[np.ndarray] = field(default_factory=list, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._buffers = dict(self.setup.outputs)  # those that it was built with, whatever becomes of the list
 
     def execute(self, around: Callable[[], AbstractContextManager[None]] = nullcontext) -> Verification:
         """Execute once into poisoned outputs, and compare these with the reference; ``around`` holds the launches."""
-        self.setup.poison()
+        self.poison()
         with around():
-            self.variant.launch()
+            self.launch()
         self.setup.device.finish()
-        return self.setup.verify(self.variant.results())
+        return self.verify(self.outputs())
+
+    def launch(self) -> None:
+        """Enqueue one execution. Raises `RefusedError` where it does what an execution may not."""
+        with self.setup.device.during(self.phase):
+            self.variant.launch()
+
+    @property
+    def phase(self) -> Phase:
+        """What the device allows while an execution is enqueued."""
+        if self.variant.host:
+            return "launch on the host"
+        return "build" if self.variant.host_driven or isinstance(self.variant, Peer) else "launch"
+
+    def poison(self) -> None:
+        """Make everything unusable that an execution left: outputs on the device, and arrays that were handed over."""
+        for output in self._buffers.values():
+            self.setup.device.fill(output.buffer, POISON)
+        for array in self._left:
+            if array.flags.writeable:
+                array.view(np.uint8).fill(POISON)
+        self._left.clear()
+
+    def outputs(self) -> dict[str, np.ndarray]:
+        """Return what the last execution left: buffers as they are, before the variant is asked for anything else.
+
+        Raises
+        ------
+        RefusedError
+            Where `Variant.results` enqueues work, or names an output that has a buffer.
+        """
+        device = self.setup.device
+        outputs = {name: device.read(left.buffer, left.dtype, left.shape) for name, left in self._buffers.items()}
+        with device.during("build" if isinstance(self.variant, Peer) else "results"):
+            results = {name: np.ascontiguousarray(value) for name, value in self.variant.results().items()}
+        if both := results.keys() & outputs.keys():
+            raise RefusedError(f"refused: results() gives {', '.join(sorted(both))}, which is read from a buffer")
+        self._left += results.values()
+        return {**outputs, **results}
+
+    def verify(self, outputs: Mapping[str, np.ndarray]) -> Verification:
+        """Compare outputs with the reference."""
+        problem: Problem = self.setup.problem
+        return problem.verify(outputs, self.variant.computes, self.variant.precision)
 
     def release(self) -> None:
         """Give the buffers back."""

@@ -1,10 +1,66 @@
-"""Comparison of outputs with their float64 reference."""
+"""What variants have to leave, and its comparison with the float64 reference."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..model.record import OutputError
+
+
+@dataclass(frozen=True)
+class Output:
+    """An output as its problem declares it.
+
+    Attributes
+    ----------
+    dtype : numpy dtype, or a tuple of them
+        What it may be held in; of several, kernels leave the first and libraries another.
+    shape : tuple of int or None
+        None where the data decide the length.
+    partial : bool
+        Only a part is written, and `Problem.check` knows which; every other output is written whole.
+    """
+
+    dtype: Any
+    shape: tuple[int | None, ...]
+    partial: bool = False
+
+    @property
+    def dtypes(self) -> tuple[np.dtype, ...]:
+        """Every dtype that it may have."""
+        return tuple(map(np.dtype, self.dtype if isinstance(self.dtype, tuple) else (self.dtype,)))
+
+    def flaw(self, value: np.ndarray) -> str | None:
+        """Return what is wrong with a value's form: dtype, shape, elements that are not finite; None if nothing is."""
+        if value.dtype not in self.dtypes:
+            return f"dtype {value.dtype}, expected {' or '.join(map(str, self.dtypes))}"
+        if len(value.shape) != len(self.shape) or any(
+            length not in (None, given) for length, given in zip(self.shape, value.shape, strict=True)
+        ):
+            return f"shape {value.shape}, expected ({', '.join('any' if n is None else str(n) for n in self.shape)})"
+        if not self.partial and value.dtype.kind == "f" and (bad := int(value.size - np.isfinite(value).sum())):
+            return f"{bad} of {value.size} elements are not finite (unwritten outputs are NaN)"
+        return None
+
+
+def flaws(declared: Mapping[str, Output], outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+    """Return an entry for each output that is missing, not declared, or of another form than declared."""
+    reasons: dict[str, str | None] = dict.fromkeys(declared.keys() - outputs.keys(), "no such output was left")
+    for name, value in outputs.items():
+        expected = f"expected {', '.join(declared)}"
+        reasons[name] = declared[name].flaw(value) if name in declared else f"not an output of the problem; {expected}"
+    sizes = {name: value.size for name, value in outputs.items()}
+    return {
+        name: OutputError(
+            max_abs=_json(np.inf), relative_l2=_json(np.inf), checked=0, total=sizes.get(name, 0), tolerance={},
+            passed=False, detail=reason,
+        )
+        for name, reason in sorted(reasons.items()) if reason
+    }  # fmt: skip
 
 
 def compare(
@@ -59,7 +115,7 @@ def compare(
 
 def compare_exact(value: np.ndarray, expected: np.ndarray) -> OutputError:
     """Compare outputs that must be equal: indices, labels, extreme values."""
-    same = value.shape == expected.shape and bool(np.array_equal(value, expected.astype(value.dtype)))
+    same = value.shape == expected.shape and bool(np.array_equal(value, expected))
     detail = None
     if not same:
         detail = f"got {value.ravel()[:4].tolist()}, expected {expected.ravel()[:4].tolist()}"

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..model.errors import RefusedError
 from .libraries import usable_cores
 from .setup import Setup
 from .variant import Variant
@@ -121,9 +122,19 @@ class TorchCudaPeer(TorchPeer, CudaPeer):
 
 
 def to_host(value: Any) -> np.ndarray:
-    """Return an array of a library as NumPy's, whether it is on the host or a GPU."""
-    if hasattr(value, "detach"):  # PyTorch
+    """Return an array of a library as NumPy's, whether it is on the host or a GPU.
+
+    Raises
+    ------
+    RefusedError
+        Where it is none: an object that computes when it is converted does so when the clock has stopped.
+    """
+    library = type(value).__module__.partition(".")[0]
+    if library == "torch":
         value = value.detach().cpu().numpy()
-    elif hasattr(value, "get"):  # CuPy
+    elif library == "cupy":
         value = value.get()
+    elif not isinstance(value, np.ndarray | np.generic):
+        kind = f"{type(value).__module__}.{type(value).__qualname__}"
+        raise RefusedError(f"refused: a result is a {kind}; expected an array of NumPy, CuPy or PyTorch")
     return np.asarray(value)

@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
-from ..model.record import OutputError
+from ..model.record import OutputError, Verification
 from ..model.work import Work
+from .outputs import Output, flaws
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,9 @@ class Problem(ABC):
     metric : Metric
     figures : dict
         Tables of reports: names of figures (`Variant.notes`) by title.
+    results : dict of str to tuple of str
+        What variants may compute (`Variant.computes`), and in which precision classes: each has outputs and tolerances
+        of its own.
     """
 
     name: ClassVar[str] = ""
@@ -59,6 +63,7 @@ class Problem(ABC):
     check_sizes: ClassVar[tuple[dict[str, Any], ...]] = ()
     metric: ClassVar[Metric]
     figures: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    results: ClassVar[Mapping[str, tuple[str, ...]]] = {"": ("fp32",)}
     Parameters: ClassVar[type[BaseModel]]
 
     def __init__(self, parameters: Any, seed: int) -> None:
@@ -114,5 +119,17 @@ class Problem(ABC):
         """The metric for one execution that takes ``seconds``."""
 
     @abstractmethod
-    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
-        """Compare outputs with the float64 reference; one entry for each output given."""
+    def outputs(self, computes: str = "", precision: str = "fp32", /) -> dict[str, Output]:
+        """Declare what a variant has to leave that computes this in this precision class (`results`)."""
+
+    @abstractmethod
+    def check(
+        self, outputs: Mapping[str, np.ndarray], computes: str = "", precision: str = "fp32", /
+    ) -> dict[str, OutputError]:
+        """Compare outputs, in the form that is declared, with the float64 reference; an entry for each output given."""
+
+    def verify(self, outputs: Mapping[str, np.ndarray], computes: str = "", precision: str = "fp32") -> Verification:
+        """Judge everything that a variant left: each output there, none besides, of its form, and right."""
+        errors = flaws(self.outputs(computes, precision), outputs) or self.check(outputs, computes, precision)
+        passed = bool(errors) and all(error.passed for error in errors.values())
+        return Verification(passed=passed, seed=self.seed, outputs=errors)

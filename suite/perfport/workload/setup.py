@@ -12,8 +12,7 @@ import numpy as np
 
 from .. import backend
 from ..backend import Artifact, Buffer, Kernel, Module, OpenDevice
-from ..model.errors import PerfportError
-from ..model.record import Verification
+from .guarded import GuardedDevice
 from .problem import Problem
 from .source import read_source
 
@@ -45,7 +44,7 @@ class Session:
         timed: bool = True,
         artifacts: dict[str, Artifact] | None = None,
     ) -> None:
-        self.device = device
+        self.device: Any = GuardedDevice(device)
         self.problem = problem
         self.folder = folder
         self.timed = timed
@@ -82,9 +81,9 @@ class Session:
         return self.artifacts[key]
 
 
-@dataclass
-class Output:
-    """A device buffer that the harness poisons before each check and compares afterwards."""
+@dataclass(frozen=True)
+class OutputBuffer:
+    """A device buffer that is poisoned before each execution, and what is read of it afterwards."""
 
     buffer: Buffer
     dtype: Any
@@ -123,7 +122,7 @@ class Setup:
         self.artifacts: list[Artifact] = []
         self.kernels: list[Kernel] = []
         self.modules = {} if modules is None else modules
-        self.outputs: dict[str, Output] = {}
+        self.outputs: dict[str, OutputBuffer] = {}
         self.buffers: list[Buffer] = []
         self._used: dict[str, int] = {}
         self._own_bytes = 0
@@ -170,11 +169,11 @@ class Setup:
         self.layout_s = (self.layout_s or 0.0) + seconds
         return value
 
-    def output(self, name: str, dtype: Any, shape: int | tuple[int, ...]) -> Buffer:
-        """Allocate an output under the name that the problem's reference has for it."""
+    def output(self, name: str, dtype: Any, shape: int | tuple[int, ...], room: int = 0) -> Buffer:
+        """Allocate an output that the problem declares; ``room``: elements of its buffer, where kernels write more."""
         shape = (shape,) if isinstance(shape, int) else shape
-        buffer = self.scratch(int(np.prod(shape)) * np.dtype(dtype).itemsize)
-        self.outputs[name] = Output(buffer, dtype, shape)
+        buffer = self.scratch(max(room, int(np.prod(shape))) * np.dtype(dtype).itemsize)
+        self.outputs[name] = OutputBuffer(buffer, dtype, shape)
         return buffer
 
     def scratch(self, nbytes: int) -> Buffer:
@@ -183,23 +182,6 @@ class Setup:
         self.buffers.append(buffer)
         self._own_bytes += nbytes
         return buffer
-
-    def poison(self) -> None:
-        """Fill every output, so that what an execution does not write shows."""
-        for output in self.outputs.values():
-            self.device.fill(output.buffer, POISON)
-
-    def verify(self, results: Mapping[str, np.ndarray]) -> Verification:
-        """Compare what the last execution left in the outputs, and its other ``results``, with the reference.
-
-        Raises `PerfportError` where there is no output at all.
-        """
-        outputs = {name: self.device.read(o.buffer, o.dtype, o.shape) for name, o in self.outputs.items()}
-        errors = self.problem.check({**outputs, **results})
-        if not errors:
-            raise PerfportError("the variant produced no output to verify")
-        passed = all(error.passed for error in errors.values())
-        return Verification(passed=passed, seed=self.problem.seed, outputs=errors)
 
     def release(self) -> None:
         """Give the variant's own buffers back."""

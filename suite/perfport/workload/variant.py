@@ -60,7 +60,9 @@ class Variant(ABC):
         Python modules that must be importable.
     tunables : dict of str to Tunable
     precision : str
-        Precision class; classes are never ranked together.
+        Precision class; classes are never ranked together, and each has tolerances of its own.
+    computes : str
+        Which of the problem's results (`Problem.results`), where it has several.
     unit : str, optional
         The ceiling that its operations go under, where that is not ``fp32_fma`` (floating point) or 32-bit integer
         arithmetic: ``tf32_mma``, ``bf16_mma``, ``dp4a``, ``int8_mma``.
@@ -83,6 +85,7 @@ class Variant(ABC):
     modules: ClassVar[tuple[str, ...]] = ()
     tunables: ClassVar[dict[str, Tunable]] = {}
     precision: ClassVar[str] = "fp32"
+    computes: ClassVar[str] = ""
     unit: ClassVar[str | None] = None
     fewer_operations: ClassVar[bool] = False
     host_driven: ClassVar[bool] = False
@@ -122,6 +125,9 @@ class Variant(ABC):
         problem = getattr(cls, "problem", None)
         if not (isinstance(problem, type) and issubclass(problem, Problem)):
             yield f"problem: expected a Problem class, got {problem!r}"
+        elif cls.precision not in problem.results.get(cls.computes, ()):
+            known = "; ".join(f"{name!r}: {', '.join(classes)}" for name, classes in problem.results.items())
+            yield f"computes, precision: expected some of {known}, got {cls.computes!r}, {cls.precision!r}"
         for name, tunable in cls.tunables.items():
             if not isinstance(tunable, Tunable):
                 yield f"tunables[{name!r}]: expected a Tunable, got {tunable!r}"

@@ -52,10 +52,10 @@ class Base(Variant):
         """Enqueue next to nothing, so that the clock has something to see."""
         self.device.launch(self.touch, 1, 1, self.flag)
 
-    def untraced(self, queue: Any, kernel: Any, items: int, *arguments: Any) -> None:
+    def untraced(self, queue: Any, kernel: Any, items: int, *arguments: Any) -> cl.Event:
         """Enqueue past the harness, by PyOpenCL itself."""
         handles = [getattr(argument, "handle", argument) for argument in arguments]
-        kernel.handle(queue, (ceil_div(items, GROUP) * GROUP,), (GROUP,), *handles)
+        return kernel.handle(queue, (ceil_div(items, GROUP) * GROUP,), (GROUP,), *handles)
 
     def gated(self) -> bool:
         """Whether the device's own queue stands still, as it does behind the gate of a timed execution."""

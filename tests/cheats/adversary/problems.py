@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from perfport.workload import Metric, OutputError, Problem, Work, compare, compare_exact
+from perfport.workload import Metric, Output, OutputError, Problem, Work, compare, compare_exact
 
-TF32 = ".tf32"  # suffix of an output that the matrix units' TF32 computes, as the workloads name it
-TOLERANCE = {"": 1e-5, TF32: 2e-3}
+TOLERANCE = {"fp32": 1e-5, "tf32": 2e-3}
 
 
 class _Matrix(Problem):
@@ -44,6 +43,7 @@ class Affine(_Matrix):
     """y = 2 x + 1 and the sum of each row of y, two outputs."""
 
     name, title = "affine", "2 x + 1 with sums of rows"
+    results: ClassVar[dict[str, tuple[str, ...]]] = {"": ("fp32", "tf32")}
 
     def work(self) -> Work:
         size, rows = self.x.size, len(self.x)
@@ -54,13 +54,17 @@ class Affine(_Matrix):
         y = 2.0 * self.x.astype(np.float64) + 1.0
         return {"y": y, "sums": y.sum(axis=1)}
 
-    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
-        return {name: self._compared(name, value) for name, value in outputs.items()}
+    def outputs(self, *which: str) -> dict[str, Output]:
+        n, m = self.parameters.n, self.parameters.m
+        return {"y": Output(np.float32, (n, m)), "sums": Output(np.float32, (n,))}
 
-    def _compared(self, name: str, value: np.ndarray) -> OutputError:
-        base, suffix, _ = name.partition(TF32)
-        expected = self.reference[base]
-        return compare(value, expected, expected.size, relative_l2=TOLERANCE[suffix])
+    def check(
+        self, outputs: Mapping[str, np.ndarray], computes: str = "", precision: str = "fp32", /
+    ) -> dict[str, OutputError]:
+        return {
+            name: compare(value, self.reference[name], value.size, relative_l2=TOLERANCE[precision])
+            for name, value in outputs.items()
+        }
 
 
 class Extremes(_Matrix):
@@ -77,7 +81,12 @@ class Extremes(_Matrix):
         places = {"where_least": x.argmin(axis=1), "where_greatest": x.argmax(axis=1)}
         return {"least": x.min(axis=1), "greatest": x.max(axis=1), **places}
 
-    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+    def outputs(self, *which: str) -> dict[str, Output]:
+        n = self.parameters.n
+        places = dict.fromkeys(("where_least", "where_greatest"), Output(np.int32, (n,)))
+        return {**dict.fromkeys(("least", "greatest"), Output(np.float32, (n,))), **places}
+
+    def check(self, outputs: Mapping[str, np.ndarray], *which: str) -> dict[str, OutputError]:
         return {name: compare_exact(value, self.reference[name]) for name, value in outputs.items()}
 
 
@@ -108,6 +117,9 @@ class Train(_Matrix):
             w = w - (gram @ w - self.t) / n
         return w
 
-    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+    def outputs(self, *which: str) -> dict[str, Output]:
+        return {"w": Output(np.float32, (self.parameters.n,))}
+
+    def check(self, outputs: Mapping[str, np.ndarray], *which: str) -> dict[str, OutputError]:
         expected = self.reference
-        return {name: compare(w, expected, expected.size, relative_l2=TOLERANCE[""]) for name, w in outputs.items()}
+        return {name: compare(w, expected, expected.size, relative_l2=TOLERANCE["fp32"]) for name, w in outputs.items()}

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from perfport.model.errors import DeviceMemoryError
 from perfport.model.record import OutputError
 from perfport.model.work import Work
-from perfport.workload import Metric, Problem, Setup, Tunable, Variant
+from perfport.workload import Metric, Output, Problem, Setup, Tunable, Variant
 from perfport.workload.outputs import compare
 
 
@@ -46,7 +46,10 @@ class Double(Problem):
     def metric_value(self, seconds: float) -> float:
         return 8 * self.n / seconds / 1e9
 
-    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+    def outputs(self, *which: str) -> dict[str, Output]:
+        return {"y": Output(np.float32, (self.n,))}
+
+    def check(self, outputs: Mapping[str, np.ndarray], *which: str) -> dict[str, OutputError]:
         return {name: compare(value, 2.0 * self.x, self.n, max_abs=1e-6) for name, value in outputs.items()}
 
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from perfport.model.record import OutputError
 from perfport.model.work import Work
-from perfport.workload import Metric, Problem, Setup, Variant
+from perfport.workload import Metric, Output, Problem, Setup, Variant
 from perfport.workload.outputs import compare
 
 
@@ -38,7 +38,10 @@ class Double(Problem):
     def metric_value(self, seconds: float) -> float:
         return self.work().bytes / seconds / 1e9
 
-    def check(self, outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
+    def outputs(self, *which: str) -> dict[str, Output]:
+        return {"out": Output(np.float32, (self.x.size,))}
+
+    def check(self, outputs: Mapping[str, np.ndarray], *which: str) -> dict[str, OutputError]:
         return {"out": compare(outputs["out"], 2.0 * self.x, self.x.size, max_abs=1e-5, relative_l2=1e-5)}
 
 

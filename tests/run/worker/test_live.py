@@ -38,8 +38,10 @@ def live(*instances: Traffic | None, earlier: Record | None = None) -> Live:
     """A case on some instances."""
     record = data.record("a")
     case = Case(key=record.key, identity=record.identity, earlier=earlier)
-    built = {name: Set(traffic) for name, traffic in zip("abc", instances, strict=False)}
-    return Live(case, type("V", (Variant,), {"host": True}), record, cast(Any, built))
+    made = Live(case, type("V", (Variant,), {"host": True}), record)
+    for name, traffic in zip("abc", instances, strict=False):
+        made.add(name, cast(Any, Set(traffic)), lambda *_: None)
+    return made
 
 
 def test_the_worst_verification_counts() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from perfport.workload import HostPeer, UnavailableError, UnsupportedError, usable_cores, version_of
 
-from ..problems import Faces
+from ..problems import OPENCV, OPENCV_OPENCL, Faces
 
 #: One stage of one stump, which about half of all windows on noise pass.
 PROBE = """<?xml version="1.0"?>
@@ -32,7 +32,7 @@ class _OpenCv(HostPeer):
     modules: ClassVar[tuple[str, ...]] = ("cv2",)
     source = version_of("opencv-python-headless", "opencv-python")
     threads: ClassVar[int | None] = None
-    output: ClassVar[str] = "opencv_faces"
+    computes = OPENCV
 
     def prepare(self) -> None:
         import cv2
@@ -58,7 +58,7 @@ class _OpenCv(HostPeer):
         before = self.cv2.getNumThreads()
         self.cv2.setNumThreads(self.threads or usable_cores())
         try:
-            return {self.output: self.detected(self.data.parameters.neighbours)}
+            return {"faces": self.detected(self.data.parameters.neighbours)}
         finally:
             self.cv2.setNumThreads(before)
 
@@ -71,7 +71,7 @@ class _OpenCv(HostPeer):
         return np.concatenate(faces)
 
     def notes(self) -> dict[str, Any]:
-        return {"faces": len(self.outputs[self.output]), "threads": self.threads or usable_cores()}
+        return {"faces": len(self.outputs["faces"]), "threads": self.threads or usable_cores()}
 
 
 class OpenCvOneThread(_OpenCv):
@@ -94,7 +94,7 @@ class OpenCvOpenCl(_OpenCv):
     """
 
     name, title, rung = "opencv_opencl", "OpenCV detectMultiScale on its own OpenCL device", 3
-    output = "opencl_faces"
+    computes = OPENCV_OPENCL
 
     def prepare(self) -> None:
         super().prepare()

@@ -9,7 +9,7 @@ import numpy as np
 
 from perfport.workload import Buffer, DeviceInfo, Enqueue, Setup, Tunable, Variant
 
-from ..problems import TF32, Backward, Forward, GammaGradient, Step
+from ..problems import Backward, Forward, GammaGradient, Step
 from . import inputs
 from .engine import Engine
 
@@ -44,12 +44,11 @@ class Fused(Variant):
 
     def map(self, name: str) -> Buffer:
         """An output of the input's size."""
-        return self.output(name, (self.data.channels * self.data.positions,))
+        return self.output(name, self.data.w.shape)
 
     def output(self, name: str, shape: tuple[int, ...]) -> Buffer:
-        """An output, named after the precision class too where that has a tolerance of its own."""
-        suffix = TF32 if self.precision == "tf32" else ""
-        return self.setup.output(name + suffix, np.float32, shape)
+        """An output in FP32."""
+        return self.setup.output(name, np.float32, shape)
 
     def gradients(self, engine: Engine, d: Buffer) -> list[Enqueue]:
         """The steps of all three gradients."""

@@ -16,7 +16,7 @@ from perfport.measure.cache import CacheFlush
 from perfport.workload import Setup, TorchCudaPeer, TorchHostPeer, TorchPeer, UnsupportedError, version_of
 
 from .. import network
-from ..problems import TF32, PrunedNetwork, SparseConv
+from ..problems import PrunedNetwork, SparseConv
 from .network import accuracies
 
 TRIALS = 5  # executions by which the fastest way is chosen
@@ -37,15 +37,14 @@ class _Convolution(TorchPeer):
     problem = SparseConv
     source = version_of("torch")
     fewer_operations = True  # Winograd's or FFT's convolution
-    structured: ClassVar[str] = ""
     searches: ClassVar[tuple[str, ...]] = ("heuristic",)
 
     def prepare(self) -> None:
         torch, o = self.torch, self.data.operator
         x, weights = self.input(), self.data.layer.weights
-        if self.structured:
-            filters, channels = self.data.structured(self.structured)
-            if self.structured == ".pc" and o.channels % 2:
+        if self.computes:
+            filters, channels = self.data.structured(self.computes)
+            if self.computes == "half channels" and o.channels % 2:
                 raise UnsupportedError(f"{o.channels} input channels cannot be halved")
             weights = self.data.dense[filters][:, channels]
             x = x[:, self.upload(np.flatnonzero(channels))].contiguous()
@@ -80,7 +79,7 @@ class _Convolution(TorchPeer):
     def compute(self) -> Mapping[str, Any]:
         o, way = self.data.operator, self.way
         y = self.torch.nn.functional.conv2d(way.x, way.w, stride=o.stride, padding=o.padding)
-        return {"y" + self.structured + (TF32 if self.precision == "tf32" else ""): y}
+        return {"y": y}
 
     def notes(self) -> dict[str, Any]:
         way = self.way
@@ -144,42 +143,42 @@ class CudnnHalfChannels(_Cudnn):
     """Structured pruning: half the input channels, another result."""
 
     name, title, rung = "cudnn_pc", "cuDNN, half the channels kept (PC)", 4
-    structured = ".pc"
+    computes = "half channels"
 
 
 class CudnnHalfFilters(_Cudnn):
     """Structured pruning: half the filters, another result."""
 
     name, title, rung = "cudnn_pf", "cuDNN, half the filters kept (PF)", 5
-    structured = ".pf"
+    computes = "half filters"
 
 
 class CudnnBoth(_Cudnn):
     """Structured pruning: half of both, another result; a quarter of the work."""
 
     name, title, rung = "cudnn_both", "cuDNN, half of channels and filters kept", 6
-    structured = ".both"
+    computes = "half of both"
 
 
 class TorchCpuHalfChannels(TorchCpu):
     """Structured pruning on the host."""
 
     name, title, rung = "torch_cpu_pc", "PyTorch on the host, half the channels kept (PC)", 7
-    structured = ".pc"
+    computes = "half channels"
 
 
 class TorchCpuHalfFilters(TorchCpu):
     """Structured pruning on the host."""
 
     name, title, rung = "torch_cpu_pf", "PyTorch on the host, half the filters kept (PF)", 8
-    structured = ".pf"
+    computes = "half filters"
 
 
 class TorchCpuBoth(TorchCpu):
     """Structured pruning on the host."""
 
     name, title, rung = "torch_cpu_both", "PyTorch on the host, half of both kept", 9
-    structured = ".both"
+    computes = "half of both"
 
 
 class _Network(TorchPeer):

@@ -1,4 +1,4 @@
-"""Variants of `arg_extrema`: the source's reductions, its control arms, and a wide form beyond it."""
+"""Variants of the arg-extrema problems: the source's reductions, its control arms, and a wide form beyond it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from perfport.workload import Buffer, Setup, Traffic, Tunable, Variant, ceil_div
 
-from ..problems import ArgExtrema
+from ..problems import VALUE, ArgExtrema, ArgMax, ArgMin
 from . import inputs
 
 EXTREMA = ("min", "max")
@@ -72,7 +72,6 @@ class _Reduction:
 
 
 class _ArgVariant(Variant):
-    problem = ArgExtrema
     finds: ClassVar[tuple[tuple[str, ...], ...]]
     options: ClassVar[dict[str, int]] = {}
     tunables: ClassVar[dict[str, Tunable]] = {
@@ -92,6 +91,7 @@ class _ArgVariant(Variant):
 class ArgminSeparate(_ArgVariant):
     """Structure of arrays, tree with select()."""
 
+    problem = ArgMin
     name, title, rung = "argmin_separate", "arg-min: values and indices apart, select()", 1
     source = "Catanzaro 2011, reductions"
     finds = (("min",),)
@@ -100,7 +100,8 @@ class ArgminSeparate(_ArgVariant):
 class ArgmaxSeparate(_ArgVariant):
     """The same for the maximum."""
 
-    name, title, rung = "argmax_separate", "arg-max: values and indices apart, select()", 2
+    problem = ArgMax
+    name, title, rung = "argmax_separate", "arg-max: values and indices apart, select()", 1
     source = "Catanzaro 2011, reductions"
     finds = (("max",),)
 
@@ -108,7 +109,8 @@ class ArgmaxSeparate(_ArgVariant):
 class ArgminmaxSeparate(_ArgVariant):
     """Both, one after the other: what the fused form is compared with."""
 
-    name, title, rung = "argminmax_separate", "arg-min, then arg-max: two passes", 3
+    problem = ArgExtrema
+    name, title, rung = "argminmax_separate", "arg-min, then arg-max: two passes", 1
     source = "Catanzaro 2011, reductions"
     finds = (("min",), ("max",))
 
@@ -116,7 +118,8 @@ class ArgminmaxSeparate(_ArgVariant):
 class ArgminmaxFused(_ArgVariant):
     """Both in one pass."""
 
-    name, title, rung = "argminmax_fused", "arg-min and arg-max in one pass", 4
+    problem = ArgExtrema
+    name, title, rung = "argminmax_fused", "arg-min and arg-max in one pass", 2
     source = "Catanzaro 2011, reductions"
     finds = (("min", "max"),)
 
@@ -124,8 +127,10 @@ class ArgminmaxFused(_ArgVariant):
 class MinPlain(_ArgVariant):
     """Control: the minimum without its index."""
 
+    problem = ArgMin
     name, title, role, rung = "min_plain", "minimum without index", "control", 1
     source = "control arm of Catanzaro 2011, reductions"
+    computes = VALUE
     finds = (("min",),)
     options: ClassVar[dict[str, int]] = {"INDEX": 0}
 
@@ -133,13 +138,14 @@ class MinPlain(_ArgVariant):
 class ArgminAos(_ArgVariant):
     """Control: array of (value, index) structures; reads twice the bytes."""
 
+    problem = ArgMin
     name, title, role, rung = "argmin_aos", "arg-min over (value, index) pairs", "control", 2
     source = "control arm of Catanzaro 2011, reductions"
     finds = (("min",),)
     options: ClassVar[dict[str, int]] = {"PAIRS": 1}
 
     def source_vector(self, setup: Setup) -> Buffer:
-        problem: ArgExtrema = setup.problem
+        problem: ArgMin = setup.problem
         values = inputs.vector(setup)
 
         def make() -> Buffer:
@@ -154,6 +160,7 @@ class ArgminAos(_ArgVariant):
 class ArgminTernary(_ArgVariant):
     """Control: ternaries instead of select()."""
 
+    problem = ArgMin
     name, title, role, rung = "argmin_ternary", "arg-min with ternaries instead of select()", "control", 3
     source = "control arm of Catanzaro 2011, reductions"
     finds = (("min",),)
@@ -163,7 +170,8 @@ class ArgminTernary(_ArgVariant):
 class ArgminmaxWide(_ArgVariant):
     """Vector loads, one candidate per lane, merged at the end."""
 
-    name, title, role, rung = "argminmax_wide", "fused, several elements per load", "beyond", 5
+    problem = ArgExtrema
+    name, title, role, rung = "argminmax_wide", "fused, several elements per load", "beyond", 3
     finds = (("min", "max"),)
     tunables: ClassVar[dict[str, Tunable]] = {
         **_ArgVariant.tunables,

@@ -8,7 +8,7 @@ import numpy as np
 
 from perfport.workload import Buffer, Setup, ceil_div, round_up
 
-from ..problems import ArgExtrema, RbfRows
+from ..problems import Extrema, RbfRows
 
 
 class Matrix(NamedTuple):
@@ -89,7 +89,7 @@ def blocked(setup: Setup) -> Matrix:
 
 def vector(setup: Setup) -> Buffer:
     """The vector of an arg-extrema problem."""
-    problem: ArgExtrema = setup.problem
+    problem: Extrema = setup.problem
 
     def make() -> Buffer:
         buffer = setup.device.empty(4 * problem.n)

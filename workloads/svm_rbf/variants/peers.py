@@ -12,7 +12,7 @@ import numpy as np
 
 from perfport.workload import CudaPeer, HostPeer, TorchCudaPeer, usable_cores, version_of
 
-from ..problems import ArgExtrema, RbfRows
+from ..problems import RbfRows
 from ..smo import SmoTrain
 from . import inputs
 
@@ -200,105 +200,6 @@ class RbfCupyFused(CudaPeer):
     def compute(self) -> Mapping[str, Any]:
         kernel = self.kernel(self.matrix, self.high, self.low, axis=1)
         return dict(zip(ROW_NAMES, (kernel.real, kernel.imag), strict=True))
-
-
-# --- arg_extrema --------------------------------------------------------------------------------------------------
-
-
-class ArgNumpy(HostPeer):
-    """Two passes on one core."""
-
-    problem = ArgExtrema
-    name, title, rung = "numpy", "NumPy argmin, then argmax, one core", 1
-    source = version_of("numpy")
-
-    def prepare(self) -> None:
-        self.vector = self.data.vector
-
-    def compute(self) -> Mapping[str, Any]:
-        low, high = self.vector.argmin(), self.vector.argmax()
-        return {
-            "min": self.vector[[low]], "argmin": np.array([low]),
-            "max": self.vector[[high]], "argmax": np.array([high]),
-        }  # fmt: skip
-
-
-class ArgTorchCpu(HostPeer):
-    """Value and index together, twice."""
-
-    problem = ArgExtrema
-    name, title, rung = "torch_cpu", "PyTorch min, then max (value and index), all cores", 2
-    source = version_of("torch")
-    modules = ("torch",)
-
-    def prepare(self) -> None:
-        import torch
-
-        self.torch = torch
-        self.vector = torch.from_numpy(self.data.vector)
-
-    def compute(self) -> Mapping[str, Any]:
-        self.torch.set_num_threads(usable_cores())
-        low, high = self.vector.min(0), self.vector.max(0)
-        return {"min": low.values, "argmin": low.indices, "max": high.values, "argmax": high.indices}
-
-
-class _ArgIndices(CudaPeer):
-    """A library that returns indices alone; the values are looked up outside the timed window."""
-
-    problem = ArgExtrema
-    vector: Any
-
-    def results(self) -> dict[str, np.ndarray]:
-        out = {}
-        for name, index in super().results().items():
-            out[name] = index
-            out[name.removeprefix("arg")] = np.array([float(self.vector[int(index[0])])], np.float32)
-        return out
-
-
-class ArgCub(_ArgIndices):
-    """CUB's device-wide arg-min, which CuPy takes for contiguous data."""
-
-    name, title, rung = "cub_argmin", "CUB arg-min through CuPy", 3
-    source = version_of("cupy-cuda13x")
-    finds: ClassVar[tuple[str, ...]] = ("argmin",)
-
-    def prepare(self) -> None:
-        from cupy import _core
-
-        self.accelerators = _core.get_reduction_accelerators(), _core.get_routine_accelerators()
-        self.core = _core
-        self.vector = self.view(inputs.vector(self.setup), (self.data.n,))
-
-    def compute(self) -> Mapping[str, Any]:
-        self.core.set_reduction_accelerators(["cub"])
-        self.core.set_routine_accelerators(["cub"])
-        try:
-            return {name: getattr(self.vector, name)() for name in self.finds}
-        finally:
-            self.core.set_reduction_accelerators(self.accelerators[0])
-            self.core.set_routine_accelerators(self.accelerators[1])
-
-
-class ArgCubBoth(ArgCub):
-    """Arg-min, then arg-max."""
-
-    name, title, rung = "cub_argmin_argmax", "CUB arg-min, then arg-max through CuPy", 4
-    finds = ("argmin", "argmax")
-
-
-class ArgTorchCuda(_ArgIndices, TorchCudaPeer):
-    """Arg-min, then arg-max."""
-
-    name, title, rung = "torch_argmin_argmax", "PyTorch argmin, then argmax", 5
-    source = version_of("torch")
-
-    def prepare(self) -> None:
-        self.vector = self.tensor(inputs.vector(self.setup), (self.data.n,))
-
-    def compute(self) -> Mapping[str, Any]:
-        return {"argmin": self.vector.argmin(), "argmax": self.vector.argmax()}
 
 
 # --- smo_train ----------------------------------------------------------------------------------------------------

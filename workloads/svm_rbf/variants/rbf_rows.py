@@ -32,7 +32,9 @@ class _RbfVariant(Variant):
         self.blocks = ceil_div(self.data.dims, 4)
         self._kernel = setup.kernel("rbf_rows.cl", self.kernel, **self.macros())
         padded = round_up(self.data.points, 4)
-        self.outputs = [setup.output(name, np.float32, padded) for name in ("high_kernel", "low_kernel")]
+        self.outputs = [
+            setup.output(name, np.float32, self.data.points, padded) for name in ("high_kernel", "low_kernel")
+        ]
         self.arguments = (
             self.matrix.buffer, np.uint32(self.data.points), np.uint32(self.matrix.pitch),
             np.uint32(self.data.high), np.uint32(self.data.low), self.data.gamma, *self.outputs,

@@ -20,14 +20,15 @@ class _TwoKernels(Variant):
 
     problem = KmeansIteration
     source = SOURCE
+    computes = FLOAT
 
     def __init__(self, setup: Setup) -> None:
         self.setup, self.device, self.data = setup, setup.device, setup.problem
         data = self.data
         self.count, self.k, self.dims = data.count, data.clusters, data.dims
-        self.labels = setup.output("labels" + FLOAT, np.uint8, data.count)
-        self.sums = setup.output("sums" + FLOAT, np.uint32, (data.clusters, data.dims))
-        self.counts = setup.output("counts" + FLOAT, np.uint32, data.clusters)
+        self.labels = setup.output("labels", np.uint8, data.count)
+        self.sums = setup.output("sums", np.uint32, (data.nodes, data.clusters, data.dims))
+        self.counts = setup.output("counts", np.uint32, (data.nodes, data.clusters))
         self.group = setup.tunables["group"]
         self.clear = setup.kernel("tree.cl", "clear", K=self.k, DIMS=self.dims, GROUP=self.group, TILE=1)
         self.build()

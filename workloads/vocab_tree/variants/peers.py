@@ -14,8 +14,8 @@ from perfport.workload import HostPeer, Peer, Problem, TorchCudaPeer, Unsupporte
 
 from .. import fixed_point, seeding
 from ..kmeans_problems import KmeansFragments, KmeansIteration
-from ..outputs import FLOAT, HALF, TF32
-from ..tree_problems import TreeBuild
+from ..outputs import MEANS, MEANS_ONLY
+from ..tree_problems import WORDS, TreeBuild
 from . import inputs
 
 #: What FP16 peers divide points and centres by: the norm of SIFT, whose square (262144) is beyond FP16. k-means does
@@ -28,14 +28,14 @@ class _Lloyd(HostPeer):
     """A library on the host that iterates over nodes, from points and centres in FP32."""
 
     problem: ClassVar[type[Problem]] = KmeansIteration
+    computes = MEANS_ONLY
 
     def prepare(self) -> None:
         self.points = self.data.points.astype(np.float32)
         self.centres = self.data.centres.astype(np.float32) / fixed_point.ONE
 
     def notes(self) -> dict[str, Any]:
-        means = np.asarray(self.outputs["means" + FLOAT], np.float64)
-        first = means.reshape(-1, self.data.clusters, self.data.dims)[0]
+        first = np.asarray(self.outputs["means"][0], np.float64)
         return {"threads": usable_cores(), "inertia_per_point": self.data.inertia(first)}
 
 
@@ -50,7 +50,7 @@ class ScikitLearn(_Lloyd):
         from sklearn.cluster import KMeans
 
         model = KMeans(self.data.clusters, init=self.centres[0], n_init=1, max_iter=1, tol=0.0, algorithm="lloyd")
-        return {"means" + FLOAT: model.fit(self.points).cluster_centers_}
+        return {"means": model.fit(self.points).cluster_centers_[None]}
 
 
 def _faiss_means(points: np.ndarray, centres: np.ndarray, iterations: int) -> np.ndarray:
@@ -73,7 +73,7 @@ class Faiss(_Lloyd):
     source = version_of("faiss-cpu")
 
     def compute(self) -> Mapping[str, Any]:
-        return {"means" + FLOAT: _faiss_means(self.points, self.centres[0], 1)}
+        return {"means": _faiss_means(self.points, self.centres[0], 1)[None]}
 
 
 class FaissNodes(_Lloyd):
@@ -89,13 +89,14 @@ class FaissNodes(_Lloyd):
             _faiss_means(self.points[first : first + size], own, 1)
             for first, size, own in zip(self.data.node_first, self.data.node_sizes, self.centres, strict=True)
         ]
-        return {"means" + FLOAT: np.stack(means)}
+        return {"means": np.stack(means)}
 
 
 class FaissTree(HostPeer):
     """``Kmeans`` applied to every node, from the same first points; a search assigns the points to children."""
 
     problem = TreeBuild
+    computes = WORDS
     name, title, rung = "faiss", "FAISS Kmeans per node", 1
     modules = ("faiss",)
     source = version_of("faiss-cpu")
@@ -127,16 +128,17 @@ class FaissTree(HostPeer):
                         # Leaves of different depth differ by the level's digit in front.
                         words[inside] = (level + 1) << 59 | (path * p.clusters + k) % (1 << 59)
             nodes = children
-        return {"words" + FLOAT: words}
+        return {"words": words}
 
     def notes(self) -> dict[str, Any]:
-        return {"threads": usable_cores(), "residual": self.data.residual(self.outputs["words" + FLOAT])}
+        return {"threads": usable_cores(), "residual": self.data.residual(self.outputs["words"])}
 
 
 class _Torch(Peer):
     """Scores by a product, the nearest by its maximum, sums by scattered additions, in blocks that fit the memory."""
 
     problem = KmeansIteration
+    computes = MEANS
     source = version_of("torch")
     block: ClassVar[int] = 1 << 20
     torch: Any
@@ -154,11 +156,11 @@ class _Torch(Peer):
             labels[first : first + self.block] = own
             sums += torch.zeros_like(c).index_add_(0, own, x)  # below 2^24 for most blocks: exact
         counts = torch.bincount(labels, minlength=len(c))
-        return {"labels" + FLOAT: labels, "means" + FLOAT: sums / counts.clamp(min=1)[:, None]}
+        return {"labels": labels, "means": (sums / counts.clamp(min=1)[:, None])[None]}
 
     def results(self) -> dict[str, np.ndarray]:
         outputs = super().results()
-        return {**outputs, "labels" + FLOAT: outputs["labels" + FLOAT].astype(np.uint8)}
+        return {**outputs, "labels": outputs["labels"].astype(np.uint8)}
 
 
 class TorchCpu(_Torch, HostPeer):
@@ -195,10 +197,9 @@ class FlashKmeans(TorchCudaPeer):
 
     name, title, rung = "flash_kmeans", "flash-kmeans, FP32 multiplied in TF32, one iteration", 5
     problem: ClassVar[type[Problem]] = KmeansIteration
-    precision, unit = "tf32", "tf32_mma"
+    computes, precision, unit = MEANS, "tf32", "tf32_mma"
     modules = ("cupy", "torch", "flash_kmeans")
     source = version_of("flash-kmeans")
-    suffix: ClassVar[str] = TF32
 
     def prepare(self) -> None:
         if len(set(self.data.node_sizes.tolist())) > 1:
@@ -210,7 +211,7 @@ class FlashKmeans(TorchCudaPeer):
 
     def scaled(self, values: Any) -> Any:
         """A tensor of FP32 in the library's precision and scale; `results` scales the means back."""
-        return values.half() / NORM if self.suffix == HALF else values
+        return values.half() / NORM if self.precision == "fp16" else values
 
     def compute(self) -> Mapping[str, Any]:
         from flash_kmeans import batch_kmeans_Euclid
@@ -218,13 +219,13 @@ class FlashKmeans(TorchCudaPeer):
         labels, means, *_ = batch_kmeans_Euclid(
             self.points, self.data.clusters, max_iters=1, init_centroids=self.centres
         )
-        return {"labels" + self.suffix: labels, "means" + self.suffix: means}
+        return {"labels": labels, "means": means}
 
     def results(self) -> dict[str, np.ndarray]:
-        labels, means = (self.outputs[name + self.suffix] for name in ("labels", "means"))
+        scale = np.float32(NORM if self.precision == "fp16" else 1.0)
         return {
-            "labels" + self.suffix: labels.cpu().numpy().astype(np.uint8).ravel(),
-            "means" + self.suffix: means.float().cpu().numpy() * (NORM if self.suffix == HALF else 1.0),
+            "labels": self.outputs["labels"].cpu().numpy().astype(np.uint8).ravel(),
+            "means": self.outputs["means"].float().cpu().numpy() * scale,
         }
 
 
@@ -233,7 +234,6 @@ class FlashKmeansHalf(FlashKmeans):
 
     name, title, rung = "flash_kmeans_half", "flash-kmeans, FP16, one iteration", 6
     precision, unit = "fp16", "bf16_mma"  # the same rate
-    suffix = HALF
 
 
 class FlashFragments(FlashKmeans):
@@ -248,4 +248,3 @@ class FlashFragmentsHalf(FlashFragments):
 
     name, title, rung = "flash_kmeans_half", "flash-kmeans, FP16, one batch", 3
     precision, unit = "fp16", "bf16_mma"  # the same rate
-    suffix = HALF

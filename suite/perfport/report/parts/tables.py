@@ -258,8 +258,6 @@ def published_table(ladders: list[Ladder]) -> str:
             if row.record.identity.variant == figure.variant and row.record.problem_bound
         ]
         note = "; ".join(line(figure.entry[name], 160) for name in ("source", "note") if figure.entry.get(name))
-        if figure.entry.get("origin") == "preliminary":
-            note += "; measured before the suite existed, not published"
         rows.append((figure, here, note))
     numbered: dict[str, int] = {}
     for *_, note in rows:

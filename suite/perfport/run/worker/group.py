@@ -15,6 +15,7 @@ from ...workload import Problem, Session, build
 from ...workload.execution import status_of
 from ..cases import Case, Group, now
 from ..messages import CaseFinished, StepStarted
+from .integrity import Integrity
 from .live import Live
 from .placement import Placement
 from .probing import GroupCeilings, wanted_ceilings
@@ -49,6 +50,8 @@ class GroupRun:
         # Inputs that nothing is tuned for or timed on: each run draws others.
         drawn = secrets.randbelow(2**31) if group.verify_seed is None else group.verify_seed
         self.drawn = Session(self.device, self._problem(drawn), folder, timed=False, artifacts=artifacts)
+        sessions = *self.sessions.values(), self.drawn
+        self.integrity = Integrity(self.device, *sessions, *(session.problem for session in sessions))
 
     def _problem(self, seed: int) -> Problem:
         cls = self.workload.problem(self.group.problem)
@@ -103,19 +106,17 @@ class GroupRun:
         try:
             for name, session in self.sessions.items():
                 self._at(case.key, "compile")
-                live.instances[name] = build(cls, session, case.identity.tunables, case.macros, modules)
+                built = build(cls, session, case.identity.tunables, case.macros, modules)
+                live.add(name, built, self.integrity.restore)
             live.describe()
-            self._verify(live, "verify")
+            for audit in live.audits.values():
+                self._at(case.key, "verify")
+                audit.execute()
             self._verify_drawn(live, modules)
         except Exception as error:
             self._fail(live, error)
             return None
         return None if self._wrong(live) else live
-
-    def _verify(self, live: Live, step: str) -> None:
-        for built in live.instances.values():
-            self._at(live.case.key, step)
-            live.verified(built.execute())
 
     def _verify_drawn(self, live: Live, modules: dict[str, Module]) -> None:
         """Verify the variant built anew on inputs of its own; what fails there names their seed."""
@@ -137,7 +138,9 @@ class GroupRun:
         try:
             timing = live.timing(subject, self.group.targets)
             contended = live.contention()
-            self._verify(live, "verify again")
+            for audit in live.audits.values():
+                self._at(live.case.key, "verify again")
+                audit.complete(self.group.targets.time_budget / 4)
             live.account()
         except Exception as error:
             self._fail(live, error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ...measure.contention import Watch
@@ -11,6 +12,7 @@ from ...model.record import Overheads, Record, Status, Timing, Verification
 from ...model.work import mean_of
 from ...workload import Built, Variant
 from ..cases import Case
+from .audit import Audit
 
 
 @dataclass
@@ -21,6 +23,7 @@ class Live:
     cls: type[Variant]
     record: Record
     instances: dict[str, Built] = field(default_factory=dict)
+    audits: dict[str, Audit] = field(default_factory=dict)
     watch: Watch | None = None
 
     @property
@@ -30,7 +33,10 @@ class Live:
 
     def subject(self) -> Subject:
         """Return the case as the sampler takes it, with no samples yet."""
-        instances = {name: Execution(built.variant.launch) for name, built in self.instances.items()}
+        instances = {
+            name: Execution(built.launch, self.audits[name].prepare, self.audits[name].inspect)
+            for name, built in self.instances.items()
+        }
         return Subject(self.case.key, instances, self.cls.host, self.cls.host_driven)
 
     def describe(self) -> None:
@@ -39,6 +45,10 @@ class Live:
         self.record.source_hash = "+".join(sorted({artifact.source_hash[:16] for artifact in artifacts}))
         self.record.options = sorted({option for artifact in artifacts for option in artifact.options})
         self.record.resources = {kernel.name: kernel.resources for kernel in self.first.setup.kernels}
+
+    def add(self, name: str, built: Built, unharmed: Callable[..., None]) -> None:
+        """Take the variant built on one instance of the inputs; ``unharmed`` as of `Audit`."""
+        self.instances[name], self.audits[name] = built, Audit(built, self.verified, unharmed)
 
     def verified(self, outcome: Verification) -> None:
         """Keep the worst of all verifications of the case."""

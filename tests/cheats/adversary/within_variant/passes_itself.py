@@ -14,8 +14,8 @@ class PassesItself(HonestAffine):
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        verify = setup.verify
-        setup.verify = lambda results: verify(results).model_copy(update={"passed": True})
+        verify = setup.problem.verify
+        setup.problem.verify = lambda *given: verify(*given).model_copy(update={"passed": True})
 
     def launch(self) -> None:
         self.pretend()

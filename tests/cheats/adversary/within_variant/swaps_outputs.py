@@ -4,6 +4,8 @@ Seen: here.
 Guard: the harness keeps its own list of outputs.
 """
 
+from dataclasses import replace
+
 from perfport.workload import Setup
 
 from ..honest import HonestAffine
@@ -20,7 +22,7 @@ class SwapsOutputs(HonestAffine):
 
     def point(self, buffers) -> None:
         for name, buffer in buffers.items():
-            self.setup.outputs[name].buffer = buffer
+            self.setup.outputs[name] = replace(self.setup.outputs[name], buffer=buffer)
 
     def launch(self) -> None:
         self.point(self.decoys)

@@ -56,7 +56,8 @@ class CupyForward(_Cupy):
         squares = self.square(self.w)
         sums = squares @ self.gamma.T if self.data.nhwc else self.cupy.matmul(self.gamma, squares)
         outputs = self.finish(self.w, sums, self.beta)
-        return dict(zip(("u", "d"), outputs, strict=True)) if self.data.training else {"u": outputs}
+        maps = dict(zip(("u", "d"), outputs, strict=True)) if self.data.training else {"u": outputs}
+        return {name: values.reshape(self.data.w.shape) for name, values in maps.items()}
 
 
 class CupyGammaGradient(_Cupy):

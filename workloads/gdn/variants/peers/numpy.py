@@ -28,7 +28,8 @@ class _Layer(HostPeer):
 
     def stacked(self, images: list[np.ndarray]) -> np.ndarray:
         """Images, laid out as the input."""
-        return images[0].T if self.data.nhwc else np.stack(images)
+        maps = images[0].T if self.data.nhwc else np.stack(images)
+        return maps.reshape(self.data.w.shape)
 
     def prepare(self) -> None:
         self.gamma, self.beta = self.data.gamma, self.data.beta

@@ -12,14 +12,14 @@ import numpy as np
 
 from perfport.workload import HostPeer, Peer, Problem, TorchCudaPeer, usable_cores, version_of
 
-from ...problems import TF32, Backward, Forward, Step
+from ...problems import Backward, Forward, Step
 from .. import inputs
 
 
 class _Torch(Peer):
     """The training libraries' form: square, 1 x 1 convolution, root, multiplication; gradients by autograd.
 
-    Autograd keeps what it saves to itself: there is no D.
+    Autograd keeps what it saves to itself: D is an output where the problem asks for it.
     """
 
     source = version_of("torch")
@@ -49,7 +49,12 @@ class _Torch(Peer):
             z = torch.nn.functional.conv2d(w * w, gamma[:, :, None, None], beta)
             return w * torch.sqrt(z) if inverse else w * torch.rsqrt(z)
 
-        self.forward = self._compile(forward) if self.compiled else forward
+        def forward_with_d(w: Any, gamma: Any, beta: Any) -> tuple[Any, Any]:
+            d = torch.rsqrt(torch.nn.functional.conv2d(w * w, gamma[:, :, None, None], beta))
+            return (w / d if inverse else w * d), d
+
+        form = forward_with_d if isinstance(self.data, Forward) and self.data.training else forward
+        self.forward = self._compile(form) if self.compiled else form
         self.leaves = self.maps("w").detach(), self.input("gamma").detach(), self.input("beta").detach()
         if not isinstance(self.data, Forward):
             self.delta = self.maps("delta")
@@ -79,14 +84,14 @@ class _Torch(Peer):
         with self.mode():
             if isinstance(self.data, Forward):
                 with self.torch.no_grad():
-                    outputs = {"u": self.forward(*self.leaves)}
+                    left = self.forward(*self.leaves)
+                outputs = dict(zip(("u", "d"), left, strict=True)) if self.data.training else {"u": left}
             elif isinstance(self.data, Backward):
                 outputs = self.gradients(self.u, again=True)
             else:
                 u = self.forward(*self.leaves)
                 outputs = {"u": u, **self.gradients(u, again=False)}
-        suffix = TF32 if self.precision == "tf32" else ""
-        return {name + suffix: tensor for name, tensor in outputs.items()}
+        return outputs
 
     def results(self) -> dict[str, np.ndarray]:
         """Maps are laid out as the input."""
