@@ -203,7 +203,7 @@ def test_from_six_samples_on_divided_medians_reach_the_confidence() -> None:
 def test_six_common_rounds_make_pairs(rounds: int, paired: bool) -> None:
     """Five pairs have no interval at 95 %: medians and their intervals are divided, and a drift counts as spread."""
     drift = [2.0**number for number in range(rounds)]
-    ratio = speedup({i: 3 * value for i, value in enumerate(drift)}, dict(enumerate(drift)))
+    ratio = speedup(Series({i: 3 * value for i, value in enumerate(drift)}), Series(dict(enumerate(drift))))
     assert ratio.value == pytest.approx(3) and (ratio.high == pytest.approx(3)) is paired
 
 

@@ -54,6 +54,9 @@ class Tensor:
         return self.array
 
 
+Tensor.__module__ = "torch"  # which library an array is of says where it is converted
+
+
 @dataclass
 class Call:
     """A convolution: its operands' format, where it ran, and what was set meanwhile."""

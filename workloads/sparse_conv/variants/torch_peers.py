@@ -199,7 +199,7 @@ class _Network(TorchPeer):
             maps = functional.conv2d(maps, weights)
             if stage.pooled:
                 maps = functional.max_pool2d(self.torch.relu(maps), 2)
-        return {"logits": maps}
+        return {"logits": maps[:, :, 0, 0]}
 
     def notes(self) -> dict[str, Any]:
         return accuracies(self.data, self.results()["logits"])
