@@ -136,9 +136,10 @@ def test_only_what_moved_is_probed_again(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_ceiling_that_stays_off_is_not_used_and_says_so(monkeypatch: pytest.MonkeyPatch, rate: float) -> None:
     known = ceilings(1e10)
     known.entries["dram_read"].high = 2e10  # a sweep so noisy that no probe raises it
-    bench = Bench(monkeypatch, known, rate)
+    bench, pauses = Bench(monkeypatch, known, rate), list[float]()
+    monkeypatch.setattr(probing.time, "sleep", pauses.append)
     used = bench.start("dram_read")
-    assert len(bench.probed) == probing.ATTEMPTS
+    assert len(bench.probed) == probing.ATTEMPTS and pauses == [0.05, 0.1, 0.2], "what disturbed may be over by then"
     assert (used.values["dram_read"].low, used.values["dram_read"].high) == (0.99e10, 2e10)
     assert (
         f"dram_read at {rate / 1e10:.0%} of what is stored" in used.disturbed and "perfport ceilings" in used.disturbed

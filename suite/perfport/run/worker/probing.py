@@ -16,6 +16,7 @@ from .resources import Resources
 PROBE_AGE_S = 10.0
 #: How often a ceiling is probed, at most, until its probe is quiet.
 ATTEMPTS = 4
+PAUSE_S = 0.05  # ahead of the second; twice as long ahead of each further one: what disturbed may be over by then
 
 
 def wanted_ceilings(work: Work, units: Iterable[str | None], cold: bool) -> set[str]:
@@ -99,10 +100,11 @@ class GroupCeilings:
         ``when`` is told to the parent.
         """
         now = self._probe_once(when, self._wanted)
-        for _ in range(ATTEMPTS - 1):
+        for number in range(ATTEMPTS - 1):
             self._raise(now)
             if not (off := moved(self._known, now)):
                 break
+            time.sleep(PAUSE_S * 2**number)
             again = self._probe_once(when, set(off))
             now = now.model_copy(update={"date": again.date, "entries": {**now.entries, **again.entries}})
         self._resources.probes[self._device.info.id] = (time.monotonic(), now)
