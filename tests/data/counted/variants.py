@@ -126,8 +126,11 @@ class Picture(_Counted):
     name, rung, kernel, needs = "picture", 9, "picture", ("images",)
     per_item = {"image_read": 16, "image_write": 16, "global_write": 4}
 
-    def arguments(self) -> tuple[Any, ...]:
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
         self.images = [self.device.image(self.n, 1) for _ in range(2)]
+
+    def arguments(self) -> tuple[Any, ...]:
         return self.images[0].read, self.images[1].write, self.y
 
 
