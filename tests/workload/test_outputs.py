@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfport.workload.outputs import Output, compare, compare_exact, flaws
+from perfport.workload.outputs import Output, compare, compare_exact, digest_of, flaws
 
 REFERENCE = np.linspace(1.0, 2.0, 100)
 NORM = float(np.linalg.norm(REFERENCE))
@@ -132,3 +132,19 @@ def test_exact_is_without_a_cast() -> None:
     assert compare_exact(np.array([3.0], np.float32), np.array([3])).passed
     assert not compare_exact(np.array([0], np.uint8), np.array([256])).passed, "256 as a byte is 0"
     assert not compare_exact(np.array([16777216], np.float32), np.array([16777217])).passed
+
+
+def test_a_digest_is_of_names_forms_and_bytes() -> None:
+    first = {"a": np.zeros((2, 3), np.float32)}
+    others: list[dict[str, np.ndarray]] = [
+        {"b": first["a"]}, {"a": np.zeros((3, 2), np.float32)}, {"a": np.zeros((2, 3), np.int32)},
+        {"a": np.full((2, 3), -0.0, np.float32)},
+    ]  # fmt: skip
+    assert digest_of(first) == digest_of({"a": np.zeros((2, 3), np.float32)})
+    assert len({digest_of(first), *map(digest_of, others)}) == 5
+
+
+def test_equal_outputs_have_one_key() -> None:
+    labels = np.arange(6, dtype=np.uint8)
+    assert digest_of({"a": labels, "b": labels}) == digest_of({"b": labels.copy(), "a": labels})
+    assert digest_of({"a": labels}) != digest_of({"a": labels[::-1]})

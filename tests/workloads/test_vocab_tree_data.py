@@ -294,9 +294,3 @@ def test_what_is_compared_is_all_or_a_sample_with_both_ends(monkeypatch: pytest.
     some = outputs.sampled(1000, 1)
     assert 2 < len(some) <= 7 and some[0] == 0 and some[-1] == 999 and (np.diff(some) > 0).all()
     assert np.array_equal(some, outputs.sampled(1000, 1)) and not np.array_equal(some, outputs.sampled(1000, 2))
-
-
-def test_equal_outputs_have_one_key() -> None:
-    labels = np.arange(6, dtype=np.uint8)
-    assert outputs.digest_of({"a": labels, "b": labels}) == outputs.digest_of({"b": labels.copy(), "a": labels})
-    assert outputs.digest_of({"a": labels}) != outputs.digest_of({"a": labels[::-1]})

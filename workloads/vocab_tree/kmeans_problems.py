@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from perfport.workload import Metric, Output, OutputError, Problem, UsageError, Work, compare, compare_exact
+from perfport.workload import Metric, Output, OutputError, Problem, UsageError, Work, compare, compare_exact, digest_of
 
 from . import data, fixed_point, reference, seeding
-from .outputs import FLOAT, FLOAT_SLACK, MEANS, MEANS_ONLY, ROUNDED_SLACK, digest_of, sampled
+from .outputs import FLOAT, FLOAT_SLACK, MEANS, MEANS_ONLY, ROUNDED_SLACK, sampled
 
 
 class NodeParameters(BaseModel):

@@ -1,9 +1,6 @@
-"""What variants compute, how far their labels may be off, a key by which equal outputs are known."""
+"""What variants compute, how far their labels may be off, which of many outputs are compared."""
 
 from __future__ import annotations
-
-import hashlib
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -15,15 +12,6 @@ ROUNDED_SLACK = 1024.0
 #: What is computed in place of exact labels and sums: sums by labels from distances in FP32, which may differ where two
 #: centres are about equally near; labels and means by such distances, or in TF32 or FP16; means alone.
 FLOAT, MEANS, MEANS_ONLY = "FP32 labels", "means", "means only"
-
-
-def digest_of(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """Return a key by which equal outputs are known."""
-    digest = hashlib.sha256()
-    for name in sorted(arrays):
-        digest.update(name.encode())
-        digest.update(np.ascontiguousarray(arrays[name]).data)
-    return digest.digest()
 
 
 def sampled(count: int, seed: int) -> np.ndarray:

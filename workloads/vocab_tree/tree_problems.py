@@ -10,10 +10,20 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from perfport.workload import Metric, Output, OutputError, Problem, UsageError, Work, compare_exact, usable_cores
+from perfport.workload import (
+    Metric,
+    Output,
+    OutputError,
+    Problem,
+    UsageError,
+    Work,
+    compare_exact,
+    digest_of,
+    usable_cores,
+)
 
 from . import data, fixed_point, query, reference, seeding, tree
-from .outputs import digest_of, sampled
+from .outputs import sampled
 
 WORDS = "words"  # what a library's build leaves: the word of each point, in numbers of its own
 WHOLE_TREE = 30_000  # points up to which a tree is compared with a tree built by NumPy

@@ -19,7 +19,7 @@ from ..model.work import Traffic, Work
 from .discovery import Workload, discover
 from .execution import Built, build
 from .libraries import usable_cores, version_of
-from .outputs import Output, compare, compare_exact
+from .outputs import Output, compare, compare_exact, digest_of
 from .peers import CudaPeer, HostPeer, Peer, TorchCudaPeer, TorchHostPeer, TorchPeer
 from .problem import Metric, Problem
 from .setup import POISON, Session, Setup
@@ -67,6 +67,7 @@ __all__ = [
     "ceil_div",
     "compare",
     "compare_exact",
+    "digest_of",
     "discover",
     "nearest",
     "read_source",

@@ -9,7 +9,7 @@ import pytest
 
 from perfport.model.errors import UsageError
 from perfport.run.worker import audit
-from perfport.run.worker.audit import Audit, digest_of
+from perfport.run.worker.audit import Audit
 
 
 class Recorder:
@@ -96,13 +96,3 @@ def test_no_time_is_one_execution() -> None:
     _, _, checked = made(1.0)
     checked.complete(0)
     assert checked.executions == 1
-
-
-def test_a_digest_is_of_names_forms_and_bytes() -> None:
-    first = {"a": np.zeros((2, 3), np.float32)}
-    others: list[dict[str, np.ndarray]] = [
-        {"b": first["a"]}, {"a": np.zeros((3, 2), np.float32)}, {"a": np.zeros((2, 3), np.int32)},
-        {"a": np.full((2, 3), -0.0, np.float32)},
-    ]  # fmt: skip
-    assert digest_of(first) == digest_of({"a": np.zeros((2, 3), np.float32)})
-    assert len({digest_of(first), *map(digest_of, others)}) == 5

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 import time
-from collections.abc import Callable, Mapping
-
-import numpy as np
+from collections.abc import Callable
 
 from ...model.record import Verification
-from ...workload import Built
+from ...workload import Built, digest_of
 
 #: Executions of a case that are compared with the reference, before, while and after it is timed, where time allows it.
 EXECUTIONS = 20
@@ -97,13 +94,3 @@ class Audit:
         self.execute()
         while self.executions < EXECUTIONS and time.perf_counter() < until:
             self.execute()
-
-
-def digest_of(outputs: Mapping[str, np.ndarray]) -> bytes:
-    """Return a key by which equal outputs are known: names, forms and bytes."""
-    digest = hashlib.blake2b(digest_size=16)
-    for name in sorted(outputs):
-        value = np.ascontiguousarray(outputs[name])
-        digest.update(f"{name} {value.dtype} {value.shape} ".encode())
-        digest.update(value.data)
-    return digest.digest()
