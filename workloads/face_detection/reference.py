@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
-from perfport.workload import ceil_div
+from perfport.workload import ceil_div, usable_cores
 
 from .cascade import Cascade
 from .pyramid import Pyramid, reduced
@@ -104,8 +105,6 @@ class _Evaluation:
         x, y, w, h = cascade.normalisation
         self.frame = np.array([y * pitch + x, y * pitch + x + w, (y + h) * pitch + x, (y + h) * pitch + x + w])
         self.used = (cascade.weights != 0).sum(axis=1)
-        self.counts = Counts.zero(cascade.stages)
-        self.counts.windows = pyramid.windows
 
     def total(self, at: np.ndarray, corner: np.ndarray) -> np.ndarray:
         """Sum of a rectangle, by the offsets of its corners."""
@@ -127,9 +126,10 @@ class _Evaluation:
                 feature += weight * self.total(at, self.corners[node, i]).view(np.int32)
         return feature.astype(np.float32) * norm
 
-    def passes(self, stage: int, at: np.ndarray, norm: np.ndarray) -> np.ndarray:
-        """Return which windows pass a stage, and count what that takes."""
+    def passes(self, stage: int, at: np.ndarray, norm: np.ndarray) -> tuple[np.ndarray, int, int]:
+        """Return which windows pass a stage, and how many features and rectangles that takes."""
         cascade, votes = self.cascade, np.zeros(len(at), np.int64)
+        nodes = rectangles = 0
         for tree in range(cascade.stage_first[stage], cascade.stage_first[stage + 1]):
             root, end = cascade.tree_first[tree : tree + 2]
             where = np.zeros(len(at), np.int32)  # node of the tree; a leaf is stored as -1 - leaf
@@ -138,10 +138,10 @@ class _Evaluation:
                 value = self.values(at[here], norm[here], node)
                 to = np.where(value < cascade.threshold[node], *cascade.children[node])
                 where[here] = np.where(to > 0, to, to - 1)
-                self.counts.nodes[stage] += len(value)
-                self.counts.rectangles[stage] += len(value) * self.used[node]
+                nodes += len(value)
+                rectangles += len(value) * int(self.used[node])
             votes += cascade.leaves[root + tree - 1 - where]
-        return votes >= cascade.stage_threshold[stage]
+        return votes >= cascade.stage_threshold[stage], nodes, rectangles
 
 
 def outcomes(cascade: Cascade, pyramid: Pyramid, image: np.ndarray, flat: bool = False) -> tuple[np.ndarray, Counts]:
@@ -156,17 +156,22 @@ def outcomes(cascade: Cascade, pyramid: Pyramid, image: np.ndarray, flat: bool =
     counts : Counts
     """
     evaluation = _Evaluation(cascade, pyramid, image)
-    windows, counts = evaluation.windows, evaluation.counts
-    outcome = np.full(pyramid.windows, FLAT, np.int16)
-    parts = zip(*map(evaluation.normalise, _blocks(windows)), strict=True)
-    norm, textured = (np.concatenate(part) for part in parts)
-    live = np.flatnonzero(textured | flat)
-    for stage in range(cascade.stages):
-        counts.entered[stage] = len(live)
-        passed = [evaluation.passes(stage, windows[block], norm[block]) for block in _blocks(live)]
-        passing = np.concatenate([np.empty(0, bool), *passed])
-        outcome[live[~passing]] = stage
-        live = live[passing]
+    windows, counts = evaluation.windows, Counts.zero(cascade.stages)
+    counts.windows = len(windows)
+    outcome = np.full(len(windows), FLAT, np.int16)
+    with ThreadPoolExecutor(usable_cores()) as threads:  # what takes time releases the interpreter's lock
+        parts = zip(*threads.map(evaluation.normalise, _blocks(windows)), strict=True)
+        norm, textured = (np.concatenate(part) for part in parts)
+        live = np.flatnonzero(textured | flat)
+        for stage in range(cascade.stages):
+            counts.entered[stage] = len(live)
+            blocks = _blocks(live)
+            done = list(threads.map(lambda at, stage=stage: evaluation.passes(stage, windows[at], norm[at]), blocks))
+            passing = np.concatenate([np.empty(0, bool), *(passed for passed, _, _ in done)])
+            counts.nodes[stage] = sum(nodes for _, nodes, _ in done)
+            counts.rectangles[stage] = sum(rectangles for _, _, rectangles in done)
+            outcome[live[~passing]] = stage
+            live = live[passing]
     outcome[live] = cascade.stages
     counts.entered[cascade.stages] = len(live)
     return outcome, counts

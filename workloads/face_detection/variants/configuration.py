@@ -158,19 +158,20 @@ class Configuration:
         """Work-groups of all launches."""
         return sum(map(self.groups, self.launches))
 
-    def batch_of_windows(self) -> np.ndarray:
-        """Number of each window's batch, int64."""
-        parts, before = [], 0
-        if self.tile:
-            for level in self.problem.pyramid.levels:
-                y, x = (np.arange(count) // self.tile for count in (level.rows, level.columns))
-                parts.append((before + y[:, None] * ceil_div(level.columns, self.tile) + x).ravel())
-                before += level.tiles(self.tile)
-            return (np.concatenate(parts) + before * np.arange(self.problem.frames)[:, None]).ravel()
-        for launch in self.launches:
-            parts.append(before + np.arange(launch.units) // self.batch)
-            before += self.batches(launch)
-        return np.concatenate(parts)
+    def batch_of(self, windows: np.ndarray) -> np.ndarray:
+        """Number of the batch of each of these windows, int64."""
+        if not self.tile:
+            first = np.array([launch.first for launch in self.launches])
+            before = np.cumsum([0, *map(self.batches, self.launches)])
+            launch = np.searchsorted(first, windows, "right") - 1
+            return before[launch] + (windows - first[launch]) // self.batch
+        pyramid = self.problem.pyramid
+        frame, inside = np.divmod(windows, pyramid.windows)
+        level, x, y = pyramid.locate(inside)
+        before = np.cumsum([0, *(level.tiles(self.tile) for level in pyramid.levels)])
+        across = np.array([ceil_div(level.columns, self.tile) for level in pyramid.levels])[level]
+        side = self.tile * np.array([level.step for level in pyramid.levels])[level]  # pixels of the level
+        return frame * before[-1] + before[level] + y // side * across + x // side
 
 
 def configure(setup: Setup, techniques: Techniques) -> Configuration:

@@ -85,10 +85,13 @@ def in_local_queue(configuration: Configuration, packed: bool) -> QueueTraffic:
     outcome, trees = problem.reference.outcome, np.diff(problem.cascade.stage_first)
     late = np.flatnonzero(outcome >= configuration.single)
     columns, batches = BANKS if configuration.tile else 1, configuration.all_batches
-    place = configuration.batch_of_windows()
-    if configuration.tile:
-        place = place * columns + _banks(configuration)
-    outcome, place = outcome[late], place[late]
+    outcome, place = outcome[late], configuration.batch_of(late)
+    if configuration.image:
+        # A window waits in the column that is the bank of its first corner.
+        level, x, y = problem.pyramid.locate(late % problem.pyramid.windows)
+        side = configuration.tile * np.array([level.step for level in problem.pyramid.levels])[level]
+        step = side // configuration.tile
+        place = place * columns + (y % side * configuration.image.row + x % side // step) % BANKS
     entry = 8 if configuration.tile else 12
     by_bank = np.full(batches, bool(configuration.tile))
 
@@ -116,13 +119,3 @@ def in_local_queue(configuration: Configuration, packed: bool) -> QueueTraffic:
     total.read += 4 * len(problem.reference.windows)
     total.wasted = np.array(wasted)
     return total
-
-
-def _banks(configuration: Configuration) -> np.ndarray:
-    """Column of a tile's queue that each window would wait in, int64."""
-    assert configuration.image
-    parts, row = [], configuration.image.row
-    for level in configuration.problem.pyramid.levels:
-        y, x = (np.arange(count) % configuration.tile for count in (level.rows, level.columns))
-        parts.append(((y[:, None] * level.step * row + x) % BANKS).ravel())
-    return np.tile(np.concatenate(parts), configuration.problem.frames)
