@@ -1,7 +1,7 @@
 /* One work-item takes a window through all stages. */
 #include "detection.cl"
 
-__kernel void detect(PARAMETERS) {
+__kernel DECLARED_GROUP void detect(PARAMETERS) {
     DECLARE_TICKET;
     DECLARE_IMAGE(image);
     DECLARE_COUNTS(counts);

@@ -54,7 +54,7 @@ void pass_stage(Atlas atlas, Cascade cascade, Queue queue, Waiting *next_waiting
     count_waiting(queue, stage + 1, by_bank_next, next_waiting);
 }
 
-__kernel void detect(PARAMETERS) {
+__kernel DECLARED_GROUP void detect(PARAMETERS) {
     DECLARE_TICKET;
     DECLARE_IMAGE(image);
     DECLARE_QUEUE(queue);
