@@ -7,6 +7,7 @@ import io
 import json
 from pathlib import Path
 
+import equal_pairs
 import pytest
 import report_data as data
 
@@ -175,3 +176,21 @@ def test_devices_meet_at_equal_profiles_and_settings(tmp_path: Path) -> None:
     assert kind == "devices" and all(pair.a and pair.b for pair in pairs)
     assert sorted("profile hd7970" in pair.name for pair in pairs) == [False, True]
     assert all("[order=rows]" in pair.name for pair in pairs)
+
+
+def test_equal_pairs_that_are_called_different_are_counted(tmp_path: Path) -> None:
+    runs = [tmp_path / name for name in ("run00", "run01", "run02")]
+    one, other = data.record("a", 0.02, noise=1e-3), data.record("b", 0.02, noise=1e-3)
+    data.store(runs[0], [one, other])
+    data.store(runs[1], [again(one, 1.0), again(other, 1.5)])
+    data.store(runs[2], [again(one, 1.0).model_copy(update={"status": Status.CONTENDED}), again(other, 1.5)])
+    judged = equal_pairs.pairs(runs)
+    assert [pair["runs"] for pair in judged] == [["run00", "run01"]] * 2 + [["run01", "run02"]] * 2
+    (row,) = equal_pairs.summary(judged)
+    counts = {name: row[name] for name in ("device", "pairs", "contended", "different", "same", "ambiguous", "held")}
+    assert counts == {
+        "device": data.POCL, "pairs": 3, "contended": 1, "different": 1, "same": 2, "ambiguous": 0, "held": 2,
+    }  # fmt: skip
+    assert row["share_different"] == pytest.approx([1 / 3, 0.0615, 0.7923], abs=1e-3), "Wilson's interval of 1 in 3"
+    assert row["most_different_in_a_step"] == 1
+    assert "| 3 | 1 | 1 = 33.3% (6.1% to 79.2%) | 2 = 66.7%" in equal_pairs.table([row])
