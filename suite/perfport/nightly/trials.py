@@ -102,6 +102,11 @@ class PairedTrial(Trial):
     """
 
     @property
+    def unchanged(self) -> bool:
+        """Never: what differs in the same minutes is neither a shift of the machine nor the effect of a run."""
+        return False
+
+    @property
     def freedom(self) -> int:
         """Degrees of freedom of `variance`."""
         return len(self.first) - 1
@@ -133,8 +138,8 @@ def settle(trials: list[Trial]) -> dict[str, float]:
     for trial in trials:
         families.setdefault(trial.family, []).append(trial)
     shifts: dict[str, float] = {}
-    for (kind, _, site), family in families.items():
-        shift = 0.0 if kind is PairedTrial else _take_shifts_out(family)
+    for (*_, site), family in families.items():
+        shift = _take_shifts_out(family)
         shifts[site] = shifts.get(site) or shift
         _judge(family)
     slower = discoveries([trial.finding.p_slower for trial in trials], FALSE_RATE)
