@@ -34,6 +34,34 @@ def test_the_best_of_equal_variants_is_rarely_called_different(
     assert np.mean(lucky) > 10 * np.std(lucky) / np.sqrt(120), "that of the fastest by the same samples is"
 
 
+@pytest.mark.parametrize("workers", [3, 5])
+def test_workers_that_differ_more_than_their_samples_do_not_make_the_best_of_equal_variants_different(
+    workers: int,
+) -> None:
+    rng = np.random.default_rng(workers)
+    ratios = []
+    for _ in range(200):
+        drawn = equal(rng, 24, 7, 0.0, workers, effect=10.0)
+        found = compare_best(drawn[:4], drawn[4:])
+        assert found
+        ratios.append(found.ratio)
+    assert sum(not ratio.low <= 1 <= ratio.high for ratio in ratios) <= 18, "17 of 200 are as likely as 1 in 50 at 5 %"
+
+
+def test_where_workers_disagree_the_interval_is_that_of_correlated_parts() -> None:
+    """Three workers: 1 / 3 + 1 / 2 in place of 1 / 3 of the variance. Of halves the interval stays."""
+    early, late = measured("early", [1.0] * 6 + [2.0] * 3, 3), measured("late", [2.1] * 3 + [1.1] * 6, 3)
+    peer = measured("peer", [4.0, 4.2, 4.4] * 3, 3)
+    found = compare_best([peer], [early, late])
+    chosen = measured("chosen", [2.1] * 3 + [1.0] * 3 + [2.0] * 3, 3)
+    plain = compare(peer, chosen)
+    assert found and plain and found.ratio.value == plain.ratio.value
+    widths = [np.log(each.ratio.high / each.ratio.value) for each in (found, plain)]
+    assert widths[0] == pytest.approx(np.sqrt(2.5) * widths[1])
+    widths = [np.log(each.ratio.value / each.ratio.low) for each in (found, plain)]
+    assert widths[0] == pytest.approx(np.sqrt(2.5) * widths[1])
+
+
 @pytest.mark.parametrize("workers", [1, 3])
 def test_where_all_samples_choose_alike_the_ratio_is_that_of_the_two_records(workers: int) -> None:
     rng = np.random.default_rng(1)

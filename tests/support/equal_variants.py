@@ -29,12 +29,14 @@ def measured(name: str, times: Sequence[float], workers: int = 1, **change: Any)
     return MODEL.model_copy(update={"key": name, "identity": identity, "timing": timing, **change})
 
 
-def equal(rng: np.random.Generator, number: int, n: int, rho: float, workers: int) -> list[Record]:
-    """Draw equal variants with 1 % of noise, autocorrelated within each worker."""
+def equal(rng: np.random.Generator, number: int, n: int, rho: float, workers: int, effect: float = 0.0) -> list[Record]:
+    """Draw equal variants with 1 % of noise, autocorrelated in each worker; workers differ by ``effect`` times that."""
     steps = rng.standard_normal((number, workers, n))
     noise = steps.copy()
     for i in range(1, n):
         noise[..., i] = rho * noise[..., i - 1] + np.sqrt(1 - rho**2) * steps[..., i]
+    if effect:
+        noise += effect * rng.standard_normal((number, workers, 1))
     times = np.exp(0.01 * noise).reshape(number, -1)
     return [measured(str(i), times[i], workers) for i in range(number)]
 

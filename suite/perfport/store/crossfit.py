@@ -11,12 +11,14 @@ this is the ratio of the two records.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from ..measure.intervals import Series, Verdict
+from ..measure.intervals import Series, Verdict, speedup
+from ..measure.repeats import workers_of
 from ..model.record import Record
 from .ratios import Clock, Comparison, common_clock, compare, side_by_side, time_of
 
@@ -56,7 +58,9 @@ def compare_best(bases: Sequence[Record], others: Sequence[Record]) -> Compariso
     taking = [record for side in chosen for record, _ in side]
     beside = all(side_by_side(taking[0], record) for record in taking)
     base, other = (_joined(side, whole.clock, None if beside else number) for number, side in enumerate(chosen))
-    return Comparison.of(base, other, whole.clock, whole.mixed)
+    ratio = speedup(base, other)
+    alike = all(record is side[0][0] for side in chosen for record, _ in side)
+    return Comparison.of(ratio if alike else ratio.widened(_widening(every)), whole.clock, whole.mixed)
 
 
 def fastest_record(records: Sequence[Record]) -> Record:
@@ -80,6 +84,17 @@ def _parts(records: Sequence[Record]) -> list[np.ndarray]:
         return [np.asarray(timing.workers) % number for timing in timings]
     half = min(len(timing.rounds) for timing in timings) // 2  # of rounds that all took part in
     return [(np.arange(len(timing.rounds)) >= half).astype(int) for timing in timings]
+
+
+def _widening(records: Sequence[Record]) -> float:
+    """Return by how much an interval over workers is too narrow where they do not agree on what is the fastest.
+
+    What stands in each of W parts is chosen by W - 1 of the same workers, so that parts are correlated: as folds of a
+    cross-validation, by 1 / W. The variance of their mean is 1 / W + 1 / (W - 1) of theirs (C. Nadeau and Y. Bengio,
+    "Inference for the generalization error", Machine Learning 52, 2003). The intervals of halves have room enough.
+    """
+    workers = min(workers_of(record) for record in records)
+    return math.sqrt(1 + workers / (workers - 1)) if workers > 1 else 1.0
 
 
 def _chosen(records: Sequence[Record], parts: Sequence[np.ndarray]) -> list[tuple[Record, np.ndarray]]:
