@@ -2,22 +2,25 @@
 
     python tests/benchmarks/simulated_nights.py [--nights 100] [--cases 100] [MACHINE ...]
 
-Prints how many nights are red where nothing has changed, and the share of slow-downs that is seen (docs/nightly.md).
+Prints how many nights are red where nothing has changed, and the share of slow-downs that is seen (docs/nightly.md):
+against a run, three nights and seven nights, and against a run whose code is measured again in turn with the new one.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
 from perfport.nightly.base import Before, in_line
 from perfport.nightly.finding import Finding, Outcome
+from perfport.nightly.inturn import ROUNDS
 from perfport.nightly.remeasure import CONTROLS, WORKERS
 from perfport.nightly.shift import without_shifts
-from perfport.nightly.trials import Trial, settle
+from perfport.nightly.trials import PairedTrial, Trial, settle
 
 THRESHOLD = 0.02
 
@@ -80,12 +83,37 @@ def measured(
     return shift + level[:, None] + rng.standard_normal(shape) * far * spreads[:, None]
 
 
+def measured_in_turn(
+    rng: np.random.Generator, machine: Machine, sides: Sequence[np.ndarray], spreads: np.ndarray
+) -> list[np.ndarray]:
+    """Return logarithms of medians of both sides' workers, round by round: (cases, rounds) each.
+
+    The sides of a round share the hour's shift alone. What a case has for itself in a run is drawn anew for each side
+    of each round, as each of them is a run of its own.
+    """
+    shift = machine.shift * rng.standard_normal(ROUNDS)
+    taken = []
+    for level in sides:
+        shape = (level.size, ROUNDS)
+        own = machine.run * rng.standard_normal(shape)
+        far = np.where(rng.random(shape) < 0.05, 3.0, 1.0)
+        taken.append(shift + level[:, None] + own + rng.standard_normal(shape) * far * spreads[:, None])
+    return taken
+
+
 def night(
-    rng: np.random.Generator, machine: Machine, cases: int, nights: int, slowed: int = 0, slowdown: float = 0.05
+    rng: np.random.Generator,
+    machine: Machine,
+    cases: int,
+    nights: int,
+    slowed: int = 0,
+    slowdown: float = 0.05,
+    in_turn: bool = False,
 ) -> tuple[int, int]:
     """Judge a night; returns false alarms and detections.
 
-    The base is a run (``nights`` 0) or so many nights; the first ``slowed`` cases take longer tonight.
+    The base is a run (``nights`` 0) or so many nights; the first ``slowed`` cases take longer tonight. With ``in_turn``
+    suspects are measured again by both sides.
     """
     spreads = machine.spread * np.exp(0.5 * rng.standard_normal(cases))
     level = levels(rng, machine, cases, max(nights, 1) + 1)
@@ -103,22 +131,36 @@ def night(
     ratios = [abs(np.log(finding.ratio.value)) if finding.ratio else np.inf for finding in first]
     again = {case for case, finding in enumerate(first) if finding.suspected}
     again |= set([case for case in np.argsort(ratios).tolist() if case not in again][:CONTROLS]) if again else set()
-    second = measured(rng, machine, tonight, spreads, WORKERS)
-    slower = [f.outcome is Outcome.SLOWER for f in judged(bases, now, {case: second[case] for case in again})]
+    if in_turn:
+        turns = measured_in_turn(rng, machine, (level[-1], tonight), spreads)
+        findings = judged(bases, now, {}, {case: (turns[0][case], turns[1][case]) for case in again})
+    else:
+        second = measured(rng, machine, tonight, spreads, WORKERS)
+        findings = judged(bases, now, {case: second[case] for case in again})
+    slower = [f.outcome is Outcome.SLOWER for f in findings]
     return sum(slower[slowed:]), sum(slower[:slowed])
 
 
-def judged(bases: Sequence[Before], now: np.ndarray, again: dict[int, np.ndarray]) -> list[Finding]:
-    """Return the findings of a night."""
+def judged(
+    bases: Sequence[Before],
+    now: np.ndarray,
+    again: dict[int, np.ndarray],
+    turns: Mapping[int, tuple[np.ndarray, np.ndarray]] = MappingProxyType({}),
+) -> list[Finding]:
+    """Return the findings of a night, of cases in ``turns`` by what both sides took there."""
     site = '"v",{},["cuda:nvidia:0"],["H200"],"cuda",null,"fp32"]'
     findings = [
         Finding(f'["nightly","w","p",{{"n":{case}}},{site}', Outcome.CANNOT_TELL, threshold=THRESHOLD)
         for case in range(len(bases))
     ]
-    settle([
-        Trial(finding, base, now[case].tolist(), list(again.get(case, [])))
-        for case, (finding, base) in enumerate(zip(findings, bases, strict=True))
-    ])  # fmt: skip
+    trials: list[Trial] = []
+    for case, (finding, base) in enumerate(zip(findings, bases, strict=True)):
+        if case in turns:
+            before, after = (side.tolist() for side in turns[case])
+            trials.append(PairedTrial(finding, Before("in turn", before), after))
+        else:
+            trials.append(Trial(finding, base, now[case].tolist(), list(again.get(case, []))))
+    settle(trials)
     return findings
 
 
@@ -132,15 +174,19 @@ def main() -> None:
     print("| machine | base | red nights | 5 % seen | 10 % seen |\n| --- | --- | --- | --- | --- |")
     for name in given.machines:
         machine = MACHINES[name]
-        for nights in (0, 3, 7):
-            rng = np.random.default_rng([1, list(MACHINES).index(name), nights])
-            red = sum(night(rng, machine, given.cases, nights)[0] > 0 for _ in range(given.nights))
+        for nights, in_turn in ((0, False), (0, True), (3, False), (7, False)):
+            rng = np.random.default_rng([1, list(MACHINES).index(name), nights, *([1] if in_turn else [])])
+            clean = [night(rng, machine, given.cases, nights, in_turn=in_turn)[0] for _ in range(given.nights)]
+            red = sum(false > 0 for false in clean)
             few, seen = max(given.nights // 10, 1), []
             for slowdown in (0.05, 0.1):
                 slowed = max(given.cases // 10, 1)
-                hits = sum(night(rng, machine, given.cases, nights, slowed, slowdown)[1] for _ in range(few))
+                judged_nights = [
+                    night(rng, machine, given.cases, nights, slowed, slowdown, in_turn) for _ in range(few)
+                ]
+                hits = sum(detected for _, detected in judged_nights)
                 seen.append(f"{hits / (few * slowed):.0%}")
-            base = f"{nights} nights" if nights else "a run"
+            base = f"{nights} nights" if nights else "a run, both sides in turn" if in_turn else "a run"
             print(f"| {name} | {base} | {red} of {given.nights} | {' | '.join(seen)} |", flush=True)
 
 

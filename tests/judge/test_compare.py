@@ -7,8 +7,11 @@ import io
 import json
 from pathlib import Path
 
+import equal_pairs
+import numpy as np
 import pytest
 import report_data as data
+from equal_variants import one_and_the_best_of_twenty
 
 from perfport.judge.compare import contrast
 from perfport.measure.intervals import Verdict
@@ -175,3 +178,44 @@ def test_devices_meet_at_equal_profiles_and_settings(tmp_path: Path) -> None:
     assert kind == "devices" and all(pair.a and pair.b for pair in pairs)
     assert sorted("profile hd7970" in pair.name for pair in pairs) == [False, True]
     assert all("[order=rows]" in pair.name for pair in pairs)
+
+
+def test_equal_pairs_that_are_called_different_are_counted(tmp_path: Path) -> None:
+    runs = [tmp_path / name for name in ("run00", "run01", "run02")]
+    one, other = data.record("a", 0.02, noise=1e-3), data.record("b", 0.02, noise=1e-3)
+    data.store(runs[0], [one, other])
+    data.store(runs[1], [again(one, 1.0), again(other, 1.5)])
+    data.store(runs[2], [again(one, 1.0).model_copy(update={"status": Status.CONTENDED}), again(other, 1.5)])
+    judged = equal_pairs.pairs(runs)
+    assert [pair["runs"] for pair in judged] == [["run00", "run01"]] * 2 + [["run01", "run02"]] * 2
+    (row,) = equal_pairs.summary(judged)
+    counts = {name: row[name] for name in ("device", "pairs", "contended", "different", "same", "ambiguous", "held")}
+    assert counts == {
+        "device": data.POCL, "pairs": 3, "contended": 1, "different": 1, "same": 2, "ambiguous": 0, "held": 2,
+    }  # fmt: skip
+    assert row["share_different"] == pytest.approx([1 / 3, 0.0615, 0.7923], abs=1e-3), "Wilson's interval of 1 in 3"
+    assert row["most_different_in_a_step"] == 1
+    assert "| 3 | 1 | 1 = 33.3% (6.1% to 79.2%) | 2 = 66.7%" in equal_pairs.table([row])
+
+
+def test_the_luckiest_of_equal_settings_is_rarely_called_faster(tmp_path: Path) -> None:
+    called, logs = [], []
+    for number, records in enumerate(one_and_the_best_of_twenty(2)):
+        run = data.store(tmp_path / str(number), records).folder
+        _, (pair,) = contrast("other", "tuned", [run], Filter())
+        assert pair.comparison and pair.b and pair.b.identity.variant == "tuned"
+        called.append(pair.comparison.verdict)
+        logs.append(np.log(pair.comparison.ratio.value))
+    assert abs(np.mean(logs)) < 3 * np.std(logs) / np.sqrt(60), "the ratio is not that of the luckiest"
+    assert len(called) == 60 and sum(each in (Verdict.FASTER, Verdict.SLOWER) for each in called) <= 3
+
+
+def test_of_several_settings_the_fastest_stands_for_the_variant(tmp_path: Path) -> None:
+    records = [data.record("a", 0.04, noise=1e-3)] + [
+        data.record("b", 0.01 * group, tunables={"group": group}, key=f"{group}", noise=1e-3) for group in (3, 1, 2)
+    ]
+    contended = data.record("b", 0.001, tunables={"group": 9}, key="9", status=Status.CONTENDED)
+    run = data.store(tmp_path, [*records, contended]).folder
+    _, (pair,) = contrast("a", "b", [run], Filter())
+    assert pair.b and pair.b.key == "1"
+    assert pair.comparison and pair.comparison.ratio.value == pytest.approx(4, rel=0.01)

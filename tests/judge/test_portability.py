@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import report_data as data
+from equal_variants import one_and_the_best_of_twenty
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -228,3 +229,13 @@ def test_export_has_the_columns_that_other_tools_read(tmp_path: Path) -> None:
     assert record.metric and record.problem_bound
     assert float(by["a", data.POCL]["fom"]) == record.metric.value
     assert float(by["a", data.POCL]["arch eff"]) == record.problem_bound.share.value
+
+
+def test_a_variant_is_as_good_as_the_luckiest_of_its_equals(tmp_path: Path) -> None:
+    """Beside 20 equal settings of another variant its efficiency is not falsely below 1."""
+    reached = []
+    for number, records in enumerate(one_and_the_best_of_twenty(1)):
+        by_name, _ = over(tmp_path / str(number), records)
+        reached += [each.application for each in by_name["other"].efficiencies]
+    assert len(reached) == 60 and sum(each.high < 1 for each in reached) <= 3
+    assert sum(each.value == 1 for each in reached) >= 15

@@ -249,3 +249,9 @@ def test_verdict_examples(low: float, high: float, expected: str) -> None:
 @pytest.mark.parametrize(("low", "high"), [(0.975, 1.0), (1.0, 1.025)])
 def test_two_and_a_half_percent_are_not_the_same(low: float, high: float) -> None:
     assert verdict(Interval(low=low, value=1.0, high=high)) is not Verdict.SAME
+
+
+def test_a_widened_ratio_keeps_its_value_and_its_confidence() -> None:
+    wide = Ratio(value=2.0, low=1.0, high=2.2, confidence=0.9).widened(2.0)
+    assert (wide.value, wide.low, wide.confidence) == (2.0, pytest.approx(0.5), 0.9)
+    assert wide.high == pytest.approx(2 * 1.1**2)

@@ -11,7 +11,7 @@ from scipy.stats import t
 
 from perfport.nightly.base import Before
 from perfport.nightly.finding import Finding, Outcome
-from perfport.nightly.trials import Trial, settle
+from perfport.nightly.trials import PairedTrial, Trial, settle
 
 CASES = 100
 
@@ -35,6 +35,33 @@ def test_a_case_against_a_run_is_students_test_with_pooled_variance() -> None:
     assert math.log(ratio.value / ratio.low) == pytest.approx(t.ppf(0.975, 5) * error)
     assert trial.finding.p_slower == pytest.approx(t.sf(0.035 / error, 5))
     assert trial.finding.p_faster == pytest.approx(t.cdf(0.035 / error, 5))
+
+
+def test_sides_measured_in_turn_are_students_test_of_their_differences() -> None:
+    base, now = [0.0, 0.3, 0.1, 0.2], [0.03, 0.34, 0.12, 0.23]
+    trial = PairedTrial(finding(), Before("run", base), now)
+    settle([trial])
+    error = float(np.std([0.03, 0.04, 0.02, 0.03], ddof=1)) / 2
+    ratio = trial.finding.ratio
+    assert ratio and math.log(ratio.value) == pytest.approx(-0.03)
+    assert math.log(ratio.high / ratio.value) == pytest.approx(t.ppf(0.975, 3) * error)
+    assert trial.finding.p_slower == pytest.approx(t.sf(0.03 / error, 3)) and trial.finding.outcome is Outcome.SLOWER
+    assert trial.finding.now == pytest.approx(math.exp(0.18)) and trial.finding.before == pytest.approx(math.exp(0.15))
+
+
+def test_what_is_common_to_sides_measured_in_turn_is_their_code() -> None:
+    """All cases are slower in the same minutes: no shift of the machine, whatever shift the first hour had."""
+    trials: list[Trial] = [
+        PairedTrial(finding(case), Before("run", [0.0, 1e-3, 2e-3]), [0.05, 0.051, 0.0521]) for case in range(8)
+    ]
+    others = steady(0.04)
+    for case, trial in enumerate(others, 8):
+        trial.finding.series = finding(case).series
+    for order in (trials + others, others + trials):
+        for trial in others:
+            trial.first = [0.04 + level for level in (-1e-3, 0.0, 1e-3)]
+        assert settle(order) == {trials[0].finding.place.site: pytest.approx(0.04)}
+        assert [trial.finding.outcome.value for trial in trials] == ["slower"] * 8
 
 
 @pytest.mark.parametrize("now", [[0.05], [0.05, 0.051], [0.0, 0.1]])
@@ -127,12 +154,30 @@ def test_what_a_change_does_to_most_cases_is_no_scatter_of_runs() -> None:
 
 
 @pytest.mark.parametrize("name", simulated.MACHINES)
+def test_at_most_one_red_night_in_twenty_is_false_where_both_sides_are_measured_in_turn(name: str) -> None:
+    rng = np.random.default_rng(len(name))
+    nights = [simulated.night(rng, simulated.MACHINES[name], CASES, 0, in_turn=True) for _ in range(36)]
+    assert sum(false > 0 for false, _ in nights) <= 5, "as below"
+
+
+@pytest.mark.parametrize("name", simulated.MACHINES)
 def test_at_most_one_red_night_in_twenty_is_false(name: str) -> None:
     """Against a run, three nights and seven nights, twelve times each."""
     rng = np.random.default_rng(len(name))
     nights = [simulated.night(rng, simulated.MACHINES[name], CASES, base) for base in (0, 3, 7) for _ in range(12)]
     red = sum(false > 0 for false, _ in nights)
     assert red <= 5, "six or more of 36 have a probability of 0.8 % where one in twenty is red"
+
+
+@pytest.mark.parametrize(("name", "slowdown", "seen"), [
+    ("workers alone", 0.05, 0.95), ("common shifts", 0.05, 0.95), ("random walks", 0.05, 0.9),
+    ("long steps", 0.05, 0.95), ("run effects", 0.1, 0.9), ("all of it", 0.1, 0.9),
+])  # fmt: skip
+def test_a_slow_down_is_seen_where_both_sides_are_measured_in_turn(name: str, slowdown: float, seen: float) -> None:
+    rng = np.random.default_rng(6)
+    nights = [simulated.night(rng, simulated.MACHINES[name], CASES, 0, 10, slowdown, True) for _ in range(4)]
+    assert sum(hits for _, hits in nights) >= seen * 4 * 10
+    assert sum(false for false, _ in nights) <= 4
 
 
 @pytest.mark.parametrize(("name", "base", "slowdown", "seen"), [

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import report_data as data
+from equal_variants import one_and_the_best_of_twenty
 
 from perfport.model.record import Status
 from perfport.report.parts.sweeps import crossings
@@ -152,6 +154,15 @@ def test_the_command_names_and_mends(
     assert data.call(monkeypatch, *command) == 0
     assert "99.9" not in file.read_text()
     assert data.call(monkeypatch, "quotes", tmp_path / "none.md") == 2
+
+
+def test_the_ratio_of_the_luckiest_of_equal_settings_is_not_quoted(tmp_path: Path) -> None:
+    quoted = []
+    for number, records in enumerate(one_and_the_best_of_twenty(3)):
+        data.store(tmp_path / f"run{number}", records, data.environment())
+        quoted += Quotes(tmp_path).values(f"run{number}", "variant=other over variant=tuned")
+    logs = np.log(quoted)
+    assert len(quoted) == 60 and abs(np.mean(logs)) < 3 * np.std(logs) / np.sqrt(60)
 
 
 @pytest.mark.parametrize("file", READMES)

@@ -2,44 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 import pytest
 import report_data as data
+from equal_variants import equal, measured
 
-from perfport.measure.intervals import Verdict, summarise
-from perfport.model.record import Record
+from perfport.measure.intervals import Verdict
 from perfport.store.crossfit import compare_best
 from perfport.store.ratios import compare, time_of
-
-MODEL = data.record("model", 1.0, clock="span")
-
-
-def measured(name: str, times: Sequence[float], workers: int = 1, **change: Any) -> Record:
-    """Return a record of these times, taken by so many workers in turn."""
-    spans = [float(time) for time in times]
-    owner = [i * workers // len(spans) for i in range(len(spans))] if workers > 1 else []
-    assert MODEL.timing
-    timing = MODEL.timing.model_copy(
-        update={
-            "span": spans, "rounds": list(range(len(spans))), "workers": owner,
-            "summary": {"span": summarise(spans, owner)},
-        }
-    )  # fmt: skip
-    identity = MODEL.identity.model_copy(update={"variant": name})
-    return MODEL.model_copy(update={"key": name, "identity": identity, "timing": timing, **change})
-
-
-def equal(rng: np.random.Generator, number: int, n: int, rho: float, workers: int) -> list[Record]:
-    """Draw equal variants with 1 % of noise, autocorrelated within each worker."""
-    steps = rng.standard_normal((number, workers, n))
-    noise = steps.copy()
-    for i in range(1, n):
-        noise[..., i] = rho * noise[..., i - 1] + np.sqrt(1 - rho**2) * steps[..., i]
-    times = np.exp(0.01 * noise).reshape(number, -1)
-    return [measured(str(i), times[i], workers) for i in range(number)]
 
 
 @pytest.mark.parametrize(
@@ -62,6 +32,34 @@ def test_the_best_of_equal_variants_is_rarely_called_different(
     assert called <= 0.05 * 120
     assert abs(np.mean(honest)) < 3 * np.std(honest) / np.sqrt(120), "the ratio is not biased"
     assert np.mean(lucky) > 10 * np.std(lucky) / np.sqrt(120), "that of the fastest by the same samples is"
+
+
+@pytest.mark.parametrize("workers", [3, 5])
+def test_workers_that_differ_more_than_their_samples_do_not_make_the_best_of_equal_variants_different(
+    workers: int,
+) -> None:
+    rng = np.random.default_rng(workers)
+    ratios = []
+    for _ in range(200):
+        drawn = equal(rng, 24, 7, 0.0, workers, effect=10.0)
+        found = compare_best(drawn[:4], drawn[4:])
+        assert found
+        ratios.append(found.ratio)
+    assert sum(not ratio.low <= 1 <= ratio.high for ratio in ratios) <= 18, "17 of 200 are as likely as 1 in 50 at 5 %"
+
+
+def test_where_workers_disagree_the_interval_is_that_of_correlated_parts() -> None:
+    """Three workers: 1 / 3 + 1 / 2 in place of 1 / 3 of the variance. Of halves the interval stays."""
+    early, late = measured("early", [1.0] * 6 + [2.0] * 3, 3), measured("late", [2.1] * 3 + [1.1] * 6, 3)
+    peer = measured("peer", [4.0, 4.2, 4.4] * 3, 3)
+    found = compare_best([peer], [early, late])
+    chosen = measured("chosen", [2.1] * 3 + [1.0] * 3 + [2.0] * 3, 3)
+    plain = compare(peer, chosen)
+    assert found and plain and found.ratio.value == plain.ratio.value
+    widths = [np.log(each.ratio.high / each.ratio.value) for each in (found, plain)]
+    assert widths[0] == pytest.approx(np.sqrt(2.5) * widths[1])
+    widths = [np.log(each.ratio.value / each.ratio.low) for each in (found, plain)]
+    assert widths[0] == pytest.approx(np.sqrt(2.5) * widths[1])
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -95,23 +93,37 @@ def test_halves_are_of_rounds_in_which_all_took_part() -> None:
     assert compare_best([peer], [short, long]) == compare(peer, short)
 
 
-def test_records_of_several_runs_are_split_and_never_paired() -> None:
+def test_what_is_chosen_of_several_runs_is_not_paired() -> None:
+    """Rounds are paired where what is chosen was measured in one run, whatever other runs were to choose from."""
     trend = np.linspace(1.0, 1.3, 16)
-    peer, first = measured("peer", 2 * trend), measured("first", trend)
-    second = measured("second", 1.5 * trend, run="another")
-    found = compare_best([peer], [first, second])
-    beside = compare_best([peer], [first, measured("second", 1.5 * trend)])
-    assert found and beside and beside.ratio.high == pytest.approx(2.0) and found.ratio.high > 2.1
-    assert found.ratio == compare_best([peer], [first.model_copy(update={"run": "another"}), second]).ratio  # type: ignore[union-attr]
+    peer, first, slow = measured("peer", 2 * trend), measured("first", trend), measured("slow", 1.5 * trend)
+    beside = compare_best([peer], [first, slow])
+    other = compare_best([peer], [first, slow.model_copy(update={"run": "another"})])
+    assert beside and other and beside.ratio == other.ratio and beside.ratio.high == pytest.approx(2.0)
+    late = measured("late", np.where(np.arange(16) < 8, 1.01, 0.99) * trend)
+    both, apart = (compare_best([peer], [first, each]) for each in (late, late.model_copy(update={"run": "another"})))
+    assert both and apart and both.ratio.high < 2.05 and apart.ratio.high > 2.1
+    assert apart.ratio == compare_best([peer], [first.model_copy(update={"run": "another"}), late]).ratio  # type: ignore[union-attr]
 
 
-def test_what_cannot_be_split_is_compared_as_it_is() -> None:
+def test_the_same_case_in_two_runs_is_two_records() -> None:
+    """Keys are equal in both runs: each side's samples are split as its own."""
+    rng = np.random.default_rng(3)
+    before = [measured(str(i), rng.normal(2, 0.01, 18), 3, run="before") for i in range(2)]
+    after = [measured(str(i), rng.normal(1, 0.01, 24), 3, run="after") for i in range(2)]
+    found = compare_best(before, after)
+    assert found and found.ratio.value == pytest.approx(2, rel=0.02) and found.verdict is Verdict.FASTER
+
+
+def test_what_cannot_be_split_is_ambiguous() -> None:
     lone = [measured("a", [1.0]), measured("b", [1.1])]
     assert compare_best([measured("peer", [2.0])], lone) is not None
     peer, rival = data.record("peer", 0.02), data.record("rival", 0.03)
     best = data.record("a", 0.01)
     assert best.timing
     best.timing.rounds = []
-    assert compare_best([peer, rival], [best]) == compare(peer, best)
+    found, plain = compare_best([peer, rival], [best]), compare(peer, best)
+    assert found and plain and found.ratio == plain.ratio
+    assert (plain.verdict, found.verdict) == (Verdict.FASTER, Verdict.AMBIGUOUS)
     other = data.record("a", 0.01, inputs={"a": 9})
     assert compare_best([peer, rival], [other]) is None

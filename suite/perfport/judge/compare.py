@@ -18,10 +18,13 @@ from ..model.record import Record, Status
 from ..store.case import Case, Site, by_inputs
 from ..store.collection import Filter, collect, find_site
 from ..store.comparable import fastest
-from ..store.ratios import Comparison, compare, is_measured
+from ..store.crossfit import compare_best
+from ..store.ratios import Comparison, is_measured, is_ranked
 from ..store.results import Run, find_runs
 
 Kind = Literal["runs", "devices", "variants"]
+#: Records by name; of several the fastest counts, which comes first.
+_Side = dict[str, list[Record]]
 
 
 @dataclass(frozen=True)
@@ -75,14 +78,15 @@ def contrast(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[K
     names = list(dict.fromkeys([*sides[0], *sides[1]]))
     pairs = []
     for name in sorted(names):
-        base, other = (side.get(name) for side in sides)
-        pairs.append(Pair(kind, name, base, other, compare(base, other) if base and other else None))
+        bases, others = (side.get(name) for side in sides)
+        compared = compare_best(bases, others) if bases and others else None
+        pairs.append(Pair(kind, name, bases[0] if bases else None, others[0] if others else None, compared))
     if not any(pair.a and pair.b for pair in pairs):
         raise UsageError(f"compare: no case is on both sides, {a!r} and {b!r}")
     return kind, pairs
 
 
-def _sides(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[Kind, list[dict[str, Record]]]:
+def _sides(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[Kind, list[_Side]]:
     folders = [Path(side) for side in (a, b)]
     if all(folder.is_dir() for folder in folders):
         collections = [collect([Run(run) for run in find_runs(folder)], chosen, str(folder)) for folder in folders]
@@ -130,12 +134,20 @@ def _site_names(*sides: Iterable[Site]) -> dict[Site, str]:
     }
 
 
-def _named(cases: Sequence[Case], parts: Sequence[str], sites: Mapping[Site, str] | None = None) -> dict[str, Record]:
-    """Return the fastest record of each name: what is solved, and the parts of the identity that both sides share."""
+def _named(cases: Sequence[Case], parts: Sequence[str], sites: Mapping[Site, str] | None = None) -> _Side:
+    """Return the records of each name (what is solved, and what of the identity both sides share), the fastest first.
+
+    Those are the ones that may be ranked; without any it is a single one.
+    """
     groups: dict[str, list[Case]] = {}
     for case in cases:
         groups.setdefault(_name(case, parts, sites or {}), []).append(case)
-    return {name: (fastest(group) or group[0]).record for name, group in groups.items()}
+    named: _Side = {}
+    for name, group in groups.items():
+        first = (fastest(group) or group[0]).record
+        rest = [case.record for case in group if case.record is not first and is_ranked(case.record)]
+        named[name] = [first, *(rest if is_ranked(first) else [])]
+    return named
 
 
 def _name(case: Case, parts: Sequence[str], sites: Mapping[Site, str]) -> str:

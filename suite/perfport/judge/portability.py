@@ -24,7 +24,8 @@ from ..model.record import Interval, Record, Status
 from ..store.case import Case, Site, Subject
 from ..store.collection import Collection
 from ..store.comparable import fastest, is_peer
-from ..store.ratios import compare, is_measured, is_ranked
+from ..store.crossfit import compare_best
+from ..store.ratios import is_measured, is_ranked
 
 #: Says nothing of the variant: left out and named.
 UNKNOWN = (Status.UNAVAILABLE,)
@@ -127,17 +128,26 @@ def _capped(share: Interval) -> Interval:
     return Interval(value=min(share.value, 1.0), low=min(share.low, 1.0), high=min(share.high, 1.0))
 
 
-def efficiency(case: Case, rivals: Sequence[Case]) -> Efficiency:
-    """Return a case's efficiencies, given every case of its subject on its site."""
+def efficiency(case: Case, own: Sequence[Case], rivals: Sequence[Case]) -> Efficiency:
+    """Return a case's efficiencies.
+
+    Parameters
+    ----------
+    case : Case
+    own : sequence of Case
+        Those that it is the fastest of, itself among them.
+    rivals : sequence of Case
+        Every case of its subject on its site.
+    """
     record = case.record
     if not is_measured(record):
         return Efficiency(case.site, record.status, ZERO, ZERO, record)
     architectural = _capped(record.problem_bound.share) if record.problem_bound else None
-    # The best known on either clock: a host's variants have no device events.
-    best = [fastest(rival for rival in rivals if _clock(rival.record) == clock) for clock in ("span", "wall")]
+    candidates = [each.record for each in own if is_ranked(each.record)] or [record]
     shares = [ONE]
-    for rival in best:
-        if rival and rival.record.key != record.key and (compared := compare(rival.record, record)):
+    for clock in ("span", "wall"):  # the best known on either: a host's variants have no device events
+        known = [rival.record for rival in rivals if is_ranked(rival.record) and _clock(rival.record) == clock]
+        if known and (compared := compare_best(known, candidates)):
             shares.append(_capped(compared.ratio))
     return Efficiency(case.site, record.status, architectural, min(shares, key=lambda share: share.value), record)
 
@@ -220,7 +230,7 @@ def efficiencies(name: str, here: Mapping[Site, Sequence[Case]]) -> dict[Site, E
         elif case.record.status in UNKNOWN:
             reached[site] = case.record.failure.reason if case.record.failure else case.record.status.value
         else:
-            reached[site] = efficiency(case, cases)
+            reached[site] = efficiency(case, own, cases)
     return reached
 
 

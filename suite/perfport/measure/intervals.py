@@ -146,6 +146,11 @@ class Ratio(Interval):
 
     confidence: float = CONFIDENCE
 
+    def widened(self, factor: float) -> Ratio:
+        """Return the ratio with both ends so many times as far off, as logarithms."""
+        low, high = (self.value * (end / self.value) ** factor for end in (self.low, self.high))
+        return Ratio(value=self.value, low=low, high=high, confidence=self.confidence)
+
 
 def speedup(base: Series, other: Series) -> Ratio:
     """Return how many times faster ``other`` is than ``base``, with its interval.

@@ -43,7 +43,7 @@ class AgainstRun:
     """Another run as the base: the same cases, whatever changed since (changes are named)."""
 
     def __init__(self, base: Run, run: Run) -> None:
-        self.what = f"run {base.name}"
+        self.run, self.what = base, f"run {base.name}"
         self.left_out: Sequence[str] = ()
         name = experiment_name(run)
         self._records = {series_key(base, record, name): record for record in base.records}

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..machine import discovery
 from ..measure.repeats import worker_medians
+from ..model.errors import PerfportError
 from ..model.names import seeds
 from ..model.record import Identity, Record, Status
 from ..run.experiment import Experiment, load
@@ -23,11 +24,13 @@ from ..store.ratios import is_measured
 from ..store.results import EXPERIMENT, Run
 from .base import Base, Before
 from .finding import Finding, Judgement, Outcome
+from .inturn import Turns, measure_in_turn
+from .inturn import stored as stored_turns
 from .night import night
 from .place import Place, series_key
 from .remeasure import CONTROLS, WORKERS, measure_again, stored
 from .significance import LEAST_CASES
-from .trials import Trial, settle
+from .trials import PairedTrial, Trial, settle
 
 LEAST_WORKERS = 3
 LEAST_NIGHTS = 3
@@ -37,6 +40,9 @@ def check_run(
     run: Run, base: Base, *, remeasure: bool = False, workloads: Sequence[str] = (), command: Sequence[str] = ()
 ) -> Judgement:
     """Judge a run, with what was measured again of it before; on demand measure what looks slower again, now.
+
+    That is done in turn with the base's code, where it can be; else the base stands as it is stored, and the judgement
+    says why.
 
     Parameters
     ----------
@@ -54,15 +60,20 @@ def check_run(
     InfrastructureError
         If a case can no longer be measured as it was.
     """
-    judgement = judge(run, base, stored(run))
+    again, turns, why = stored(run), stored_turns(run, base), ""
+    judgement = judge(run, base, again, turns)
     if remeasure and (wanted := suspects(judgement, WORKERS)):
         wanted += controls(judgement, wanted)
-        again = measure_again(run, wanted, discovery.discover(), list(workloads), list(command))
-        judgement = judge(run, base, again)
+        here = discovery.discover()
+        try:
+            turns = measure_in_turn(run, base, wanted, here, workloads)
+        except PerfportError as error:
+            again, why = measure_again(run, wanted, here, list(workloads), list(command)), str(error)
+        judgement = replace(judge(run, base, again, turns), one_sided=why)
     return judgement
 
 
-def judge(run: Run, base: Base, again: Mapping[str, Record] | None = None) -> Judgement:
+def judge(run: Run, base: Base, again: Mapping[str, Record] | None = None, turns: Turns | None = None) -> Judgement:
     """Judge every case of a run.
 
     Parameters
@@ -71,15 +82,17 @@ def judge(run: Run, base: Base, again: Mapping[str, Record] | None = None) -> Ju
     base : AgainstRun or AgainstNights
     again : mapping
         Records of suspected cases that were measured again, by key; their workers count beside the first ones.
+    turns : Turns
+        Suspected cases that were measured in turn with the base's code; that alone decides.
     """
     experiment = load(run.folder / EXPERIMENT)
     now = night(run)
     records = {series_key(run, record): record for record in run.records}
-    again = again or {}
+    again, turns = again or {}, turns or Turns()
     findings, trials = [], []
     for row, series in enumerate(now.series):
         first = records[series]
-        measurements = [first, *([again[first.key]] if first.key in again else [])]
+        measurements = [first, *([again[first.key]] if first.key in again else []), *turns.now(first.key)]
         finding = Finding(series, Outcome.CANNOT_TELL, first, threshold=experiment.threshold(first.identity))
         findings.append(finding)
         before = base.before(now, row, finding.threshold)
@@ -87,12 +100,13 @@ def judge(run: Run, base: Base, again: Mapping[str, Record] | None = None) -> Ju
             assert before
             logs = [_logs([record]) for record in measurements]
             level = base.steps(now, row, float(np.mean(logs[0])), finding.threshold)
-            trials += _trials(finding, logs, before, level)
+            paired = _paired(finding, before, turns)
+            trials += [paired] if paired else _trials(finding, logs, _told(before, turns, first.key), level)
     shifts = settle(trials)
     findings += _missing(findings, base.expected(), experiment)
     order = list(Outcome)
     findings.sort(key=lambda each: (order.index(each.outcome), each.ratio.value if each.ratio else 1, each.series))
-    return Judgement(run, base.what, findings, bool(again), base.left_out, shifts)
+    return Judgement(run, base.what, findings, bool(again or turns.rounds), base.left_out, shifts)
 
 
 def _has_result(finding: Finding, measurements: Sequence[Record], before: Before | None) -> bool:
@@ -147,6 +161,26 @@ def _trials(finding: Finding, logs: Sequence[list[float]], before: Before, level
         trials.append(Trial(replace(finding) if trials else finding, level, first, again, change_point=True))
         finding.why = ""
     return trials
+
+
+def _paired(finding: Finding, before: Before, turns: Turns) -> Trial | None:
+    """Return the comparison of what was measured in turn; ``None`` where too few rounds gave a result on both sides."""
+    assert finding.record
+    pairs = turns.pairs(finding.record.key)
+    if len(pairs) < LEAST_WORKERS:
+        return None
+    base, now = (_logs(side) for side in zip(*pairs, strict=True))
+    what = f"its code (commit {turns.commit[:12]}), {len(pairs)} times in turn"
+    return PairedTrial(finding, Before(f"{before.what} by {what}", base, events=before.events), now)
+
+
+def _told(before: Before, turns: Turns, key: str) -> Before:
+    """Return a base as it is stored; where its code gave too few rounds in turn, it says so."""
+    if not (rounds := turns.rounds.get(key)):
+        return before
+    failed = next((each.base for each in rounds if each.base and each.base.status is not Status.OK), None)
+    why = f": {_reason(failed)}" if failed else ""
+    return replace(before, what=f"{before.what} as stored ({len(turns.pairs(key))} rounds in turn with its code{why})")
 
 
 def _too_little(before: Before, now: int) -> str:

@@ -86,7 +86,8 @@ class Judgement:
     """All findings, worst first, and what they were judged against.
 
     ``left_out`` names files of the history that could not be read; ``shifts`` tells by how much each device takes
-    longer as a whole, as a logarithm, which is left out of all ratios.
+    longer as a whole, as a logarithm, which is left out of all ratios; ``one_sided`` why suspects were measured again
+    without the base's code.
     """
 
     run: Run
@@ -95,6 +96,7 @@ class Judgement:
     remeasured: bool = False
     left_out: Sequence[str] = ()
     shifts: Mapping[str, float] = field(default_factory=dict)
+    one_sided: str = ""
 
     def of(self, *outcomes: Outcome) -> list[Finding]:
         """The findings with one of these outcomes."""

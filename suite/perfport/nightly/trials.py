@@ -68,9 +68,9 @@ class Trial:
         return not self.before.events and not self.change_point
 
     @property
-    def family(self) -> tuple[bool, str]:
+    def family(self) -> tuple[type[Trial], bool, str]:
         """Cases of one device vary alike, and nights vary more than workers."""
-        return self.before.nights, self.finding.place.site
+        return type(self), self.before.nights, self.finding.place.site
 
     def error(self, variance: float) -> float:
         """Return the variance of the difference, by a moderated variance."""
@@ -94,6 +94,38 @@ class Trial:
         self.finding.p_faster = float(stdtr(freedom, self.difference / deviation))
 
 
+class PairedTrial(Trial):
+    """A comparison of two sides that were measured in turn: worker ``i`` of either side in the same round.
+
+    What all workers of a round share (hour, clocks, neighbours) cancels in its difference; the differences' scatter
+    between rounds is all the noise there is.
+    """
+
+    @property
+    def unchanged(self) -> bool:
+        """Never: what differs in the same minutes is neither a shift of the machine nor the effect of a run."""
+        return False
+
+    @property
+    def freedom(self) -> int:
+        """Degrees of freedom of `variance`."""
+        return len(self.first) - 1
+
+    @property
+    def variance(self) -> float:
+        """Variance of the rounds' differences."""
+        return float(np.var(np.subtract(self.first, self.before.logs), ddof=1))
+
+    def error(self, variance: float) -> float:
+        """Return the variance of the mean difference, by a moderated variance."""
+        return variance / len(self.first)
+
+    def judge(self, error: float, freedom: float) -> None:
+        """Fill in what `Trial.judge` does, and the seconds of the same minutes."""
+        super().judge(error, freedom)
+        self.finding.now = math.exp(float(np.mean(self.first)))
+
+
 def settle(trials: list[Trial]) -> dict[str, float]:
     """Give every tested case its verdict, with false discoveries controlled over all of them.
 
@@ -102,10 +134,14 @@ def settle(trials: list[Trial]) -> dict[str, float]:
     dict
         By device, the shift of all of its cases that was taken out of them, as a logarithm.
     """
-    families: dict[tuple[bool, str], list[Trial]] = {}
+    families: dict[tuple[type[Trial], bool, str], list[Trial]] = {}
     for trial in trials:
         families.setdefault(trial.family, []).append(trial)
-    shifts = {site: _judge(family) for (_, site), family in families.items()}
+    shifts: dict[str, float] = {}
+    for (*_, site), family in families.items():
+        shift = _take_shifts_out(family)
+        shifts[site] = shifts.get(site) or shift
+        _judge(family)
     slower = discoveries([trial.finding.p_slower for trial in trials], FALSE_RATE)
     faster = discoveries([trial.finding.p_faster for trial in trials], FALSE_RATE)
     settled: dict[str, Finding] = {}
@@ -120,13 +156,8 @@ def settle(trials: list[Trial]) -> dict[str, float]:
     return shifts
 
 
-def _judge(family: Sequence[Trial]) -> float:
-    """Judge the cases of a device without their common shift; returns the shift.
-
-    Shift and run effect are those of the unchanged cases: a new source is what a comparison of runs is to judge.
-    """
-    unchanged = [trial for trial in family if trial.unchanged]
-    shift = _take_shifts_out(family, unchanged)
+def _judge(family: Sequence[Trial]) -> None:
+    """Judge the cases of a device; the run effect is that of the unchanged ones, like the shift."""
     prior = usual([trial.variance for trial in family], [trial.freedom for trial in family])
     moderated = [prior.moderated(trial.variance, trial.freedom) for trial in family]
     errors = [(trial.error(variance), freedom) for trial, (variance, freedom) in zip(family, moderated, strict=True)]
@@ -135,11 +166,14 @@ def _judge(family: Sequence[Trial]) -> float:
     of_added = MEDIAN_EFFICIENCY * max(len(known), 1)
     for trial, (error, freedom) in zip(family, errors, strict=True):
         trial.judge(error + added, joined_freedom(error, freedom, added, of_added))
-    return shift
 
 
-def _take_shifts_out(family: Sequence[Trial], unchanged: Sequence[Trial]) -> float:
-    """Take the common shift out of the run's measurements, and that of a later hour out of what was measured again."""
+def _take_shifts_out(family: Sequence[Trial]) -> float:
+    """Take the common shift out of the run's measurements, and that of a later hour out of what was measured again.
+
+    Returns the shift. It is that of the unchanged cases: a new source is what a comparison of runs is to judge.
+    """
+    unchanged = [trial for trial in family if trial.unchanged]
 
     def longer(trial: Trial, logs: Sequence[float]) -> float:
         return float(np.mean(logs) - np.mean(trial.before.logs))

@@ -37,7 +37,8 @@ from ..judge.crosstuning import defaults
 from ..model.errors import UsageError
 from ..model.names import NATIVE
 from ..model.record import Record
-from ..store.ratios import common_clock, compare, is_measured, time_of
+from ..store.crossfit import compare_best, fastest_record
+from ..store.ratios import is_measured, time_of
 from ..store.results import RECORDS, Run
 
 FIELDS = ("problem", "preset", "variant", "device", "profile", "precision", "role")
@@ -203,14 +204,18 @@ class _Query:
     asked: Mapping[str, Any]
 
     @cached_property
-    def by_setting(self) -> dict[str, Record]:
-        """The fastest record of each setting."""
+    def by_setting(self) -> dict[str, list[Record]]:
+        """The records of each setting on the device of the fastest one, which comes first."""
         measured: dict[str, list[Record]] = {}
         for record in self.run.records:
             if is_measured(record) and self._takes(record):
                 setting = f"{record.identity.problem}, {sorted(record.identity.parameters.items())}"
                 measured.setdefault(setting, []).append(record)
-        return {setting: _fastest(records) for setting, records in measured.items()}
+        for setting, records in measured.items():
+            best = fastest_record(records)
+            others = [each for each in records if each.identity.devices == best.identity.devices and each is not best]
+            measured[setting] = [best, *others]
+        return measured
 
     def _takes(self, record: Record) -> bool:
         identity = record.identity
@@ -253,11 +258,6 @@ class _Query:
             raise UsageError(f"unit: {unit!r} is not one of {', '.join(UNITS)}, nor a factor") from None
 
 
-def _fastest(records: Sequence[Record]) -> Record:
-    clock = common_clock(records)
-    return min(records, key=lambda record: time_of(record, clock))
-
-
 def _answer(sides: Sequence[_Query], over_all: _OverAll | None, query: str) -> float:
     if len(sides) > 2:
         raise UsageError(f"{query!r}: 'over' parts two sides")
@@ -268,7 +268,7 @@ def _answer(sides: Sequence[_Query], over_all: _OverAll | None, query: str) -> f
         raise UsageError(f"{query!r}: several settings: {'; '.join(common)}")
     if len(sides) == 2 and not any("value" in side.asked for side in sides):
         return _gain(sides, common, over_all, query)
-    values = [[side.value(side.by_setting[setting]) for side in sides] for setting in common]
+    values = [[side.value(side.by_setting[setting][0]) for side in sides] for setting in common]
     unit = str(sides[-1].asked.get("unit", ""))
     factor = UNITS["%"] if unit == "%" else 1.0 if unit in ("", *UNITS) else sides[-1].scale
     numbers = [factor * value[0] / value[1] if len(sides) == 2 else value[0] * sides[0].scale for value in values]
@@ -276,14 +276,13 @@ def _answer(sides: Sequence[_Query], over_all: _OverAll | None, query: str) -> f
 
 
 def _gain(sides: Sequence[_Query], settings: Sequence[str], over_all: _OverAll | None, query: str) -> float:
-    """How many times as fast one side is as reports have it: by samples taken side by side, where they were."""
+    """How many times as fast one side is as reports have it: by samples that did not choose its fastest case."""
     (base, other), points = sides, []
     for setting in settings:
-        record = other.by_setting[setting]
-        compared = compare(base.by_setting[setting], record)
+        compared = compare_best(base.by_setting[setting], other.by_setting[setting])
         if compared is None:
             raise UsageError(f"{query!r}: no clock in common")
-        axis = record.identity.parameters.get(str(other.asked.get("along")), 0)
+        axis = other.by_setting[setting][0].identity.parameters.get(str(other.asked.get("along")), 0)
         points.append((float(axis), compared.ratio.value))
     if "along" not in other.asked:
         values = [ratio for _, ratio in points]

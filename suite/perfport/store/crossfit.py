@@ -1,5 +1,7 @@
 """The ratio of the best of several records, chosen by other samples than those that the ratio is formed of.
 
+Whoever takes the fastest of several forms its ratio here: ladders, portability, comparisons, claims, quotations.
+
 The fastest of many equal variants was lucky in its samples: its ratio to anything, formed of the same samples, is too
 good. So the samples are split into parts. What stands for "the best" in one part is chosen by all the others, and the
 ratio is formed of what was so chosen, over all parts (cross-fitting: V. Chernozhukov et al., "Double/debiased machine
@@ -9,11 +11,14 @@ this is the ratio of the two records.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from ..measure.intervals import Series
+from ..measure.intervals import Series, Verdict, speedup
+from ..measure.repeats import workers_of
 from ..model.record import Record
 from .ratios import Clock, Comparison, common_clock, compare, side_by_side, time_of
 
@@ -27,31 +32,39 @@ def compare_best(bases: Sequence[Record], others: Sequence[Record]) -> Compariso
     Parameters
     ----------
     bases, others : sequence of Record
-        Ranked records of one subject on one site; at least one each.
+        At least one each. Where there are several, they are measured ones of one subject on one site.
 
     Returns
     -------
     Comparison or None
-        ``None`` as of `compare`, of the fastest of each side.
+        ``None`` as of `compare`, of the fastest of each side. Where samples of several records cannot be split, that
+        of the fastest, which is ``ambiguous``.
     """
-    fastest = [_fastest(side) for side in (bases, others)]
-    whole = compare(*fastest)
-    if whole is None or len(bases) == len(others) == 1:
-        return whole
+    if len(bases) == len(others) == 1:
+        return compare(bases[0], others[0])
+    best = [fastest_record(side) for side in (bases, others)]
+    whole = compare(*best)
+    if whole is None:
+        return None
     sides = [[record for record in side if _by_round(record, whole.clock)] for side in (bases, others)]
     every = [record for side in sides for record in side]
-    if any(record not in every for record in fastest):
-        return whole
+    if not all(any(record is each for each in every) for record in best):
+        return replace(whole, verdict=Verdict.AMBIGUOUS)
     parts = _parts(every)
-    beside = all(side_by_side(every[0], record) for record in every)
-    base, other = (
-        _chosen(side, [parts[record.key] for record in side], whole.clock, None if beside else number)
-        for number, side in enumerate(sides)
-    )
-    return Comparison.of(base, other, whole.clock, whole.mixed)
+    chosen = [
+        _chosen(side, of_side)
+        for side, of_side in zip(sides, (parts[: len(sides[0])], parts[len(sides[0]) :]), strict=True)
+    ]
+    taking = [record for side in chosen for record, _ in side]
+    beside = all(side_by_side(taking[0], record) for record in taking)
+    base, other = (_joined(side, whole.clock, None if beside else number) for number, side in enumerate(chosen))
+    ratio = speedup(base, other)
+    alike = all(record is side[0][0] for side in chosen for record, _ in side)
+    return Comparison.of(ratio if alike else ratio.widened(_widening(every)), whole.clock, whole.mixed)
 
 
-def _fastest(records: Sequence[Record]) -> Record:
+def fastest_record(records: Sequence[Record]) -> Record:
+    """Return the fastest of measured records, on a clock that they have in common where there is one."""
     clock = common_clock(records)
     return min(records, key=lambda record: time_of(record, clock))
 
@@ -63,34 +76,49 @@ def _by_round(record: Record, clock: Clock) -> bool:
     return all(len(getattr(timing, name)) == len(timing.rounds) for name in (clock, timing.rank))
 
 
-def _parts(records: Sequence[Record]) -> dict[str, np.ndarray]:
-    """Return the part of each sample of each record, by the record's key."""
-    timings = {record.key: record.timing for record in records if record.timing}
-    number = min(len(set(timing.workers)) for timing in timings.values())
+def _parts(records: Sequence[Record]) -> list[np.ndarray]:
+    """Return the part of each sample of each record."""
+    timings = [record.timing for record in records if record.timing]
+    number = min(len(set(timing.workers)) for timing in timings)
     if number > 1:
-        return {key: np.asarray(timing.workers) % number for key, timing in timings.items()}
-    half = min(len(timing.rounds) for timing in timings.values()) // 2  # of rounds that all took part in
-    return {key: (np.arange(len(timing.rounds)) >= half).astype(int) for key, timing in timings.items()}
+        return [np.asarray(timing.workers) % number for timing in timings]
+    half = min(len(timing.rounds) for timing in timings) // 2  # of rounds that all took part in
+    return [(np.arange(len(timing.rounds)) >= half).astype(int) for timing in timings]
 
 
-def _chosen(records: Sequence[Record], parts: Sequence[np.ndarray], clock: Clock, alone: int | None) -> Series:
-    """Return the samples, part by part, of the record that is the fastest by the samples of all other parts.
+def _widening(records: Sequence[Record]) -> float:
+    """Return by how much an interval over workers is too narrow where they do not agree on what is the fastest.
 
-    Those of a side that is ``alone`` get rounds that the other side does not have.
+    What stands in each of W parts is chosen by W - 1 of the same workers, so that parts are correlated: as folds of a
+    cross-validation, by 1 / W. The variance of their mean is 1 / W + 1 / (W - 1) of theirs (C. Nadeau and Y. Bengio,
+    "Inference for the generalization error", Machine Learning 52, 2003). The intervals of halves have room enough.
     """
-    choice = common_clock(records)
-    seconds: dict[int, float] = {}
-    workers: dict[int, int] = {}
+    workers = min(workers_of(record) for record in records)
+    return math.sqrt(1 + workers / (workers - 1)) if workers > 1 else 1.0
+
+
+def _chosen(records: Sequence[Record], parts: Sequence[np.ndarray]) -> list[tuple[Record, np.ndarray]]:
+    """Return, part by part, the record that is the fastest by the samples of all others, and its samples' places."""
+    clock = common_clock(records)
+    chosen = []
     for part in range(int(max(each.max() for each in parts)) + 1):
         rest = [
             np.median(taken[own != part]) if (own != part).any() else np.inf
-            for own, taken in ((own, _samples(record, choice)) for record, own in zip(records, parts, strict=True))
+            for own, taken in ((own, _samples(record, clock)) for record, own in zip(records, parts, strict=True))
         ]
         best = int(np.argmin(rest))
-        timing, held = records[best].timing, np.flatnonzero(parts[best] == part)
+        chosen.append((records[best], np.flatnonzero(parts[best] == part)))
+    return chosen
+
+
+def _joined(chosen: Sequence[tuple[Record, np.ndarray]], clock: Clock, alone: int | None) -> Series:
+    """Return the samples that were chosen; those of a side that is ``alone`` get rounds of its own."""
+    seconds: dict[int, float] = {}
+    workers: dict[int, int] = {}
+    for record, places in chosen:
+        timing, values = record.timing, _samples(record, clock)
         assert timing
-        values = _samples(records[best], clock)
-        for index in held:
+        for index in places:
             number = timing.rounds[index] if alone is None else -1 - 2 * len(seconds) - alone
             seconds[number] = float(values[index])
             if timing.workers:

@@ -46,9 +46,8 @@ class Comparison:
     mixed: bool
 
     @classmethod
-    def of(cls, base: Series, other: Series, clock: Clock, mixed: bool) -> Comparison:
-        """Return the comparison of two series; ``ambiguous`` where they are too short for an interval of 95 %."""
-        ratio = speedup(base, other)
+    def of(cls, ratio: Ratio, clock: Clock, mixed: bool) -> Comparison:
+        """Return what a ratio amounts to; ``ambiguous`` where samples are too few for an interval of 95 %."""
         return cls(ratio, verdict(ratio) if ratio.confidence >= CONFIDENCE else Verdict.AMBIGUOUS, clock, mixed)
 
 
@@ -66,7 +65,7 @@ def compare(base: Record, other: Record) -> Comparison | None:
     beside = side_by_side(base, other)
     mixed = clock == "wall" and any(r.timing and r.timing.rank == "span" for r in (base, other))
     first, second = (_series(record, clock, None if beside else side) for side, record in enumerate((base, other)))
-    return Comparison.of(first, second, clock, mixed)
+    return Comparison.of(speedup(first, second), clock, mixed)
 
 
 def _series(record: Record, clock: Clock, alone: int | None) -> Series:

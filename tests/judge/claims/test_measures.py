@@ -10,6 +10,7 @@ from claim_data import (
     judge,
     record,
 )
+from equal_variants import one_and_the_best_of_twenty
 
 from perfport.judge.claims import (
     Selector,
@@ -98,3 +99,13 @@ def test_kernels_of_the_reference_beside_the_whole_time_of_the_subject(tmp_path:
     assert low < found.evidence[0].interval.value < high
     host = judge(tmp_path / "b", one, own, record("fast", 0.02, clock="wall"))
     assert host.verdict is Verdict.NOT_MEASURED and "no device times" in host.reason
+
+
+def test_a_speed_up_is_not_that_of_the_luckiest_of_equal_settings(tmp_path: Path) -> None:
+    one = claim(subject={"variant": "tuned"}, reference={"variant": "other"}, at_least=1.0)
+    judged = [
+        judge(tmp_path / str(number), one, *records).verdict
+        for number, records in enumerate(one_and_the_best_of_twenty(4))
+    ]
+    assert len(judged) == 60 and sum(each is Verdict.HOLDS for each in judged) <= 3
+    assert judged.count(Verdict.CANNOT_TELL) > 50

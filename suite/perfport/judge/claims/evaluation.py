@@ -10,8 +10,9 @@ from ...model.record import Identity, Interval
 from ...store.case import Case, Site
 from ...store.collection import Collection
 from ...store.comparable import fastest
+from ...store.ratios import is_ranked
 from .ledger import Claim, Selector
-from .measures import MEASURES, Missing, Number
+from .measures import Missing, Number, measure
 from .verdicts import Verdict, combined, judged, reason, settled
 
 
@@ -143,14 +144,18 @@ def _mean(intervals: Sequence[Interval]) -> Interval:
     return Interval(**{end: sum(getattr(each, end) for each in intervals) / len(intervals) for end in ends})
 
 
-def _by_setting(side: Selector, cases: Sequence[Case], rule: _Settings) -> dict[str, Case]:
-    """Return the fastest ranked case of each setting."""
+def _by_setting(side: Selector, cases: Sequence[Case], rule: _Settings) -> dict[str, list[Case]]:
+    """Return the ranked cases of each setting, the fastest first."""
     if not cases:
         raise Missing(f"no record of {side.name}")
     groups: dict[str, list[Case]] = {}
     for case in cases:
         groups.setdefault(rule.key(case.record.identity), []).append(case)
-    ranked = {key: best for key, group in groups.items() if (best := fastest(group))}
+    ranked = {
+        key: [best, *(case for case in group if case is not best and is_ranked(case.record))]
+        for key, group in groups.items()
+        if (best := fastest(group))
+    }
     if not ranked:
         record = cases[0].record
         why = record.failure.reason if record.failure else ""
@@ -158,10 +163,10 @@ def _by_setting(side: Selector, cases: Sequence[Case], rule: _Settings) -> dict[
     return ranked
 
 
-def _evidence(claim: Claim, key: str, cases: list[Case]) -> Evidence:
-    records = [case.record for case in cases]
-    interval, numbers = MEASURES[claim.compare](claim, records)
+def _evidence(claim: Claim, key: str, sides: list[list[Case]]) -> Evidence:
+    records = [[case.record for case in side] for side in sides]
+    interval, numbers = measure(claim, records)
     parameters, _ = json.loads(key)
     setting = ", ".join(f"{name}={value}" for name, value in sorted(parameters.items()))
-    verdict = settled(claim, cases[0].site.kind, judged(claim, interval))
-    return Evidence(setting, numbers, interval, verdict, tuple(record.key for record in records))
+    verdict = settled(claim, sides[0][0].site.kind, judged(claim, interval))
+    return Evidence(setting, numbers, interval, verdict, tuple(side[0].key for side in records))

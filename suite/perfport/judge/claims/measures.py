@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from pydantic import ConfigDict
 
 from ...model.record import Interval, Record
-from ...store.ratios import common_clock, compare, time_of
+from ...store.crossfit import compare_best
+from ...store.ratios import common_clock, time_of
 from .ledger import Claim
 
 
@@ -35,9 +36,9 @@ def _time(record: Record, others: Iterable[Record]) -> Number:
     return Number(record.identity.variant, time_of(record, common_clock([record, *others])), "s")
 
 
-def _speedup(claim: Claim, records: list[Record]) -> tuple[Interval, tuple[Number, ...]]:
-    subject, reference = records
-    compared = compare(reference, subject)
+def _speedup(subjects: list[Record], references: list[Record]) -> tuple[Interval, tuple[Number, ...]]:
+    subject, reference = subjects[0], references[0]
+    compared = compare_best(references, subjects)
     if compared is None:
         raise Missing(f"{subject.identity.variant} and {reference.identity.variant} have no clock in common")
     return compared.ratio, (_time(subject, [reference]), _time(reference, [subject]))
@@ -127,7 +128,23 @@ def _kernel_share(claim: Claim, records: list[Record]) -> tuple[Interval, tuple[
     return share, (named, Number(subject.identity.variant, whole.median, "s"))
 
 
-#: By ``compare`` of a claim.
-MEASURES = {
-    "speedup": _speedup, "share": _share, "overhead": _overhead, "figure": _figure, "kernel_share": _kernel_share,
-}  # fmt: skip
+_OF_FASTEST = {"share": _share, "overhead": _overhead, "figure": _figure, "kernel_share": _kernel_share}
+
+
+def measure(claim: Claim, sides: list[list[Record]]) -> tuple[Interval, tuple[Number, ...]]:
+    """Return the number that a claim compares, with its interval and the numbers that it is made of.
+
+    Parameters
+    ----------
+    claim : Claim
+    sides : list of list of Record
+        Of each side the records that may stand for it, the fastest first.
+
+    Raises
+    ------
+    Missing
+        If a record lacks what is compared.
+    """
+    if claim.compare == "speedup":
+        return _speedup(sides[0], sides[1])
+    return _OF_FASTEST[claim.compare](claim, [side[0] for side in sides])

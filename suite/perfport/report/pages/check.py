@@ -42,6 +42,7 @@ def view(judgement: Judgement) -> View:
         f"# {headline(judgement)}",
         f"{', '.join(filter(None, where))}; compared with {text(judgement.against)}.",
         _machine(judgement),
+        _one_sided(judgement.one_sided),
         _left_out(judgement.left_out),
         table(["outcome", "cases", "meaning"], listed, "lrl"),
     ]
@@ -98,6 +99,14 @@ def _machine(judgement: Judgement) -> str:
         if abs(math.log(middle_ratio)) > math.log(1.02):
             told.append("**So large a change of all cases together is more likely the machine than the code.**")
     return " ".join(told)
+
+
+def _one_sided(why: str) -> str:
+    return (
+        f"Suspects were measured again by the run's code alone, and not in turn with the base's: {text(why)}."
+        if why
+        else ""
+    )
 
 
 def _left_out(files: Sequence[str]) -> str:

@@ -1,0 +1,101 @@
+"""The code of a commit: laid out beside the repository, complete, and removed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import report_data as data
+
+from perfport.model.errors import InfrastructureError
+from perfport.nightly import checkout
+from perfport.nightly.checkout import checked_out, commit_of
+
+PYPROJECT = """
+[tool.setuptools.package-dir]
+perfport = "suite/perfport"
+"perfport.workloads" = "workloads"
+"""
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Run git there."""
+    names = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    return subprocess.run(
+        ["git", *names, *arguments], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository laid out as this one, with one commit, and a change that is not committed."""
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
+    folder = tmp_path / "repository"
+    for name, content in {
+        "pyproject.toml": PYPROJECT, "suite/perfport/__init__.py": "", "workloads/__init__.py": "first = True\n",
+    }.items():  # fmt: skip
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+    git(folder, "init", "-q")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "first")
+    (folder / "workloads" / "__init__.py").write_text("first = False\n")
+    monkeypatch.setattr(checkout, "files", lambda _: folder / "suite" / "perfport")
+    return folder
+
+
+def test_the_code_of_a_commit_is_one_package_and_is_removed(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = git(repository, "rev-parse", "HEAD")
+    before = sorted(path for path in (repository / ".git").rglob("*") if path.name != "index")
+    monkeypatch.setenv("PYTHONPATH", "mine")
+    with checked_out(commit) as code:
+        package = code.root / "suite" / "perfport"
+        assert (package / "workloads" / "__init__.py").read_text() == "first = True\n"
+        assert code.environment() == {
+            "PYTHONPATH": f"{code.root / 'suite'}:mine", "PYTHONSAFEPATH": "1", "PERFPORT_COMMIT": commit,
+        }  # fmt: skip
+        assert code.inside(str(repository / "workloads")) == str(code.root / "workloads")
+        assert code.inside(str(repository.parent)) == str(repository.parent)
+    assert not code.root.parent.exists()
+    assert sorted(path for path in (repository / ".git").rglob("*") if path.name != "index") == before
+
+
+def test_what_is_no_repository_of_the_suite_is_refused(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (
+        pytest.raises(InfrastructureError, match="commit abababababab is not in the repository"),
+        checked_out("ab" * 20),
+    ):
+        pass
+    installed = repository / "venv" / "perfport"  # in a repository, and not of it
+    installed.mkdir(parents=True)
+    (installed / "__init__.py").write_text("")
+    monkeypatch.setattr(checkout, "files", lambda _: installed)
+    commit = git(repository, "rev-parse", "HEAD")
+    with pytest.raises(InfrastructureError, match="the suite runs from no git repository"), checked_out(commit):
+        pass
+
+
+def test_code_that_cannot_be_laid_out_is_refused(repository: Path) -> None:
+    (repository / "pyproject.toml").write_text("[tool]\n")
+    git(repository, "commit", "-qam", "second")
+    commit = git(repository, "rev-parse", "HEAD")
+    refused = pytest.raises(InfrastructureError, match=f"the code of commit {commit[:12]} cannot be laid out")
+    with refused, checked_out(commit):
+        pass
+
+
+def test_a_hash_is_a_hash(tmp_path: Path) -> None:
+    for number, named in enumerate(["", "HEAD", "--output=x", "ab" * 19, "AB" * 20, ["ab" * 20], None]):
+        run = data.store(tmp_path / f"bad{number}", [], data.environment(commit={"hash": named, "dirty": False}))
+        with pytest.raises(InfrastructureError, match=r"run \S+ names no commit of its code"):
+            commit_of(run)
+    odd = data.store(tmp_path / "odd", [], data.environment(commit="ab" * 20))
+    with pytest.raises(InfrastructureError, match=r"run \S+ names no commit"):
+        commit_of(odd)
+    for length in (40, 64):
+        named = "a" * length
+        good = data.store(tmp_path / named, [], data.environment(commit={"hash": named, "dirty": False}))
+        assert commit_of(good) == named

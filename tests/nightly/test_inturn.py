@@ -1,0 +1,288 @@
+"""Suspects measured in turn with the base's code: seen where the code is slower, cleared where the machine was."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import report_data as data
+import yaml
+from check_data import case, finding, store
+from commands import experiment
+
+from perfport.model.device import DeviceInfo
+from perfport.model.errors import InfrastructureError
+from perfport.model.record import Failure, Status
+from perfport.nightly import check, checkout, inturn
+from perfport.nightly.base import AgainstNights, AgainstRun
+from perfport.nightly.check import check_run
+from perfport.nightly.checkout import Checkout
+from perfport.nightly.finding import Outcome
+from perfport.nightly.history import History
+from perfport.nightly.inturn import ROUNDS, TURNS, measure_in_turn
+from perfport.report.pages.check import view
+from perfport.run.experiment import load
+from perfport.store.results import ENVIRONMENT, EXPERIMENT, RECORDS, Run
+from perfport.workload import discover
+
+ROOT = Path(__file__).parents[2]
+CODE = ("suite", "workloads", "device_profiles", "experiments", "results/published")
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Run git there."""
+    names = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    return subprocess.run(
+        ["git", *names, *arguments], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository with this code and a workload of clocks in one commit; other load of the machine is no matter."""
+    folder = tmp_path / "repository"
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in CODE:
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    shutil.copytree(ROOT / "tests" / "data" / "nightly", folder / "clocks" / "nightly", ignore=ignored)
+    replaced(folder / "suite/perfport/measure/contention.py", "FOREIGN_LIMIT = 0.15", "FOREIGN_LIMIT = math.inf")
+    replaced(folder / "suite/perfport/measure/contention.py", "import time\n", "import math\nimport time\n")
+    git(folder, "init", "-q")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "first")
+    checkout._link_packages(folder)
+    return folder
+
+
+def replaced(file: Path, old: str, new: str) -> None:
+    """Put a text in the place of another."""
+    held = file.read_text()
+    assert old in held
+    file.write_text(held.replace(old, new))
+
+
+@pytest.mark.timeout(600)
+@needs_git
+def test_code_that_is_slower_is_seen_beside_the_code_of_the_base(
+    repository: Path, tmp_path: Path, opencl_infos: list[DeviceInfo], no_ceilings: dict[str, str]
+) -> None:
+    """Really measured: one clock sleeps twenty times as long in the second commit, and the other does not."""
+    file = tmp_path / EXPERIMENT
+    file.write_text(yaml.safe_dump({
+        "name": "clocks", "workers": 3, "check": {"threshold": 0.5}, "devices": [opencl_infos[0].id],
+        "measurement": {"cache": "warm", "min_samples": 3, "max_samples": 3, "time_budget": 0.2},
+        "experiments": [{
+            "workload": "nightly", "problem": "double", "variants": ["clock_a", "clock_b"],
+            "parameters": {"n": 64, "rounds": 1, "seconds": 0.01},
+        }],
+    }))  # fmt: skip
+
+    def perfport(*words: object) -> subprocess.CompletedProcess[str]:
+        variables = {"PYTHONPATH": str(repository / "suite"), "PYTHONSAFEPATH": "1"}
+        command = [sys.executable, "-m", "perfport.cli", *map(str, words), "--workloads", str(repository / "clocks")]
+        return subprocess.run(
+            command, capture_output=True, text=True, check=False, env={**no_ceilings, **variables}, cwd=tmp_path
+        )
+
+    before, after = tmp_path / "before", tmp_path / "after"
+    assert (done := perfport("run", file, "--out", before)).returncode == 0, done.stderr
+    first = git(repository, "rev-parse", "HEAD")
+    sleep = "time.sleep(self.seconds * self.factor"
+    replaced(repository / "clocks/nightly/variants.py", sleep, f"{sleep} * (20 if self.name == 'clock_b' else 1)")
+    git(repository, "commit", "-qam", "second")
+    assert (done := perfport("run", file, "--out", after)).returncode == 0, done.stderr
+    checked = perfport("check", after, "--baseline", before, "--remeasure", "--format", "json")
+    assert checked.returncode == 5, checked.stderr
+    (found,) = (row for row in json.loads(checked.stdout) if " clock_b " in row["case"])
+    assert found["outcome"] == "slower" and found["measured again"] == ROUNDS
+    assert found["why"].startswith(f"compared with run before by its code (commit {first[:12]}), 5 times in turn")
+    assert found["ratio"] < 0.2 and found["seconds before"] < 0.2 < found["seconds"] + 0.1
+    ran = [json.loads((side / ENVIRONMENT).read_text()) for side in sorted(after.glob(f"{TURNS}/*/*/base"))]
+    assert [each["commit"]["hash"] for each in ran] == [first] * ROUNDS
+    assert not list(Path(no_ceilings["TMPDIR"]).glob("perfport-base-*")), "the code of the base is removed"
+
+
+NAMES = ("v0", "v1", "v2")
+COMMIT = "ab" * 20
+
+
+def sides(tmp_path: Path, **now: float) -> tuple[Run, Run]:
+    """A base run that names its commit, and a run whose cases take 8 % longer unless given otherwise."""
+    base = store(tmp_path / "base", [case(name, seed=1) for name in NAMES])
+    environment = {**base.environment, "commit": {"hash": COMMIT, "dirty": False}}
+    (base.folder / ENVIRONMENT).write_text(json.dumps(environment))
+    run = store(tmp_path / "now", [case(name, now.get(name, 0.054), seed=2) for name in NAMES], 1)
+    return Run(base.folder), run
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """Replace what measures: what a case takes by side, or how it ends; returns the sides in the order of the calls."""
+
+    def replace(base: dict[str, Any], now: dict[str, Any], drift: float = 0.3) -> list[str]:
+        called: list[str] = []
+
+        def run_side(file: Path, out: Path, workload_paths: Sequence[str], code: Checkout | None) -> None:
+            assert load(file).workers == 1
+            called.append(out.name)
+            takes = base if code else now
+            assert (out.name == "base") == (code is not None)
+            hour = 1.0 + drift * int(out.parent.name)  # a machine that gets slower all the time
+            records = []
+            for name in NAMES:
+                given = takes.get(name, 0.054)
+                given = given[int(out.parent.name)] if isinstance(given, list) else given
+                change = given if isinstance(given, dict) else {}
+                seconds = hour * (0.054 if isinstance(given, dict) else given)
+                records.append(case(name, seconds, seed=len(called), workers=1, **change))
+            store(out, records, 2)
+
+        @contextlib.contextmanager
+        def checked_out(commit: str) -> Iterator[Checkout]:
+            assert commit == COMMIT
+            yield Checkout(Path("code"), Path("repository"), commit)
+
+        monkeypatch.setattr(inturn, "run_side", run_side)
+        monkeypatch.setattr(inturn, "checked_out", checked_out)
+        monkeypatch.setattr(inturn, "_check_keys", lambda *_: None)
+        monkeypatch.setattr(check.discovery, "discover", lambda: [DeviceInfo(**data.device(data.POCL))])
+        return called
+
+    return replace
+
+
+def test_a_machine_that_is_slower_by_now_is_no_slower_code(tmp_path: Path, machine: Callable[..., list[str]]) -> None:
+    base, run = sides(tmp_path)
+    assert len(check_run(run, AgainstRun(base, run)).of(Outcome.SLOWER)) == 3, "by stored times the night is red"
+    called = machine({}, {})
+    judgement = check_run(run, AgainstRun(base, run), remeasure=True)
+    assert not judgement.of(Outcome.SLOWER) and judgement.remeasured and not judgement.one_sided
+    assert called == ["base", "now", "now", "base"] * 2 + ["base", "now"], "neither side is always the first"
+    found = finding(judgement, "v1")
+    assert found.ratio and abs(math.log(found.ratio.value)) < 0.01, "what both sides share in a round cancels"
+    assert found.again == ROUNDS and f"(commit {COMMIT[:12]}), 5 times in turn" in found.why
+    assert found.before == pytest.approx(found.now, rel=0.01) and (found.now or 0) > 0.06, "seconds of the same minutes"
+    later = check_run(run, AgainstRun(base, run), remeasure=True)
+    assert len(called) == 2 * ROUNDS and not later.of(Outcome.SLOWER), "what is stored counts, and is not made again"
+    (base.folder / ENVIRONMENT).write_text(
+        json.dumps({**base.environment, "commit": {"hash": "cd" * 20, "dirty": False}})
+    )
+    other = check_run(run, AgainstRun(Run(base.folder), run))
+    assert len(other.of(Outcome.SLOWER)) == 3 and not other.remeasured, "another base has other code"
+
+
+def test_slower_code_is_slower_in_turn(tmp_path: Path, machine: Callable[..., list[str]]) -> None:
+    base, run = sides(tmp_path)
+    machine({}, {"v1": 0.06})
+    judgement = check_run(run, AgainstRun(base, run), remeasure=True)
+    assert [found.place.variant for found in judgement.of(Outcome.SLOWER)] == ["v1"]
+    assert (ratio := finding(judgement, "v1").ratio) and ratio.value == pytest.approx(0.9, rel=0.01)
+
+
+def test_a_case_whose_base_fails_is_held_to_what_is_stored(tmp_path: Path, machine: Callable[..., list[str]]) -> None:
+    base, run = sides(tmp_path, v0=0.05, v2=0.05)
+    crashed = {"status": Status.CRASHED, "failure": Failure(reason="signal 11")}
+    machine({"v1": crashed}, {}, drift=0.0)
+    judgement = check_run(run, AgainstRun(base, run), remeasure=True)
+    found = finding(judgement, "v1")
+    assert found.outcome is Outcome.SLOWER and found.again == ROUNDS
+    assert "run base as stored (0 rounds in turn with its code: crashed: signal 11)" in found.why
+
+
+@pytest.mark.parametrize(("contended", "pairs", "again"), [(2, 3, 3), (3, 2, 2)])
+def test_three_rounds_without_other_load_are_needed(
+    tmp_path: Path, machine: Callable[..., list[str]], contended: int, pairs: int, again: int
+) -> None:
+    base, run = sides(tmp_path, v0=0.05, v2=0.05)
+    load = {"status": Status.CONTENDED, "failure": Failure(reason="other processes")}
+    machine({}, {"v1": [load] * contended + [0.06] * (ROUNDS - contended)}, drift=0.0)
+    found = finding(check_run(run, AgainstRun(base, run), remeasure=True), "v1")
+    assert found.outcome is Outcome.SLOWER and found.again == again
+    told = f"{pairs} times in turn" if pairs >= 3 else f"as stored ({pairs} rounds in turn with its code"
+    assert told in found.why
+
+
+def test_a_run_that_is_wrong_in_turn_is_wrong(tmp_path: Path, machine: Callable[..., list[str]]) -> None:
+    base, run = sides(tmp_path)
+    machine({}, {"v1": {"status": Status.WRONG, "failure": Failure(reason="y is off")}})
+    judgement = check_run(run, AgainstRun(base, run), remeasure=True)
+    assert [found.place.variant for found in judgement.of(Outcome.WRONG)] == ["v1"]
+
+
+def test_rounds_of_other_code_do_not_count(tmp_path: Path, machine: Callable[..., list[str]]) -> None:
+    base, run = sides(tmp_path)
+    machine({}, {})
+    check_run(run, AgainstRun(base, run), remeasure=True)
+    records = [record.model_copy(update={"key": f"{n:016x}"}) for n, record in enumerate(run.records)]
+    (run.folder / RECORDS).write_text("".join(f"{record.model_dump_json()}\n" for record in records))
+    assert not check_run(Run(run.folder), AgainstRun(base, run)).of(Outcome.SAME)
+
+
+@pytest.mark.parametrize(("commit", "driver", "why"), [
+    (None, "3.1", "run base names no commit of its code"),
+    ({"hash": "--output=/etc/passwd", "dirty": False}, "3.1", "run base names no commit of its code"),
+    ({"hash": COMMIT, "dirty": True}, "3.1", "run base was measured with uncommitted changes"),
+    ({"hash": COMMIT, "dirty": False}, "2.0", "had driver 2.0 in run base and has 3.1 here"),
+    ({"hash": COMMIT, "dirty": False}, "3.1", f"commit {COMMIT[:12]} is not in the repository"),
+])  # fmt: skip
+def test_without_its_code_the_base_stands_as_it_is_stored(
+    tmp_path: Path, machine: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch,
+    commit: Any, driver: str, why: str,
+) -> None:  # fmt: skip
+    base, run = sides(tmp_path)
+    devices = {data.POCL: {**base.environment["devices"][data.POCL], "driver": driver}}
+    (base.folder / ENVIRONMENT).write_text(json.dumps({**base.environment, "commit": commit, "devices": devices}))
+    base = Run(base.folder)
+    called = machine({}, {})
+    if "repository" in why:
+        if shutil.which("git") is None:
+            pytest.skip("git is not installed")
+        (tmp_path / "__init__.py").write_text("")
+        git(tmp_path, "init", "-q")
+        git(tmp_path, "add", "__init__.py")
+        git(tmp_path, "commit", "-qm", "m")
+        monkeypatch.setattr(checkout, "files", lambda _: tmp_path)
+        monkeypatch.setattr(inturn, "checked_out", checkout.checked_out)
+    again = {record.key: case(record.identity.variant, seed=9, workers=5) for record in run.records}
+    monkeypatch.setattr(check, "measure_again", lambda *_: again)
+    judgement = check_run(run, AgainstRun(base, run), remeasure=True)
+    assert not called and why in judgement.one_sided and finding(judgement, "v1").again == 5
+    assert "not in turn with the base's: " in view(judgement).markdown and why in view(judgement).markdown
+
+
+def test_nights_are_compared_as_they_are_stored(tmp_path: Path) -> None:
+    _, run = sides(tmp_path)
+    (tmp_path / "history").mkdir()
+    with pytest.raises(InfrastructureError, match="nights are compared by their stored times"):
+        measure_in_turn(run, AgainstNights(History(tmp_path / "history"), run, 7), run.records, [], [])
+
+
+def test_cases_that_the_code_here_would_not_measure_so_are_refused(
+    tmp_path: Path, opencl_infos: list[DeviceInfo]
+) -> None:
+    run = data.store(tmp_path / "run", [data.record("row_major", workload="svm_rbf", problem="rbf_rows")])
+    definition = load(experiment(tmp_path))
+    with pytest.raises(InfrastructureError, match=r"1 cases are no longer what they were in the run \(row_major\)"):
+        inturn._check_keys(definition, run.records, discover(only="svm_rbf"), opencl_infos)
+
+
+def test_a_side_that_does_not_start_says_why(tmp_path: Path) -> None:
+    file = tmp_path / EXPERIMENT
+    file.write_text("name: [")
+    with pytest.raises(InfrastructureError, match=r"the code does not run here: .*experiment.yaml"):
+        inturn.run_side(file, tmp_path / "000" / "now", [], None)
+    broken = Checkout(tmp_path, tmp_path, COMMIT)
+    (tmp_path / "suite" / "perfport").mkdir(parents=True)
+    (tmp_path / "suite" / "perfport" / "__init__.py").write_text("raise SystemExit('planted')")
+    with pytest.raises(InfrastructureError, match="the code of the base does not run here: planted"):
+        inturn.run_side(file, tmp_path / "001" / "base", [], broken)
