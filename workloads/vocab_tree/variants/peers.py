@@ -5,12 +5,23 @@ Libraries are imported when a peer is built, never with this module. Points are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.workload import HostPeer, Peer, Problem, TorchCudaPeer, UnsupportedError, usable_cores, version_of
+from perfport.workload import (
+    COMPILER,
+    HostPeer,
+    Problem,
+    TorchCudaPeer,
+    TorchHostPeer,
+    TorchPeer,
+    Tunable,
+    UnsupportedError,
+    usable_cores,
+    version_of,
+)
 
 from .. import fixed_point, seeding
 from ..kmeans_problems import KmeansFragments, KmeansIteration
@@ -134,28 +145,48 @@ class FaissTree(HostPeer):
         return {"threads": usable_cores(), "residual": self.data.residual(self.outputs["words"])}
 
 
-class _Torch(Peer):
-    """Scores by a product, the nearest by its maximum, sums by scattered additions, in blocks that fit the memory."""
+def _scattered(torch: Any, x: Any, centres: Any, half: Any) -> tuple[Any, Any, Any]:
+    """Labels, sums and counts of a block, by additions to the rows of the sums."""
+    own = (x @ centres.T - half).argmax(1)
+    sums = torch.zeros_like(centres).index_add_(0, own, x)  # below 2^24 for most blocks: exact
+    return own, sums, torch.zeros_like(half).index_add_(0, own, torch.ones_like(x[:, 0]))
+
+
+def _multiplied(torch: Any, x: Any, centres: Any, half: Any) -> tuple[Any, Any, Any]:
+    """The same by a product with the labels as rows of zeros and ones."""
+    own = (x @ centres.T - half).argmax(1)
+    members = (own[:, None] == torch.arange(len(centres), device=x.device)).to(x.dtype)
+    return own, members.T @ x, members.sum(0)
+
+
+#: Ways to add up the points of each class.
+SUMS: dict[str, Callable[..., tuple[Any, Any, Any]]] = {"scattered": _scattered, "multiplied": _multiplied}
+
+
+class _Torch(TorchPeer):
+    """Scores by a product, the nearest by its maximum, sums by one of the forms, in blocks."""
 
     problem = KmeansIteration
     computes = MEANS
     source = version_of("torch")
-    block: ClassVar[int] = 1 << 20
-    torch: Any
+    tunables: ClassVar[dict[str, Tunable]] = {
+        "sums": Tunable({"cpu": "scattered", "gpu": "multiplied"}, tuple(SUMS), "how points are added up"),
+        "block": Tunable({"cpu": 1 << 14, "gpu": 1 << 20}, (1 << 14, 1 << 17, 1 << 20), "points taken at a time"),
+    }
     points: Any  # tensor, FP32
     centres: Any  # tensor, (clusters, dims)
+
+    def step(self, x: Any, half: Any) -> tuple[Any, Any, Any]:
+        """Labels, sums and counts of a block."""
+        return SUMS[self.setup.tunables["sums"]](self.torch, x, self.centres, half)
 
     def compute(self) -> Mapping[str, Any]:
         torch, c = self.torch, self.centres
         half = 0.5 * (c * c).sum(1)
-        labels = torch.empty(len(self.points), dtype=torch.int64, device=c.device)
-        sums = torch.zeros(c.shape, dtype=torch.float64, device=c.device)
-        for first in range(0, len(self.points), self.block):
-            x = self.points[first : first + self.block]
-            own = (x @ c.T - half).argmax(1)
-            labels[first : first + self.block] = own
-            sums += torch.zeros_like(c).index_add_(0, own, x)  # below 2^24 for most blocks: exact
-        counts = torch.bincount(labels, minlength=len(c))
+        blocks = [self.step(x, half) for x in self.points.split(self.setup.tunables["block"])]
+        labels = torch.cat([own for own, _, _ in blocks])
+        sums = torch.stack([part for _, part, _ in blocks]).sum(0, dtype=torch.float64)
+        counts = torch.stack([part for _, _, part in blocks]).sum(0)
         return {"labels": labels, "means": (sums / counts.clamp(min=1)[:, None])[None]}
 
     def results(self) -> dict[str, np.ndarray]:
@@ -163,19 +194,15 @@ class _Torch(Peer):
         return {**outputs, "labels": outputs["labels"].astype(np.uint8)}
 
 
-class TorchCpu(_Torch, HostPeer):
-    """On the host, all cores."""
+class TorchCpu(_Torch, TorchHostPeer):
+    """On the host."""
 
     name, title, rung = "torch_cpu", "PyTorch on the host, a Lloyd step", 3
-    modules: ClassVar[tuple[str, ...]] = ("torch",)
+    tunables: ClassVar = {**_Torch.tunables, **TorchHostPeer.tunables}
 
     def prepare(self) -> None:
-        import torch
-
-        self.torch = torch
-        torch.set_num_threads(usable_cores())
-        self.points = torch.from_numpy(self.data.points.astype(np.float32))
-        self.centres = torch.from_numpy(self.data.centres[0].astype(np.float32) / fixed_point.ONE)
+        self.points = self.upload(self.data.points.astype(np.float32))
+        self.centres = self.upload(self.data.centres[0].astype(np.float32) / fixed_point.ONE)
 
 
 class TorchCuda(_Torch, TorchCudaPeer):
@@ -189,17 +216,35 @@ class TorchCuda(_Torch, TorchCudaPeer):
         self.centres = self.tensor(inputs.float_centres(self.setup), self.data.centres.shape)[0]
 
 
-class FlashKmeans(TorchCudaPeer):
-    """Triton kernels of flash-kmeans, one iteration; nodes of equal size in one batch.
+class TorchCompiled(TorchCuda):
+    """The same, a block's operations fused by the compiler."""
 
-    It takes FP32, but multiplies in TF32, as Triton's ``dot`` does unless told otherwise.
+    name, title, rung = "torch_compiled", "PyTorch on the GPU, a Lloyd step, compiled", 5
+    tunables: ClassVar = {**_Torch.tunables, "compiler": COMPILER}
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.step = self.compiled(super().step)  # type: ignore[method-assign]
+
+
+class FlashKmeans(TorchCudaPeer):
+    """Triton kernels of flash-kmeans; nodes of equal size in one batch.
+
+    Its own function sums the squares of all points before the first iteration, which is a large part of a single one's
+    time: ``call`` says whether that is in the time, or ahead of it as what our iterations start from is. The rest is
+    what its loop runs: labels, and means by sorted labels. It takes FP32, but multiplies in TF32, as Triton's ``dot``
+    does unless told otherwise.
     """
 
-    name, title, rung = "flash_kmeans", "flash-kmeans, FP32 multiplied in TF32, one iteration", 5
+    name, title, rung = "flash_kmeans", "flash-kmeans, FP32 multiplied in TF32, one iteration", 6
     problem: ClassVar[type[Problem]] = KmeansIteration
     computes, precision, unit = MEANS, "tf32", "tf32_mma"
     modules = ("cupy", "torch", "flash_kmeans")
     source = version_of("flash-kmeans")
+    tunables: ClassVar = {
+        "call": Tunable("iteration", ("iteration", "whole"), "one turn of the loop, or the whole function with one"),
+        "kernels": Tunable("heuristic", ("heuristic", "autotuned"), "how sizes of tiles are chosen"),
+    }
 
     def prepare(self) -> None:
         if len(set(self.data.node_sizes.tolist())) > 1:
@@ -208,17 +253,27 @@ class FlashKmeans(TorchCudaPeer):
         points = self.tensor(inputs.float_points(self.setup), self.data.points.shape)
         self.points = self.scaled(points.reshape(shape))
         self.centres = self.scaled(self.tensor(inputs.float_centres(self.setup), self.data.centres.shape))
+        # In parts, as the library does it: squares of all points would take as much memory as these.
+        parts = (part.square().sum(-1) for part in self.points.split(1 << 20, dim=1))
+        self.squares = self.torch.cat(list(parts), dim=1)
+        self.torch.cuda.synchronize()
 
     def scaled(self, values: Any) -> Any:
         """A tensor of FP32 in the library's precision and scale; `results` scales the means back."""
         return values.half() / NORM if self.precision == "fp16" else values
 
     def compute(self) -> Mapping[str, Any]:
-        from flash_kmeans import batch_kmeans_Euclid
+        import flash_kmeans
+        from flash_kmeans.assign_euclid_triton import euclid_assign_triton
 
-        labels, means, *_ = batch_kmeans_Euclid(
-            self.points, self.data.clusters, max_iters=1, init_centroids=self.centres
-        )
+        heuristic = self.setup.tunables["kernels"] == "heuristic"
+        if self.setup.tunables["call"] == "whole":
+            labels, means, *_ = flash_kmeans.batch_kmeans_Euclid(
+                self.points, self.data.clusters, max_iters=1, init_centroids=self.centres, use_heuristic=heuristic
+            )
+        else:
+            labels = euclid_assign_triton(self.points, self.centres, self.squares, use_heuristic=heuristic)
+            means = flash_kmeans.triton_centroid_update_sorted_euclid(self.points, labels, self.centres)
         return {"labels": labels, "means": means}
 
     def results(self) -> dict[str, np.ndarray]:
@@ -232,7 +287,7 @@ class FlashKmeans(TorchCudaPeer):
 class FlashKmeansHalf(FlashKmeans):
     """The same in FP16, a precision class of its own."""
 
-    name, title, rung = "flash_kmeans_half", "flash-kmeans, FP16, one iteration", 6
+    name, title, rung = "flash_kmeans_half", "flash-kmeans, FP16, one iteration", 7
     precision, unit = "fp16", "bf16_mma"  # the same rate
 
 
