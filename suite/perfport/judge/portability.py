@@ -23,7 +23,7 @@ from ..model.names import order
 from ..model.record import Interval, Record, Status
 from ..store.case import Case, Site, Subject
 from ..store.collection import Collection
-from ..store.comparable import fastest, is_peer
+from ..store.comparable import fastest, is_control, is_peer
 from ..store.ratios import compare, is_measured, is_ranked
 
 #: Says nothing of the variant: left out and named.
@@ -134,7 +134,8 @@ def efficiency(case: Case, rivals: Sequence[Case]) -> Efficiency:
         return Efficiency(case.site, record.status, ZERO, ZERO, record)
     architectural = _capped(record.problem_bound.share) if record.problem_bound else None
     # The best known on either clock: a host's variants have no device events.
-    best = [fastest(rival for rival in rivals if _clock(rival.record) == clock) for clock in ("span", "wall")]
+    known = [rival for rival in rivals if not is_control(rival)]
+    best = [fastest(rival for rival in known if _clock(rival.record) == clock) for clock in ("span", "wall")]
     shares = [ONE]
     for rival in best:
         if rival and rival.record.key != record.key and (compared := compare(rival.record, record)):
@@ -154,7 +155,8 @@ def portability(collection: Collection, platforms: Sequence[Site]) -> list[Porta
     efficiencies refer to what is possible on the platform at that size.
 
     For each variant and platform its fastest setting of tunables counts, of those without another device's tuning
-    parameters. Peers are no applications, but they count among what is best known. Last of each problem comes `BEST`.
+    parameters. Peers are no applications, but they count among what is best known, as control arms do not. Last of each
+    problem comes `BEST`.
     """
     metrics = []
     for _, subjects in sorted(collection.families.items()):
@@ -213,7 +215,8 @@ def efficiencies(name: str, here: Mapping[Site, Sequence[Case]]) -> dict[Site, E
     """
     reached: dict[Site, Efficiency | str] = {}
     for site, cases in here.items():
-        own = [case for case in cases if _own(case) and name in (case.record.identity.variant, BEST)]
+        own = [case for case in cases if _own(case)]
+        own = [case for case in own if case.record.identity.variant == name or (name == BEST and not is_control(case))]
         case = _standing(own)
         if case is None:
             reached[site] = "not run"

@@ -225,7 +225,7 @@ class _Query:
                 return False
         asked = {name: value for name, value in asked.items() if name not in OTHERS}
         if asked.get("role") == "own":
-            asked["role"] = identity.role if identity.role != "peer" else "own"
+            asked["role"] = identity.role if identity.role not in ("peer", "control") else "own"
         return all(own.get(name) == value for name, value in asked.items())
 
     def value(self, record: Record) -> float:

@@ -5,13 +5,16 @@ Libraries are imported when a peer is built, never with this module. Points are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from perfport.workload import (
     COMPILER,
+    THREADS,
     HostPeer,
     Problem,
     TorchCudaPeer,
@@ -19,6 +22,7 @@ from perfport.workload import (
     TorchPeer,
     Tunable,
     UnsupportedError,
+    thread_count,
     usable_cores,
     version_of,
 )
@@ -33,6 +37,17 @@ from . import inputs
 #: not mind the scale, and bytes over a power of two stay exact. The squares of centres are summed in FP32, so that what
 #: remains is the rounding of centres to 11 bits: below 30 of squared distance (20 among 100 000 points, K = 256).
 NORM = 512.0
+
+
+def _means(points: np.ndarray, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """Return the means of classes by labels, those of empty classes as they were; by a product with a sparse matrix."""
+    from scipy import sparse
+
+    count = len(points)
+    ones = np.ones(count, np.float32)
+    members = sparse.csc_matrix((ones, labels, np.arange(count + 1)), shape=(len(centres), count)).tocsr()
+    sizes = np.diff(members.indptr)[:, None]
+    return np.where(sizes > 0, members @ points / np.maximum(sizes, 1), centres)
 
 
 class _Lloyd(HostPeer):
@@ -51,87 +66,127 @@ class _Lloyd(HostPeer):
 
 
 class ScikitLearn(_Lloyd):
-    """``KMeans``, one iteration. It centres the points before and classifies once more after, which is in its time."""
+    """``KMeans`` with one iteration, or an iteration of its parts.
 
-    name, title, rung = "sklearn", "scikit-learn KMeans, Lloyd, one iteration", 1
+    The class centres the points before and classifies once more after, which is in its time.
+    """
+
+    name, title, rung = "sklearn", "scikit-learn, one iteration of Lloyd's", 1
     modules = ("sklearn.cluster",)
     source = version_of("scikit-learn")
+    tunables: ClassVar = {
+        "form": Tunable("argmin", ("argmin", "lloyd", "elkan"), "pairwise_distances_argmin, or algorithm of KMeans")
+    }
 
     def compute(self) -> Mapping[str, Any]:
         from sklearn.cluster import KMeans
+        from sklearn.metrics import pairwise_distances_argmin
 
-        model = KMeans(self.data.clusters, init=self.centres[0], n_init=1, max_iter=1, tol=0.0, algorithm="lloyd")
+        form = self.setup.tunables["form"]
+        if form == "argmin":
+            labels = pairwise_distances_argmin(self.points, self.centres[0])
+            return {"means": _means(self.points, labels, self.centres[0])[None]}
+        model = KMeans(self.data.clusters, init=self.centres[0], n_init=1, max_iter=1, tol=0.0, algorithm=form)
         return {"means": model.fit(self.points).cluster_centers_[None]}
 
 
-def _faiss_means(points: np.ndarray, centres: np.ndarray, iterations: int) -> np.ndarray:
-    """Return the means of FAISS's k-means from given centres, over all points."""
+def _faiss_means(points: np.ndarray, centres: np.ndarray, iterations: int, form: str = "kmeans") -> np.ndarray:
+    """Return the means of FAISS's k-means from given centres, over all points, or of an iteration by its search."""
     import faiss
 
-    faiss.omp_set_num_threads(usable_cores())
     clusters, dims = centres.shape
+    if form == "search":
+        index = faiss.IndexFlatL2(dims)
+        index.add(centres)
+        return _means(points, index.search(points, 1)[1].ravel(), centres)
     parameters = {"niter": iterations, "min_points_per_centroid": 1, "max_points_per_centroid": 1 << 30}
     model = faiss.Kmeans(dims, clusters, **parameters)
     model.train(points, init_centroids=np.ascontiguousarray(centres))
     return np.asarray(model.centroids)
 
 
-class Faiss(_Lloyd):
-    """``Kmeans``, one iteration over all points."""
+def _faiss_threads(count: int) -> None:
+    """Let FAISS use so many threads when this thread calls it."""
+    import faiss
 
-    name, title, rung = "faiss", "FAISS Kmeans, one iteration", 2
+    faiss.omp_set_num_threads(count)
+
+
+class _Faiss(HostPeer):
+    """What threads of FAISS's peers share: the points of a node, or whole nodes."""
+
     modules = ("faiss",)
     source = version_of("faiss-cpu")
+    SHARE: ClassVar = {"threads": Tunable("nodes", ("nodes", "points"), "what threads share")}
+
+    def each(self, nodes: int, function: Callable[..., Any], *given: Iterable[Any]) -> list[Any]:
+        """Return the function's results for each of so many nodes; threads share the points of a few nodes anyhow."""
+        cores = usable_cores()
+        count, own = (cores, 1) if nodes >= cores and self.setup.tunables["threads"] == "nodes" else (1, cores)
+        with ThreadPoolExecutor(count, initializer=_faiss_threads, initargs=(own,)) as pool:
+            return list(pool.map(function, *given))
+
+
+class Faiss(_Lloyd):
+    """``Kmeans``, one iteration over all points, or an iteration by its search."""
+
+    name, title, rung = "faiss", "FAISS, one iteration of Lloyd's", 2
+    modules = ("faiss",)
+    source = version_of("faiss-cpu")
+    FORM: ClassVar = {"form": Tunable("search", ("search", "kmeans"), "IndexFlatL2 and sums by labels, or Kmeans")}
+    tunables: ClassVar = {**FORM, "threads": THREADS}
 
     def compute(self) -> Mapping[str, Any]:
-        return {"means": _faiss_means(self.points, self.centres[0], 1)[None]}
+        _faiss_threads(thread_count(self.setup.tunables["threads"]))
+        return {"means": _faiss_means(self.points, self.centres[0], 1, self.setup.tunables["form"])[None]}
 
 
-class FaissNodes(_Lloyd):
-    """``Kmeans``, one iteration, node by node."""
+class FaissNodes(_Faiss, _Lloyd):
+    """The same, node by node."""
 
     problem = KmeansFragments
-    name, title, rung = "faiss", "FAISS Kmeans, one iteration per node", 1
-    modules = ("faiss",)
-    source = version_of("faiss-cpu")
+    name, title, rung = "faiss", "FAISS, one iteration per node", 1
+    tunables: ClassVar = {**Faiss.FORM, **_Faiss.SHARE}
 
     def compute(self) -> Mapping[str, Any]:
-        means = [
-            _faiss_means(self.points[first : first + size], own, 1)
-            for first, size, own in zip(self.data.node_first, self.data.node_sizes, self.centres, strict=True)
-        ]
-        return {"means": np.stack(means)}
+        form, firsts, sizes = self.setup.tunables["form"], self.data.node_first, self.data.node_sizes
+        points = (self.points[first : first + size] for first, size in zip(firsts, sizes, strict=True))
+        step = partial(_faiss_means, iterations=1, form=form)
+        return {"means": np.stack(self.each(self.data.nodes, step, points, self.centres))}
 
 
-class FaissTree(HostPeer):
+class FaissTree(_Faiss):
     """``Kmeans`` applied to every node, from the same first points; a search assigns the points to children."""
 
     problem = TreeBuild
     computes = WORDS
     name, title, rung = "faiss", "FAISS Kmeans per node", 1
-    modules = ("faiss",)
-    source = version_of("faiss-cpu")
+    tunables: ClassVar = _Faiss.SHARE
 
     def prepare(self) -> None:
         self.points = self.data.points.astype(np.float32)
 
-    def compute(self) -> Mapping[str, Any]:
+    def labels(self, level: int, path: int, members: np.ndarray) -> np.ndarray:
+        """Return which child each member of a node goes to."""
         import faiss
 
-        p, seed = self.data.parameters, self.data.seed
+        p, own = self.data.parameters, self.points[members]
+        where = np.array([level]), np.array([path], np.uint64), np.array([len(members)])
+        first = own[seeding.draw(self.data.seed, *where, p.clusters)[0]]
+        index = faiss.IndexFlatL2(self.data.dims)
+        index.add(_faiss_means(own, first, p.iterations))
+        children: np.ndarray = index.search(own, 1)[1].ravel()
+        return children
+
+    def compute(self) -> Mapping[str, Any]:
+        p = self.data.parameters
         words = np.zeros(self.data.count, np.uint64)
         nodes = [(0, np.arange(self.data.count))]
         for level in range(p.levels):
+            nodes = [(path, members) for path, members in nodes if len(members) >= p.clusters]
+            parts = self.each(len(nodes), partial(self.labels, level), *zip(*nodes, strict=True)) if nodes else []
             children = []
-            for path, members in nodes:
-                if len(members) < p.clusters:
-                    continue
-                own = self.points[members]
-                where = np.array([level]), np.array([path], np.uint64), np.array([len(members)])
-                means = _faiss_means(own, own[seeding.draw(seed, *where, p.clusters)[0]], p.iterations)
-                index = faiss.IndexFlatL2(self.data.dims)
-                index.add(means)
-                labels = index.search(own, 1)[1].ravel()
+            for (path, members), labels in zip(nodes, parts, strict=True):
                 for k in range(p.clusters):
                     inside = members[labels == k]
                     if len(inside):
