@@ -82,6 +82,15 @@ def test_ratios_are_those_of_reports(quotes: Quotes) -> None:
     assert at == [where for where, up in crossings(list(zip((1, 2, 4), ratios, strict=True))) if up][-1]
 
 
+def test_own_are_neither_peers_nor_control_arms(tmp_path: Path) -> None:
+    times = {"rung": 0.03, "beyond": 0.02, "control": 0.01, "peer": 0.005}
+    records = [data.record(role, time, role=role, preset="quick", key=role) for role, time in times.items()]
+    data.store(tmp_path / "run", records)
+    quotes = Quotes(tmp_path)
+    assert value(quotes, "problem=rows preset=quick role=own") == [median(quotes, "beyond")]
+    assert value(quotes, "problem=rows preset=quick role=control") == [median(quotes, "control")]
+
+
 @pytest.mark.parametrize(
     ("query", "says"),
     [
