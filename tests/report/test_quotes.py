@@ -10,7 +10,7 @@ import report_data as data
 
 from perfport.model.record import Status
 from perfport.report.parts.sweeps import crossings
-from perfport.report.quotes import Quotes, texts
+from perfport.report.quotes import UNMEASURED, Quotes, texts
 from perfport.run.sources import _changed_since
 from perfport.store.ratios import compare
 
@@ -147,6 +147,24 @@ def test_a_table_of_best_variants_is_made_anew(quotes: Quotes) -> None:
     again = quotes.check(checked.text)
     assert again.complaints == [] and again.text == checked.text
     assert "no case with problem=nothing" in quotes.check(text.replace("problem=rows", "problem=nothing")).complaints[0]
+
+
+def test_a_table_of_forms_is_made_of_the_peers(quotes: Quotes) -> None:
+    text = "<!-- peers run problem=rows preset=many -->\n\nold\n\n<!-- end -->"
+    checked = quotes.check(text)
+    assert checked.complaints == ["peers run problem=rows preset=many: the table is not what the records give"]
+    assert checked.text.count("`slow`") == 3 and "fast`" not in checked.text and "old" not in checked.text
+    assert quotes.check(checked.text).complaints == []
+
+
+def test_a_table_may_wait_for_its_run(quotes: Quotes) -> None:
+    text = f"<!-- peers later problem=rows -->\n\n{UNMEASURED}\n\n<!-- end -->"
+    assert quotes.check(text).complaints == [] and quotes.check(text).text == text
+    assert quotes.check(text.replace(UNMEASURED, "1 ms")).complaints == [
+        f"peers later: no run 'later' in {quotes.results}"
+    ]
+    (complaint,) = quotes.check(text.replace("later", "run")).complaints
+    assert complaint == "peers run problem=rows: the table is not what the records give", "it is there now"
 
 
 def test_the_command_names_and_mends(
