@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from contextlib import nullcontext
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from peer_forms import forms
 from perfport import workload
 from perfport.backend import OpenDevice
 from perfport.model.errors import UnavailableError, UnsupportedError
+from perfport.run.experiment import find, load
 from perfport.workload import DeviceInfo, Peer, Session, TorchCudaPeer, TorchPeer, Variant, build
 from perfport.workloads.svm_rbf.variants import inputs
 
@@ -64,6 +66,22 @@ def test_a_peer_has_forms_to_choose_from(peer: tuple[str, str, str]) -> None:
         assert len(set(tunable.values)) == len(tunable.values) > 1 and tunable.description
         for kind in ("cpu", "gpu"):
             assert tunable.default_for(SimpleNamespace(kind=kind)) in tunable.values  # type: ignore[arg-type]
+
+
+def test_experiments_sweep_every_form_of_every_peer() -> None:
+    """But for peers that choose the fastest themselves: that is none of the forms that they choose from."""
+    swept: dict[tuple[str, ...], set[Any]] = {}
+    for study in [study for name in ("peers", "peers_cpu") for study in load(find(name)).experiments]:
+        for variant, (tunable, values) in product(study.variants or [], study.tunables.items()):
+            swept.setdefault((study.workload, study.problem, variant, tunable), set()).update(values)
+    missing = {
+        (*peer, name): left
+        for peer in PEERS
+        if class_of(peer).role == "peer"
+        for name, tunable in class_of(peer).tunables.items()
+        if (left := set(tunable.values) - {"fastest"} - swept.get((*peer, name), set()))
+    }
+    assert not missing
 
 
 @pytest.mark.parametrize("peer", CUDA, ids="-".join)

@@ -226,7 +226,7 @@ class _Torch(TorchPeer):
     source = version_of("torch")
     tunables: ClassVar[dict[str, Tunable]] = {
         "sums": Tunable({"cpu": "scattered", "gpu": "multiplied"}, tuple(SUMS), "how points are added up"),
-        "block": Tunable({"cpu": 1 << 14, "gpu": 1 << 20}, (1 << 14, 1 << 17, 1 << 20), "points taken at a time"),
+        "block": Tunable(1 << 20, (1 << 17, 1 << 20), "points taken at a time"),
     }
     points: Any  # tensor, FP32
     centres: Any  # tensor, (clusters, dims)
@@ -253,7 +253,11 @@ class TorchCpu(_Torch, TorchHostPeer):
     """On the host."""
 
     name, title, rung = "torch_cpu", "PyTorch on the host, a Lloyd step", 3
-    tunables: ClassVar = {**_Torch.tunables, **TorchHostPeer.tunables}
+    tunables: ClassVar = {
+        **_Torch.tunables,
+        **TorchHostPeer.tunables,
+        "block": Tunable(1 << 14, (1 << 14, 1 << 17), "points taken at a time"),
+    }
 
     def prepare(self) -> None:
         self.points = self.upload(self.data.points.astype(np.float32))
