@@ -42,7 +42,7 @@ def test_a_control_arm_is_never_the_best(tmp_path: Path) -> None:
     records = [data.record("first", 0.04), data.record("rung", 0.02, rung=2), data.record("library", 0.03, role="peer")]
     without, beside = (
         only(tmp_path / str(len(some)), *some)
-        for some in (records, [*records, data.record("less", 0.001, role="control")])
+        for some in (records, [*records, data.record("less", 0.01, role="control")])
     )
     assert name(beside.best) == name(without.best) == "rung" and name(beside.best_peer) == "library"
     assert beside.peer_comparison == without.peer_comparison is not None

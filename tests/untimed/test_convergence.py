@@ -58,6 +58,10 @@ class CudaOnly(Portable):
 
 class Library(HostPeer):
     problem, name, role = P, "library", "control"
+    needs = ()
+
+    def prepare(self):
+        raise AssertionError("a library's code is not compiled")
 '''
 KERNEL = """\
 /* A comment is no line of code. */

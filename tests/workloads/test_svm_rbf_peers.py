@@ -81,10 +81,11 @@ def test_host_peers_take_many_blocks(cls: type[Variant]) -> None:
     assert task.verify(peer.results()).passed, task.seed
 
 
-def test_an_extremum_of_blocks_is_the_first_of_equal_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("bits", [3, 24])
+def test_an_extremum_of_blocks_is_the_first_of_equal_ones(monkeypatch: pytest.MonkeyPatch, bits: int) -> None:
     monkeypatch.setattr(arg_peers, "BLOCK", 100)
     cls = SVM.variants["arg_extrema"]["numpy"]
-    task, peer = built(cls, {"n": 1009, "bits": 3}, {"form": "blocks"})
+    task, peer = built(cls, {"n": 1009, "bits": bits}, {"form": "blocks"})
     peer.launch()
     assert len(peer.blocks) == 11 and task.verify(peer.results()).passed, task.seed
 
