@@ -13,7 +13,7 @@ from perfport import backend, workload
 from perfport.backend import nvrtc
 from perfport.backend.offline import OfflineDevice, cuda_info
 from perfport.model.errors import UnavailableError, UnsupportedError
-from perfport.workload import Session, Setup
+from perfport.workload import Peer, Session, Setup
 
 TARGETS = ("sm_75", "sm_90")
 VARIANTS = [
@@ -21,7 +21,7 @@ VARIANTS = [
     for one in workload.discover().values()
     for problem, variants in one.variants.items()
     for variant, cls in variants.items()
-    if cls.role != "peer"
+    if not issubclass(cls, Peer)
 ]
 
 

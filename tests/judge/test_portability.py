@@ -127,6 +127,14 @@ def test_a_contended_rival_is_not_the_best_known(tmp_path: Path) -> None:
     assert found["a"].by_application == Interval(value=1, low=1, high=1)
 
 
+def test_a_control_arm_is_neither_best_known_nor_the_best(tmp_path: Path) -> None:
+    records = [data.record("a", 0.02), data.record("less", 0.01, role="control")]
+    found, _ = over(tmp_path, records)
+    assert list(found) == ["a", "less", BEST]
+    assert found["a"].by_application == found[BEST].by_application == Interval(value=1, low=1, high=1)
+    assert found[BEST].architectural == found["a"].architectural
+
+
 BAD = [status for status in Status if not status.measured and status is not Status.UNAVAILABLE]
 
 

@@ -12,7 +12,7 @@ from equal_variants import one_and_the_best_of_twenty
 
 from perfport.model.record import Status
 from perfport.report.parts.sweeps import crossings
-from perfport.report.quotes import Quotes, texts
+from perfport.report.quotes import UNMEASURED, Quotes, texts
 from perfport.run.sources import _changed_since
 from perfport.store.ratios import compare
 
@@ -84,6 +84,15 @@ def test_ratios_are_those_of_reports(quotes: Quotes) -> None:
     assert at == [where for where, up in crossings(list(zip((1, 2, 4), ratios, strict=True))) if up][-1]
 
 
+def test_own_are_neither_peers_nor_control_arms(tmp_path: Path) -> None:
+    times = {"rung": 0.03, "beyond": 0.02, "control": 0.01, "peer": 0.005}
+    records = [data.record(role, time, role=role, preset="quick", key=role) for role, time in times.items()]
+    data.store(tmp_path / "run", records)
+    quotes = Quotes(tmp_path)
+    assert value(quotes, "problem=rows preset=quick role=own") == [median(quotes, "beyond")]
+    assert value(quotes, "problem=rows preset=quick role=control") == [median(quotes, "control")]
+
+
 @pytest.mark.parametrize(
     ("query", "says"),
     [
@@ -140,6 +149,24 @@ def test_a_table_of_best_variants_is_made_anew(quotes: Quotes) -> None:
     again = quotes.check(checked.text)
     assert again.complaints == [] and again.text == checked.text
     assert "no case with problem=nothing" in quotes.check(text.replace("problem=rows", "problem=nothing")).complaints[0]
+
+
+def test_a_table_of_forms_is_made_of_the_peers(quotes: Quotes) -> None:
+    text = "<!-- peers run problem=rows preset=many -->\n\nold\n\n<!-- end -->"
+    checked = quotes.check(text)
+    assert checked.complaints == ["peers run problem=rows preset=many: the table is not what the records give"]
+    assert checked.text.count("`slow`") == 3 and "fast`" not in checked.text and "old" not in checked.text
+    assert quotes.check(checked.text).complaints == []
+
+
+def test_a_table_may_wait_for_its_run(quotes: Quotes) -> None:
+    text = f"<!-- peers later problem=rows -->\n\n{UNMEASURED}\n\n<!-- end -->"
+    assert quotes.check(text).complaints == [] and quotes.check(text).text == text
+    assert quotes.check(text.replace(UNMEASURED, "1 ms")).complaints == [
+        f"peers later: no run 'later' in {quotes.results}"
+    ]
+    (complaint,) = quotes.check(text.replace("later", "run")).complaints
+    assert complaint == "peers run problem=rows: the table is not what the records give", "it is there now"
 
 
 def test_the_command_names_and_mends(

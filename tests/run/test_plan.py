@@ -95,6 +95,18 @@ def test_a_tunable_is_an_axis_only_where_a_variant_has_it() -> None:
     assert [case.identity.variant for case in found] == ["vectorized"] + ["cooperative_rows"] * 3
 
 
+def test_a_value_has_to_be_one_of_every_variant_that_has_the_tunable() -> None:
+    """Peers have tunables of one name with values of their own."""
+    known = workload.discover()["svm_rbf"].variants["rbf_rows"]
+    first, second = (known[name].tunables["form"].values for name in ("torch_cpu", "torch_gemm"))
+    assert not set(first) & set(second)
+    for variants in (["torch_cpu", "torch_gemm"], ["torch_gemm", "torch_cpu"]):
+        with pytest.raises(
+            UsageError, match=f"form: '{first[0]}' is not allowed for torch_gemm; allowed: .*{second[0]}"
+        ):
+            cases(study(variants=variants, tunables={"form": [first[0]]}))
+
+
 def test_profiles_are_compiled_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "parameters_for", lambda profile, workload: {"group": 32, "pitch_multiple": 16})
     native, profiled = cases(study(variants=["column_major"], profiles=["native", "hd7970"]))

@@ -38,6 +38,18 @@ def test_the_fastest_is_ranked(tmp_path: Path) -> None:
     assert leading(some[3:]) is None
 
 
+def test_a_control_arm_is_never_the_best(tmp_path: Path) -> None:
+    records = [data.record("first", 0.04), data.record("rung", 0.02, rung=2), data.record("library", 0.03, role="peer")]
+    without, beside = (
+        only(tmp_path / str(len(some)), *some)
+        for some in (records, [*records, data.record("less", 0.01, role="control")])
+    )
+    assert name(beside.best) == name(without.best) == "rung" and name(beside.best_peer) == "library"
+    assert beside.peer_comparison == without.peer_comparison is not None
+    assert beside.first_rung and without.first_rung
+    assert beside.best_over(beside.first_rung) == without.best_over(without.first_rung)
+
+
 def test_of_equal_times_the_first_of_the_table_counts(tmp_path: Path) -> None:
     """Whatever the order of the records, and whatever their keys."""
     later = data.record("z", 0.02, rung=2, key="0" * 16)

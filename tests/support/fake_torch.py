@@ -72,17 +72,22 @@ class Call:
 
 @dataclass
 class FakeTorch:
-    """Stands in for the module ``torch``; ``calls`` lists the convolutions."""
+    """Stands in for the module ``torch``; ``calls`` lists the convolutions, ``made`` what compilers and graphs did."""
 
     calls: list[Call] = field(default_factory=list)
+    made: list[str] = field(default_factory=list)
     threads: int = 0
     contiguous_format: str = "contiguous"
     channels_last: str = "channels_last"
 
     def __post_init__(self) -> None:
         self.local = threading.local()
+        self._dynamo = SimpleNamespace(config=SimpleNamespace())
         self.backends = SimpleNamespace(cudnn=SimpleNamespace(benchmark=None, allow_tf32=None))
-        self.cuda = SimpleNamespace(ExternalStream=lambda pointer, device: (pointer, device), stream=self._stream)
+        self.cuda = SimpleNamespace(
+            ExternalStream=lambda pointer, device: (pointer, device), stream=self._stream, graph=self._graph,
+            CUDAGraph=lambda: SimpleNamespace(replay=lambda: self.made.append("replay")),
+        )  # fmt: skip
         self.nn = SimpleNamespace(functional=SimpleNamespace(conv2d=self._conv2d, max_pool2d=self._max_pool2d))
 
     @staticmethod
@@ -98,6 +103,11 @@ class FakeTorch:
     def set_num_threads(self, count: int) -> None:
         """Keep the number."""
         self.threads = count
+
+    def compile(self, function: Any, **_: Any) -> Any:
+        """The function itself."""
+        self.made.append("compiled")
+        return function
 
     def no_grad(self) -> AbstractContextManager[None]:
         """Nothing to do."""
@@ -115,6 +125,13 @@ class FakeTorch:
         self.local.streams = [*getattr(self.local, "streams", []), stream]
         yield
         self.local.streams = self.local.streams[:-1]
+
+    @contextmanager
+    def _graph(self, graph: Any, stream: Any) -> Any:
+        """What is enqueued inside is computed at once."""
+        assert stream in self.local.streams
+        yield
+        self.made.append("graph")
 
     def _conv2d(self, x: Tensor, w: Tensor, stride: int = 1, padding: int = 0) -> Tensor:
         assert x.memory_format == w.memory_format and x.number == w.number

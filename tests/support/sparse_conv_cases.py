@@ -10,7 +10,7 @@ import pytest
 from perfport import workload
 from perfport.backend import OpenDevice
 from perfport.model.errors import UnavailableError, UnsupportedError
-from perfport.workload import Session, build
+from perfport.workload import Peer, Session, build
 
 SPARSE_CONV = workload.discover()["sparse_conv"]
 PROBLEM = SPARSE_CONV.problems["sparse_conv"]
@@ -37,7 +37,7 @@ def solve(device: OpenDevice, problem: Any, name: str, **tunables: Any) -> tuple
             verification = built.execute()
             assert verification.passed, (problem.seed, problem.parameters, verification)
             traffic = built.variant.traffic()
-            assert cls.role == "peer" or (traffic is not None and traffic.flops >= problem.work().flops)
+            assert issubclass(cls, Peer) or (traffic is not None and traffic.flops >= problem.work().flops)
             return built.variant, built.variant.notes()
         finally:
             built.release()

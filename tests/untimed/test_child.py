@@ -30,6 +30,14 @@ def job(info: DeviceInfo, folder: str, problem: str, parameters: dict[str, int],
     )
 
 
+def test_a_library_launches_no_kernel_of_ours_whatever_its_role(opencl_infos: list[DeviceInfo]) -> None:
+    found = workload.discover()["sparse_conv"]
+    known = found.variants["sparse_conv"]
+    names = {case.variant for case in child.cases(found, "sparse_conv", opencl_infos[0])}
+    assert known["cudnn_both"].role == known["constant_weights"].role == "control"
+    assert names == {name for name, cls in known.items() if not issubclass(cls, workload.Peer)}
+
+
 def test_outcomes_carry_verification(opencl_infos: list[DeviceInfo]) -> None:
     for info in opencl_infos:
         (outcome,) = child.run(job(info, PLANTED, "double", {"n": 65}, "clean"))

@@ -14,7 +14,7 @@ from perfport.workload.source import read_source
 
 PACKAGE = '''
 """Doubling."""
-from perfport.workload import Metric, Problem, Variant
+from perfport.workload import HostPeer, Metric, Problem, Variant
 from pydantic import BaseModel
 
 
@@ -56,8 +56,12 @@ class CudaOnly(Portable):
     name, rung, needs = "cuda_only", 3, ("cuda",)
 
 
-class Library(Portable):
-    name, role = "library", "peer"
+class Library(HostPeer):
+    problem, name, role = P, "library", "control"
+    needs = ()
+
+    def prepare(self):
+        raise AssertionError("a library's code is not compiled")
 '''
 KERNEL = """\
 /* A comment is no line of code. */

@@ -9,7 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-from perfport.workload.libraries import usable_cores, version_of
+from perfport.workload import libraries
+from perfport.workload.libraries import THREADS, thread_count, usable_cores, version_of
 
 
 def test_the_first_that_is_installed_is_named() -> None:
@@ -25,3 +26,12 @@ def test_cores_are_those_that_the_process_may_use() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == [str(usable_cores()), "1"]
+
+
+@pytest.mark.parametrize(("usable", "physical", "threads"), [(8, 4, [8, 4]), (2, 4, [2, 2]), (8, None, [8, 8])])
+def test_threads_are_of_usable_or_of_physical_cores(
+    monkeypatch: pytest.MonkeyPatch, usable: int, physical: int | None, threads: list[int]
+) -> None:
+    monkeypatch.setattr(libraries, "usable_cores", lambda: usable)
+    monkeypatch.setattr(libraries.psutil, "cpu_count", lambda logical: 99 if logical else physical)
+    assert [thread_count(kind) for kind in THREADS.values] == threads

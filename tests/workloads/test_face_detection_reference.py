@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from peer_forms import forms
 from PIL import Image
 
 from perfport import workload
@@ -186,14 +188,19 @@ def test_photographs_of_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatc
         images.photograph("astronaut")
 
 
-@pytest.mark.parametrize("cls", [peers.OpenCvOneThread, peers.OpenCvAllThreads])
-def test_peers_pass_the_check(cls: type[Any]) -> None:
-    parameters = {"width": 96, "height": 80, "frames": 2, "cascade": "frontalface_alt", "scale_factor": 1.2}
-    task = Faces(Faces.Parameters(**parameters), 4)
-    peer = cls(Setup(Session(None, task, Path()), {}, {}))  # type: ignore[arg-type]
-    before = cv2.getNumThreads()
+@pytest.mark.parametrize(
+    ("cls", "tunables"),
+    [(cls, tunables) for cls in (peers.OpenCvOneThread, peers.OpenCvAllThreads) for tunables in forms(cls)],
+)
+def test_peers_pass_the_check(cls: type[Any], tunables: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    parameters = {"width": 97, "height": 81, "frames": 3, "cascade": "frontalface_alt", "scale_factor": 1.2}
+    task = Faces(Faces.Parameters(**parameters), secrets.randbelow(2**31))
+    monkeypatch.setattr(peers, "usable_cores", lambda: 2)
+    peer = cls(Setup(Session(None, task, Path()), tunables, {}))  # type: ignore[arg-type]
+    before = cv2.getNumThreads(), cv2.ipp.useIPP()
     peer.launch()
-    assert cv2.getNumThreads() == before
+    assert (cv2.getNumThreads(), cv2.ipp.useIPP()) == before
+    assert peer.at_once == (2 if tunables.get("threads") == "frames" else 1)
     verified = task.verify(peer.results(), cls.computes)
     assert verified.passed, verified
     assert peer.notes()["faces"] == len(peer.results()["faces"])

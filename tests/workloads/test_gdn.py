@@ -11,7 +11,7 @@ import pytest
 
 from perfport import workload
 from perfport.backend import OpenDevice
-from perfport.workload import POISON, Session, Setup, UnsupportedError, Variant
+from perfport.workload import POISON, Peer, Session, Setup, UnsupportedError, Variant
 from perfport.workloads.gdn.problems import Backward, Forward, GammaGradient, Reduction, Step
 from perfport.workloads.gdn.variants import gamma_gradient, inputs
 from perfport.workloads.gdn.variants.tiled import split_steps
@@ -39,7 +39,7 @@ def variants_of(*names: str) -> list[tuple[str, str]]:
         (problem, name)
         for problem, variants in GDN.variants.items()
         for name, cls in variants.items()
-        if cls.role != "peer" and any(part in name for part in names)
+        if not issubclass(cls, Peer) and any(part in name for part in names)
     ]
 
 

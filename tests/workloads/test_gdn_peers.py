@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import secrets
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from peer_forms import forms
 
 from perfport import workload
 from perfport.workload import DeviceInfo, Session, Setup, UnsupportedError, Variant
@@ -17,7 +20,7 @@ GDN = workload.discover()["gdn"]
 PEERS = [cls for variants in GDN.variants.values() for cls in variants.values() if cls.role == "peer"]
 HOST = [cls for cls in PEERS if cls.host]
 SIZE = {"channels": 13, "height": 5, "width": 7, "batch": 3}
-FORMS: list[dict[str, Any]] = [
+CASES: list[dict[str, Any]] = [
     SIZE, {**SIZE, "inverse": True}, {**SIZE, "layout": "nhwc"}, {**SIZE, "layout": "nhwc", "inverse": True},
     {"channels": 1, "height": 1, "width": 1},
 ]  # fmt: skip
@@ -28,9 +31,9 @@ OUTPUTS = {
 VECTORS: list[dict[str, Any]] = [{"channels": 3, "positions": 77}, {"channels": 1, "positions": 1}]
 
 
-def built(cls: type[Variant], parameters: dict[str, Any]) -> tuple[Any, Any]:
-    task = cls.problem(cls.problem.Parameters(**parameters), 5)
-    return task, cls(Setup(Session(None, task, Path(GDN.folder)), {}, {}))  # type: ignore[arg-type]
+def built(cls: type[Variant], parameters: dict[str, Any], tunables: dict[str, Any]) -> tuple[Any, Any]:
+    task = cls.problem(cls.problem.Parameters(**parameters), secrets.randbelow(2**31))
+    return task, cls(Setup(Session(None, task, Path(GDN.folder)), tunables, {}))  # type: ignore[arg-type]
 
 
 def test_every_problem_has_its_peers() -> None:
@@ -39,7 +42,7 @@ def test_every_problem_has_its_peers() -> None:
     for problem in ("gdn_forward", "gdn_backward", "gdn_step"):
         assert {"numpy", "torch_cpu"} | torch <= names[problem]
     assert "cupy_gemm" in names["gdn_forward"] & names["gdn_gamma_gradient"]
-    assert names["gdn_reduction"] == {"numpy", "cublas_gemv_loop", "cublas_gemm_batched"}
+    assert names["gdn_reduction"] == {"numpy", "cublas_gemv_loop", "cublas_gemm_batched", "cupy"}
     assert all((cls.precision == "tf32") == cls.name.endswith("tf32") for cls in PEERS)
 
 
@@ -47,19 +50,23 @@ def test_every_problem_has_its_peers() -> None:
 def test_host_peers_pass_the_check(cls: type[Variant]) -> None:
     for module in cls.modules:
         pytest.importorskip(module)
-    for form in VECTORS if cls.problem.name == "gdn_reduction" else FORMS:
-        task, peer = built(cls, form)
+    cases = VECTORS if cls.problem.name == "gdn_reduction" else CASES
+    for case, tunables in product(cases, forms(cls)):
+        if tunables.get("block"):
+            tunables = {**tunables, "block": min(tunables["block"], 32)}  # of 35 positions
+        task, peer = built(cls, case, tunables)
         peer.launch()
         outputs = peer.results()
         verified = task.verify(outputs, cls.computes, cls.precision)
-        assert set(outputs) == OUTPUTS[task.name] and verified.passed, (form, verified)
+        assert set(outputs) == OUTPUTS[task.name] and verified.passed, (task.seed, case, tunables, verified)
         first = {name: np.array(value) for name, value in outputs.items()}
         peer.launch()
         assert all(np.allclose(value, first[name], rtol=1e-6) for name, value in peer.results().items())
 
 
 def test_numpy_saves_d_for_training() -> None:
-    task, peer = built(GDN.variants["gdn_forward"]["numpy"], {**SIZE, "training": True})
+    cls = GDN.variants["gdn_forward"]["numpy"]
+    task, peer = built(cls, {**SIZE, "training": True}, forms(cls)[0])
     peer.launch()
     assert set(peer.results()) == {"u", "d"} and all(e.passed for e in task.check(peer.results()).values())
 

@@ -15,10 +15,11 @@ from sparse_conv_cases import PROBLEM, SMALL, SPARSE_CONV, problem_of, solve
 
 from perfport.backend import OpenDevice
 from perfport.model.errors import UnavailableError, UnsupportedError, UsageError
+from perfport.workload import Peer
 from perfport.workloads.sparse_conv import network, reference, source, weights
 from perfport.workloads.sparse_conv.operators import OPERATORS, Operator, Tiles, index_overhead
 
-VARIANTS = [name for name, cls in SPARSE_CONV.variants["sparse_conv"].items() if cls.role != "peer"]
+VARIANTS = [name for name, cls in SPARSE_CONV.variants["sparse_conv"].items() if not issubclass(cls, Peer)]
 
 
 # --- Variants on devices ------------------------------------------------------------------------------------------

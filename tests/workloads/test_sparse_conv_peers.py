@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from fake_torch import FakeTorch
+from peer_forms import forms
 from sparse_conv_cases import SMALL, SPARSE_CONV, problem_of, solve
 
 from perfport.backend import OpenDevice
@@ -16,13 +17,15 @@ from perfport.workload import Session, build, usable_cores
 
 HOST = ["torch_cpu", "torch_cpu_pc", "torch_cpu_pf", "torch_cpu_both"]
 CUDNN = ["cudnn", "cudnn_tf32", "cudnn_pc", "cudnn_pf", "cudnn_both"]
+FORMS = SPARSE_CONV.variants["pruned_network"]["torch_cuda"].tunables["form"].values
 
 
 @pytest.fixture
 def torch(monkeypatch: pytest.MonkeyPatch) -> FakeTorch:
     """A stand-in for PyTorch."""
     fake = FakeTorch()
-    monkeypatch.setitem(sys.modules, "torch", fake)  # type: ignore[arg-type]
+    for name in ("torch", "torch._dynamo", "torch._dynamo.config"):
+        monkeypatch.setitem(sys.modules, name, fake)  # type: ignore[arg-type]
     return fake
 
 
@@ -50,13 +53,16 @@ def network() -> Any:
 @pytest.mark.parametrize("name", HOST)
 def test_peers_on_the_host(device: OpenDevice, name: str) -> None:
     pytest.importorskip("torch")
-    _, notes = solve(device, problem_of(**{**SMALL, "channels": 4}, stride=2, padding=1), name)
-    assert notes["memory_format"] in ("nchw", "channels_last")
+    for tunables in forms(SPARSE_CONV.variants["sparse_conv"][name]):
+        task = problem_of(**{**SMALL, "channels": 4}, stride=2, padding=1)
+        _, notes = solve(device, task, name, **tunables)
+        assert tunables["memory_format"] in ("fastest", notes["memory_format"])
 
 
-@pytest.mark.parametrize("name", ["cudnn", "cudnn_tf32", "cudnn_both", "cublas_im2col", "cusparse_im2col"])
-def test_peers_on_the_gpu(cuda: OpenDevice, name: str) -> None:
-    solve(cuda, problem_of(**{**SMALL, "channels": 4}, batch=3, padding=1), name)
+def test_the_network_on_the_host(device: OpenDevice) -> None:
+    pytest.importorskip("torch")
+    for tunables in forms(SPARSE_CONV.variants["pruned_network"]["torch_cpu"]):
+        solve(device, network(), "torch_cpu", **tunables)
 
 
 # --- By the stand-in ----------------------------------------------------------------------------------------------
@@ -76,18 +82,43 @@ def test_peers_on_a_gpu_use_its_stream(gpu: OpenDevice, torch: FakeTorch, name: 
     assert {call.benchmark for call in torch.calls} == {True, False}
 
 
-@pytest.mark.parametrize("name", ["torch_cpu", "torch_cuda"])
-def test_the_network_by_a_peer(gpu: OpenDevice, torch: FakeTorch, name: str) -> None:
-    _, notes = solve(gpu, network(), name)
+@pytest.mark.parametrize("memory_format", ["nchw", "channels_last"])
+@pytest.mark.parametrize(("name", "form"), [("torch_cpu", {}), *(("torch_cuda", {"form": f}) for f in FORMS)])
+def test_the_network_by_a_peer(
+    gpu: OpenDevice, torch: FakeTorch, name: str, form: dict[str, str], memory_format: str
+) -> None:
+    _, notes = solve(gpu, network(), name, **form, memory_format=memory_format)
     assert notes["accuracy"] == notes["accuracy_reference"]
     assert {call.allow_tf32 for call in torch.calls} == {None if name == "torch_cpu" else False}
+    assert {call.memory_format for call in torch.calls} == {memory_format.replace("nchw", "contiguous")}
+    assert torch.made == {"graph": ["graph", "replay", "replay"], "compiled": ["compiled"]}.get(
+        form.get("form", ""), []
+    )
+
+
+@pytest.mark.parametrize("search", ["trials", "heuristic"])
+def test_tunables_leave_one_way(gpu: OpenDevice, torch: FakeTorch, search: str) -> None:
+    task = problem_of(**{**SMALL, "channels": 4}, padding=1)
+    _, notes = solve(gpu, task, "cudnn", memory_format="channels_last", search=search)
+    assert (notes["memory_format"], notes["algorithm_search"]) == ("channels_last", search)
+    assert {(call.memory_format, call.benchmark) for call in torch.calls} == {("channels_last", search == "trials")}
+
+
+def test_structured_pruning_is_no_peer() -> None:
+    variants = SPARSE_CONV.variants["sparse_conv"]
+    assert {name: variants[name].role for name in (*HOST, *CUDNN)} == {
+        name: "control" if name.endswith(("pc", "pf", "both")) else "peer" for name in (*HOST, *CUDNN)
+    }
+    results = {"pc": "half channels", "pf": "half filters", "both": "half of both"}
+    assert all(variants[name].computes == results.get(name.rpartition("_")[2], "") for name in (*HOST, *CUDNN))
 
 
 def test_where_times_mean_nothing_a_peer_takes_its_first_way(opencl: OpenDevice, torch: FakeTorch) -> None:
     for timed, tried in ((True, {"contiguous", "channels_last"}), (False, set())):
         torch.calls.clear()
         session = Session(opencl, problem_of(**SMALL), SPARSE_CONV.folder, timed)
-        built = build(SPARSE_CONV.variants["sparse_conv"]["torch_cpu"], session, {}, {})
+        cls = SPARSE_CONV.variants["sparse_conv"]["torch_cpu"]
+        built = build(cls, session, forms(cls)[0], {})
         assert {call.memory_format for call in torch.calls} == tried
         assert timed or built.variant.notes()["memory_format"] == "nchw"
         assert built.execute().passed

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import secrets
 import subprocess
 import sys
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from peer_forms import forms
 
 from perfport import workload
 from perfport.model.device import DeviceInfo
 from perfport.model.errors import UnsupportedError
-from perfport.workload import Setup, TorchCudaPeer, Variant
+from perfport.workload import Setup, Variant
 from perfport.workloads.svm_rbf.problems import ArgExtrema, ArgMax, ArgMin, RbfRows
 from perfport.workloads.svm_rbf.smo import SmoTrain
 from perfport.workloads.svm_rbf.variants import arg_peers, peers
@@ -37,9 +39,9 @@ def info(kind: str, *capabilities: str) -> DeviceInfo:
     )  # fmt: skip
 
 
-def built(cls: type[Variant], parameters: dict[str, Any]) -> tuple[Any, Any]:
-    task = cls.problem(cls.problem.Parameters(**parameters), 5)
-    setup = Setup(workload.Session(None, task, Path(SVM.folder)), {}, {})  # type: ignore[arg-type]
+def built(cls: type[Variant], parameters: dict[str, Any], tunables: dict[str, Any]) -> tuple[Any, Any]:
+    task = cls.problem(cls.problem.Parameters(**parameters), secrets.randbelow(2**31))
+    setup = Setup(workload.Session(None, task, Path(SVM.folder)), tunables, {})  # type: ignore[arg-type]
     return task, cls(setup)
 
 
@@ -48,7 +50,7 @@ def test_every_problem_has_peers_of_both_kinds() -> None:
     assert {"numpy", "sklearn_rbf_kernel", "torch_cpu"} <= set(names["rbf_rows"])
     assert {"torch_gemm", "torch_compiled", "torch_compiled_columns", "cupy_fused"} <= set(names["rbf_rows"])
     for reduction in ("arg_min", "arg_max", "arg_extrema"):
-        assert names[reduction] == ["numpy", "torch_cpu", "cub", "torch"]
+        assert names[reduction] == ["numpy", "torch_cpu", "cub", "torch", "torch_compiled"]
     assert names["smo_train"] == ["sklearn_svc"]
 
 
@@ -59,24 +61,33 @@ def test_every_problem_has_peers_of_both_kinds() -> None:
 def test_host_peers_pass_the_check(cls: type[Variant], parameters: dict[str, Any]) -> None:
     for module in cls.modules:
         pytest.importorskip(module)
-    task, peer = built(cls, parameters)
-    peer.launch()
-    verified = task.verify(peer.results(), cls.computes, cls.precision)
-    assert verified.passed, verified
-    first = {name: np.array(value) for name, value in peer.results().items()}
-    peer.launch()
-    assert all(np.array_equal(value, first[name]) for name, value in peer.results().items())
-
-
-def test_host_peers_take_many_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers, "BLOCK_BYTES", 7 * 4 * 37)
-    for cls in (peers.RbfNumpy, peers.RbfTorchCpu):
-        for module in cls.modules:
-            pytest.importorskip(module)
-        task, peer = built(cls, {"points": 131, "dims": 37})
-        assert peer.step == 7
+    for tunables in forms(cls):
+        task, peer = built(cls, parameters, tunables)
         peer.launch()
-        assert all(error.passed for error in task.check(peer.results()).values())
+        verified = task.verify(peer.results(), cls.computes, cls.precision)
+        assert verified.passed, (task.seed, tunables, verified)
+        first = {name: np.array(value) for name, value in peer.results().items()}
+        peer.launch()
+        assert all(np.array_equal(value, first[name]) for name, value in peer.results().items())
+
+
+@pytest.mark.parametrize("cls", [peers.RbfNumpy, peers.RbfTorchCpu])
+def test_host_peers_take_many_blocks(cls: type[Variant]) -> None:
+    for module in cls.modules:
+        pytest.importorskip(module)
+    task, peer = built(cls, {"points": 131, "dims": 8000}, {**forms(cls)[0], "block_kib": 256})
+    assert peer.step == 8
+    peer.launch()
+    assert task.verify(peer.results()).passed, task.seed
+
+
+@pytest.mark.parametrize("bits", [3, 24])
+def test_an_extremum_of_blocks_is_the_first_of_equal_ones(monkeypatch: pytest.MonkeyPatch, bits: int) -> None:
+    monkeypatch.setattr(arg_peers, "BLOCK", 100)
+    cls = SVM.variants["arg_extrema"]["numpy"]
+    task, peer = built(cls, {"n": 1009, "bits": bits}, {"form": "blocks"})
+    peer.launch()
+    assert len(peer.blocks) == 11 and task.verify(peer.results()).passed, task.seed
 
 
 @pytest.mark.parametrize("cls", PEERS, ids=lambda cls: cls.__name__)
@@ -95,19 +106,26 @@ def test_libraries_are_not_imported_with_the_workload() -> None:
     assert done.stdout.strip() == "[]"
 
 
-class OnHost(arg_peers._Indices):
+class OnHost(arg_peers._Cub):
     """Stands for a library on the GPU that returns indices."""
 
     name = ""
 
     def prepare(self) -> None:
         self.vector = self.data.vector
+        self.accelerators = [], []
+        self.core = SimpleNamespace(
+            set_reduction_accelerators=self.chosen.append, set_routine_accelerators=self.chosen.append
+        )
+
+    chosen: ClassVar[list[list[str]]] = []
 
 
-def test_values_are_looked_up_where_a_library_returns_indices() -> None:
+@pytest.mark.parametrize(("form", "accelerators"), [("cub", ["cub"]), ("cupy", [])])
+def test_values_are_looked_up_where_a_library_returns_indices(form: str, accelerators: list[str]) -> None:
     task = ArgExtrema(ArgExtrema.Parameters(n=1009), 5)
     device = SimpleNamespace(stream=nullcontext(), finish=lambda: None)
-    outputs = OnHost(SimpleNamespace(problem=task, device=device)).results()  # type: ignore[arg-type]
+    OnHost.chosen.clear()
+    outputs = OnHost(SimpleNamespace(problem=task, device=device, tunables={"form": form})).results()  # type: ignore[arg-type]
     assert task.verify(outputs).passed, "values and indices"
-    torch = SVM.variants["arg_extrema"]["torch"]
-    assert issubclass(torch, TorchCudaPeer) and torch.modules == ("cupy", "torch")
+    assert OnHost.chosen == [accelerators, accelerators, [], []], "set for the calls, then as they were"

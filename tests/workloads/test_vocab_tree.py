@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from peer_forms import forms
 
 from perfport import workload
 from perfport.backend import OpenDevice
@@ -22,7 +23,11 @@ KERNELS = [
     (problem, name) for problem, known in TREE.variants.items() for name, cls in known.items() if cls.role != "peer"
 ]
 PEERS = [
-    (problem, name) for problem, known in TREE.variants.items() for name, cls in known.items() if cls.role == "peer"
+    (problem, name, tunables)
+    for problem, known in TREE.variants.items()
+    for name, cls in known.items()
+    if cls.role == "peer"
+    for tunables in forms(cls, "cpu" if cls.host else "gpu")
 ]
 
 
@@ -201,12 +206,12 @@ def test_products_in_tf32_stay_within_the_tolerance(clusters: int) -> None:
     assert not task.check(far, outputs.MEANS, "tf32")["labels"].passed
 
 
-@pytest.mark.parametrize(("problem", "name"), PEERS)
-def test_peers_agree(solve: Solver, problem: str, name: str) -> None:
+@pytest.mark.parametrize(("problem", "name", "tunables"), PEERS)
+def test_peers_agree(solve: Solver, problem: str, name: str, tunables: dict[str, Any]) -> None:
     task = problem_of(
         problem, **TREE.problems[problem].presets["tiny"] | ({"equal": True} if "frag" in problem else {})
     )
-    right(task, solve(task, name), solve.variant.computes)
+    right(task, solve(task, name, **tunables), solve.variant.computes)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from ..model.names import order
 from ..model.record import Interval, Record, Status
 from ..store.case import Case, Site, Subject
 from ..store.collection import Collection
-from ..store.comparable import fastest, is_peer
+from ..store.comparable import fastest, is_control, is_peer
 from ..store.crossfit import compare_best
 from ..store.ratios import is_measured, is_ranked
 
@@ -144,9 +144,10 @@ def efficiency(case: Case, own: Sequence[Case], rivals: Sequence[Case]) -> Effic
         return Efficiency(case.site, record.status, ZERO, ZERO, record)
     architectural = _capped(record.problem_bound.share) if record.problem_bound else None
     candidates = [each.record for each in own if is_ranked(each.record)] or [record]
+    rivals = [rival for rival in rivals if is_ranked(rival.record) and not is_control(rival)]
     shares = [ONE]
     for clock in ("span", "wall"):  # the best known on either: a host's variants have no device events
-        known = [rival.record for rival in rivals if is_ranked(rival.record) and _clock(rival.record) == clock]
+        known = [rival.record for rival in rivals if _clock(rival.record) == clock]
         if known and (compared := compare_best(known, candidates)):
             shares.append(_capped(compared.ratio))
     return Efficiency(case.site, record.status, architectural, min(shares, key=lambda share: share.value), record)
@@ -164,7 +165,8 @@ def portability(collection: Collection, platforms: Sequence[Site]) -> list[Porta
     efficiencies refer to what is possible on the platform at that size.
 
     For each variant and platform its fastest setting of tunables counts, of those without another device's tuning
-    parameters. Peers are no applications, but they count among what is best known. Last of each problem comes `BEST`.
+    parameters. Peers are no applications, but they count among what is best known, as control arms do not. Last of each
+    problem comes `BEST`.
     """
     metrics = []
     for _, subjects in sorted(collection.families.items()):
@@ -223,7 +225,8 @@ def efficiencies(name: str, here: Mapping[Site, Sequence[Case]]) -> dict[Site, E
     """
     reached: dict[Site, Efficiency | str] = {}
     for site, cases in here.items():
-        own = [case for case in cases if _own(case) and name in (case.record.identity.variant, BEST)]
+        own = [case for case in cases if _own(case)]
+        own = [case for case in own if case.record.identity.variant == name or (name == BEST and not is_control(case))]
         case = _standing(own)
         if case is None:
             reached[site] = "not run"

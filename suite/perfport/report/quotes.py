@@ -17,7 +17,8 @@ from where on along it B is the faster one. ``unit`` is `ms` (default), `s`, `us
 path into the record in place of the time, or a sum of such, in the record's own unit where none is given.
 
 A table between ``<!-- best RUN WORDS -->`` and ``<!-- end -->`` is that of the best variants of the run's cases that
-the words select.
+the words select, one behind ``<!-- peers RUN WORDS -->`` that of all forms of their peers. In place of a table may
+stand `UNMEASURED`, as long as there is no such run.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ OVER_ALL: dict[str, _OverAll] = {
     "max": max,
 }
 QUOTE = re.compile(r"<!-- from (\S+): (.*?) -->")
-BLOCK = re.compile(r"(<!-- best (\S+)(.*?) -->\n\n).*?(\n\n<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- (best|peers) (\S+)(.*?) -->\n\n)(.*?)(\n\n<!-- end -->)", re.DOTALL)
+UNMEASURED = "Not measured yet."
 BOLD = re.compile(r"\*\*(?!\s)(.+?)\*\*")
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)")
 #: Headings of sections in which every bold number is a quotation.
@@ -81,10 +83,14 @@ class Quotes:
         self.results = results
         self._runs: dict[str, Run] = {}
 
+    def has(self, name: str) -> bool:
+        """Whether there is a run of this name."""
+        return (self.results / name / RECORDS).exists()
+
     def run(self, name: str) -> Run:
         """Return a run. Raises `UsageError` where there is none of the name."""
         if name not in self._runs:
-            if not (self.results / name / RECORDS).exists():
+            if not self.has(name):
                 raise UsageError(f"no run {name!r} in {self.results}")
             self._runs[name] = Run(self.results / name)
         return self._runs[name]
@@ -94,14 +100,17 @@ class Quotes:
         complaints: list[str] = []
 
         def block(quoted: re.Match[str]) -> str:
-            try:
-                table = self._best(quoted[2], quoted[3])
-            except UsageError as error:
-                complaints.append(f"best {quoted[2]}: {error}")
+            begin, kind, run, words, body, end = quoted.groups()
+            if body == UNMEASURED and not self.has(run):
                 return quoted[0]
-            if quoted[0] != (made := quoted[1] + table + quoted[4]):
-                complaints.append(f"best {quoted[2]}{quoted[3]}: the table is not what the records give")
-            return made
+            try:
+                table = self._table(kind, run, words)
+            except UsageError as error:
+                complaints.append(f"{kind} {run}: {error}")
+                return quoted[0]
+            if body != table:
+                complaints.append(f"{kind} {run}{words}: the table is not what the records give")
+            return f"{begin}{table}{end}"
 
         content = BLOCK.sub(block, content)
         lines, logging = [], False
@@ -154,7 +163,8 @@ class Quotes:
             numbers.append(_answer(sides, over_all, query.strip()))
         return numbers
 
-    def _best(self, name: str, words: str) -> str:
+    def _table(self, kind: str, name: str, words: str) -> str:
+        from .parts.forms import forms_table
         from .parts.ladder import ladders_of
         from .parts.summary import best_tables
 
@@ -167,7 +177,7 @@ class Quotes:
         ]
         if not chosen:
             raise UsageError(f"no case with {words.strip()}")
-        return best_tables(chosen, peers=False)
+        return forms_table(chosen) if kind == "peers" else best_tables(chosen, peers=False)
 
 
 def _split(words: Sequence[str], at: str) -> list[list[str]]:
@@ -230,7 +240,7 @@ class _Query:
                 return False
         asked = {name: value for name, value in asked.items() if name not in OTHERS}
         if asked.get("role") == "own":
-            asked["role"] = identity.role if identity.role != "peer" else "own"
+            asked["role"] = identity.role if identity.role not in ("peer", "control") else "own"
         return all(own.get(name) == value for name, value in asked.items())
 
     def value(self, record: Record) -> float:

@@ -18,7 +18,7 @@ from ..model.device import DeviceInfo
 from ..model.errors import UsageError, nearest
 from ..model.record import Identity
 from ..model.schema import explain
-from ..workload import Problem, Tunable, Variant, Workload
+from ..workload import Problem, Variant, Workload
 from .cases import Case, Group
 from .experiment import NATIVE, Experiment, Study
 from .keys import case_key
@@ -236,14 +236,14 @@ def _lookup(named: dict[str, Any], name: str, at: str, kind: str) -> Any:
 
 
 def _check_tunables(study: Study, variants: list[type[Variant]], at: str) -> None:
-    known: dict[str, Tunable] = {}
-    for variant in variants:
-        known.update(variant.tunables)
     for name, values in study.tunables.items():
-        tunable = _lookup(known, name, f"{at}.tunables", "tunable")
-        for value in values:
-            if value not in tunable.values:
-                raise UsageError(f"{at}.tunables.{name}: {value!r} is not allowed; allowed: {list(tunable.values)}")
+        _lookup({key: None for variant in variants for key in variant.tunables}, name, f"{at}.tunables", "tunable")
+        for variant, value in itertools.product(variants, values):
+            allowed = variant.tunables[name].values if name in variant.tunables else values
+            if value not in allowed:
+                raise UsageError(
+                    f"{at}.tunables.{name}: {value!r} is not allowed for {variant.name}; allowed: {list(allowed)}"
+                )
 
 
 def _sizes(study: Study, problem: type[Problem], at: str) -> list[tuple[str | None, dict[str, Any]]]:

@@ -42,6 +42,11 @@ def is_peer(case: Case) -> bool:
     return case.record.identity.role == "peer"
 
 
+def is_control(case: Case) -> bool:
+    """Whether the case is a control arm: it shows what a technique is worth, and may compute something else by less."""
+    return case.record.identity.role == "control"
+
+
 class Comparable(Generic[C]):
     """Cases of one problem with one setting, inputs, precision class and site: those that are ranked together.
 
@@ -83,6 +88,11 @@ class Comparable(Generic[C]):
         return [row for row in self.measured if not is_peer(row)]
 
     @cached_property
+    def contenders(self) -> list[C]:
+        """Measured variants but for control arms: of these one is the best."""
+        return [row for row in self.variants if not is_control(row)]
+
+    @cached_property
     def peers(self) -> list[C]:
         """Measured cases of peers."""
         return [row for row in self.measured if is_peer(row)]
@@ -94,8 +104,8 @@ class Comparable(Generic[C]):
 
     @cached_property
     def best(self) -> C | None:
-        """The fastest variant that is ``ok``; peers, ``wrong`` and ``contended`` ones do not count."""
-        return fastest(self.variants)
+        """The fastest variant that is ``ok``; peers, control arms, ``wrong`` and ``contended`` ones do not count."""
+        return fastest(self.contenders)
 
     @cached_property
     def best_peer(self) -> C | None:
@@ -112,7 +122,7 @@ class Comparable(Generic[C]):
         return self._best_over([base.record]) if is_ranked(base.record) else None
 
     def _best_over(self, bases: list[Record]) -> Comparison | None:
-        ranked = [row.record for row in self.variants if is_ranked(row.record)]
+        ranked = [row.record for row in self.contenders if is_ranked(row.record)]
         return compare_best(bases, ranked) if bases and ranked else None
 
     @cached_property

@@ -25,7 +25,7 @@ from ..model.device import DeviceInfo
 from ..model.record import Status, Verification
 from ..model.schema import Model
 from ..model.work import Traffic
-from ..workload import Session, Variant, Workload, build, discover
+from ..workload import Peer, Session, Variant, Workload, build, discover
 from ..workload.execution import status_of
 
 #: Environment variable: the file that ``begin VARIANT`` and ``end VARIANT`` are appended to around launches that count.
@@ -221,7 +221,8 @@ def _mark(marks: TextIO | None, text: str) -> None:
 
 def chosen(workload: Workload, problem: str, variant: str, pattern: str) -> bool:
     """Whether a variant launches kernels of ours and its ``workload/problem/variant`` contains the pattern."""
-    return workload.variants[problem][variant].role != "peer" and pattern in f"{workload.name}/{problem}/{variant}"
+    ours = not issubclass(workload.variants[problem][variant], Peer)
+    return ours and pattern in f"{workload.name}/{problem}/{variant}"
 
 
 def cases(

@@ -25,7 +25,7 @@ from ..backend.offline import OfflineDevice, cuda_info
 from ..model.device import DeviceInfo
 from ..model.errors import InfrastructureError, PerfportError, UsageError
 from ..model.schema import Model
-from ..workload import Session, Setup, Variant, Workload
+from ..workload import Peer, Session, Setup, Variant, Workload
 
 #: The name of a stored convergence among results.
 FILE = "convergence.json"
@@ -91,7 +91,7 @@ def converge(workload: Workload) -> list[Convergence]:
     for problem, variants in workload.variants.items():
         together: dict[str, set[Line]] = {backend: set() for backend in DEVICES}
         for name, variant in variants.items():
-            if variant.role == "peer":
+            if issubclass(variant, Peer):
                 continue
             lines: dict[str, set[Line]] = {backend: set() for backend in DEVICES}
             for backend in DEVICES:

@@ -18,9 +18,9 @@ from ..model.record import OutputError
 from ..model.work import Traffic, Work
 from .discovery import Workload, discover
 from .execution import Built, build
-from .libraries import usable_cores, version_of
+from .libraries import THREADS, thread_count, usable_cores, version_of
 from .outputs import Output, compare, compare_exact, digest_of
-from .peers import CudaPeer, HostPeer, Peer, TorchCudaPeer, TorchHostPeer, TorchPeer
+from .peers import COMPILER, CudaPeer, HostPeer, Peer, TorchCudaPeer, TorchHostPeer, TorchPeer
 from .problem import Metric, Problem
 from .setup import POISON, Session, Setup
 from .source import read_source
@@ -28,8 +28,10 @@ from .step import Enqueue, Step
 from .variant import ROLES, Tunable, Variant
 
 __all__ = [
+    "COMPILER",
     "POISON",
     "ROLES",
+    "THREADS",
     "Artifact",
     "Buffer",
     "Built",
@@ -72,6 +74,7 @@ __all__ = [
     "nearest",
     "read_source",
     "round_up",
+    "thread_count",
     "usable_cores",
     "version_of",
 ]

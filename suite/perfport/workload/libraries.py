@@ -5,6 +5,13 @@ from __future__ import annotations
 import importlib.metadata
 import os
 
+import psutil
+
+from .variant import Tunable
+
+#: Libraries on the host: hardware threads of one core share its arithmetic, so that fewer threads may be faster.
+THREADS = Tunable("cores", ("cores", "physical"), "threads of the library: one to a logical core, or to a physical one")
+
 
 def version_of(*distributions: str) -> str:
     """Return name and version of the first of some distributions that is installed; else the first one's name."""
@@ -19,3 +26,9 @@ def version_of(*distributions: str) -> str:
 def usable_cores() -> int:
     """Return how many cores this process may use, which is less than the machine has where it is pinned to some."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def thread_count(kind: str) -> int:
+    """Return how many threads a value of `THREADS` stands for."""
+    physical = psutil.cpu_count(logical=False) if kind == "physical" else None
+    return min(physical or usable_cores(), usable_cores())

@@ -5,15 +5,18 @@ Libraries are imported when a peer is built, never with the module that defines 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ..model.errors import RefusedError
-from .libraries import usable_cores
+from .libraries import THREADS, thread_count
 from .setup import Setup
-from .variant import Variant
+from .variant import Tunable, Variant
+
+#: How PyTorch's compiler chooses kernels: by its rules, or by timing several of its own and of the libraries.
+COMPILER = Tunable("default", ("default", "max-autotune-no-cudagraphs"), "mode of torch.compile")
 
 
 class Peer(Variant):
@@ -82,14 +85,25 @@ class TorchPeer(Peer):
         """Return a tensor of a host array where this peer computes."""
         raise NotImplementedError
 
+    def compiled(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function compiled for fixed shapes, by the tunable ``compiler``."""
+        import torch._dynamo.config as dynamo
+
+        # All problems of a worker compile one function; beyond the limit (8) it runs uncompiled, in silence.
+        dynamo.cache_size_limit = dynamo.accumulated_cache_size_limit = 1 << 16
+        mode = self.setup.tunables["compiler"]
+        made: Callable[..., Any] = self.torch.compile(function, dynamic=False, mode=mode)
+        return made
+
 
 class TorchHostPeer(TorchPeer, HostPeer):
-    """PyTorch on the host, on every core that this process may use."""
+    """PyTorch on the host."""
 
     modules: ClassVar[tuple[str, ...]] = ("torch",)
+    tunables: ClassVar[dict[str, Tunable]] = {"threads": THREADS}
 
     def launch(self) -> None:
-        self.torch.set_num_threads(usable_cores())
+        self.torch.set_num_threads(thread_count(self.setup.tunables["threads"]))
         with self.torch.inference_mode():
             super().launch()
 
@@ -115,6 +129,22 @@ class TorchCudaPeer(TorchPeer, CudaPeer):
 
     def upload(self, array: np.ndarray) -> Any:
         return self.torch.from_numpy(array).cuda(self.device.number)
+
+    def captured(self, function: Callable[[], Any]) -> Callable[[], Any]:
+        """Return a function that enqueues as one CUDA graph what this one enqueues, and returns the same tensors."""
+        torch = self.torch
+        with torch.cuda.stream(self.stream), torch.no_grad():
+            function()  # what libraries allocate and choose at first is no part of the graph
+            self.device.finish()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, stream=self.stream):
+                left = function()
+
+        def replay() -> Any:
+            graph.replay()
+            return left
+
+        return replay
 
     def tensor(self, buffer: Any, shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
         """Return a buffer's first elements as a tensor; nothing is copied."""

@@ -28,6 +28,12 @@ def several_workloads() -> list[Record]:
     ]  # fmt: skip
 
 
+def test_a_class_of_peers_and_control_arms_has_no_best_variant(tmp_path: Path) -> None:
+    records = [data.record("own", 0.02), data.record("library", 0.04, role="peer", precision="fp16")]
+    markdown = report(tmp_path, [*records, data.record("arm", 0.03, role="control", precision="fp16")])
+    assert "none is ok" not in markdown
+
+
 def test_the_first_screen_has_a_line_for_each_workload(tmp_path: Path) -> None:
     markdown = report(tmp_path, several_workloads())
     assert markdown.index("| workload") < 200, "nothing but the title comes before"

@@ -9,7 +9,10 @@ from subprocess import CompletedProcess
 import pytest
 from counted import PLANTED
 
+from perfport.model.device import DeviceInfo
 from perfport.untimed.count import simulated, survey
+from perfport.untimed.count.subjects import Options, Subject
+from perfport.workload import Peer, discover
 
 
 def test_patterns_name_variants(plugin: simulated.Counter, tmp_path: Path) -> None:
@@ -30,6 +33,19 @@ def test_values_in_place_of_a_presets(plugin: simulated.Counter, tmp_path: Path)
         ("tiny", {"n": 96}),
     ]
     assert "tiny: n=32" in survey.tables(found) and "tiny: n=96" in survey.tables(found)
+
+
+def test_a_library_is_counted_where_asked_for_whatever_its_role(opencl_infos: list[DeviceInfo]) -> None:
+    found = discover()["sparse_conv"]
+    known, problem = found.variants["sparse_conv"], found.problems["sparse_conv"]
+    subject = Subject(found, problem, "tiny", dict(problem.presets["tiny"]), ())
+    counted = {
+        peers: {case.variant for case in subject.job(opencl_infos[0], Options(), peers).cases}
+        for peers in (False, True)
+    }
+    libraries = {name for name, cls in known.items() if issubclass(cls, Peer)}
+    assert counted[False] == known.keys() - libraries and "cudnn_both" in libraries
+    assert counted[True] - counted[False] == {name for name in libraries if not known[name].host}
 
 
 @pytest.mark.parametrize(

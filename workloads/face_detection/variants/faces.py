@@ -4,45 +4,37 @@ from __future__ import annotations
 
 import base64
 import io
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw
 
-from perfport.workload import Setup, Variant
+from perfport.workload import Buffer, Setup
 
 from ..problems import Faces
 from . import instrumented
-from .configuration import Techniques, configure
-from .detector import Detector, Passing
 from .groups import Groups
-from .integrals import Integrals
-from .windows import SOURCE, Compacted, PerScale, Tuned
+from .windows import Compacted, Detecting, PerScale, Tuned
 
 PICTURE_PIXELS = 512 * 1024  # of a frame that a record may hold
 
 
-class _Faces(Variant):
+class _Faces(Detecting):
     """Ranked by wall time, because the host takes part."""
 
     problem = Faces
-    needs = ("fp64",)
-    source = SOURCE
     host_driven = True
 
     def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
         self.data: Faces = setup.problem
-        techniques, capacity = self.chosen(setup), self.data.parameters.capacity
-        passing = Passing(setup.scratch(4 * capacity), setup.scratch(4), capacity)
-        integrals = Integrals(setup, per_level=not techniques.uberkernel)
-        self.detector = Detector(setup, configure(setup, techniques), integrals, passing)
-        self.groups = Groups(setup, passing) if self.data.parameters.neighbours else None
-        self.steps = (integrals, self.detector, *([self.groups] if self.groups else []))
+        self.groups = Groups(setup, self.detector.passing) if self.data.parameters.neighbours else None
+        self.steps = (*self.steps, *([self.groups] if self.groups else []))
         self.faces = np.empty((0, 5), np.int64)
 
-    def chosen(self, setup: Setup) -> Techniques:
-        """The techniques that this variant uses."""
-        return Tuned.selected(setup)
+    def lists(self, setup: Setup, capacity: int) -> tuple[Buffer, Buffer]:
+        """They stay on the device."""
+        return setup.scratch(4 * capacity), setup.scratch(4)
 
     def launch(self) -> None:
         super().launch()
@@ -63,34 +55,18 @@ class _Faces(Variant):
         }  # fmt: skip
 
 
-class FacesPerScale(_Faces):
+class FacesPerScale(_Faces, PerScale):
     """The first rung, as a whole detector."""
 
-    name, title, rung = "per_scale", "one launch per level, one work-item per window", 1
-    tunables: ClassVar = PerScale.tunables
 
-    def chosen(self, setup: Setup) -> Techniques:
-        return PerScale.techniques
-
-
-class FacesTuned(_Faces):
+class FacesTuned(_Faces, Tuned):
     """The last rung, as a whole detector."""
 
-    name, title, rung = "tuned", "all techniques of the source", 8
-    tunables: ClassVar = Tuned.tunables
+    title = "all techniques of the source"
 
 
-class FacesCompacted(_Faces):
+class FacesCompacted(_Faces, Compacted):
     """Beyond the source, as a whole detector."""
-
-    name, title, role, rung = (
-        "compacted",
-        "large batches, survivors packed, a node loaded once for several",
-        "beyond",
-        9,
-    )
-    source = "beyond the source"
-    tunables: ClassVar = Compacted.tunables
 
     def notes(self) -> dict[str, Any]:
         """Further the first frame with its faces, where it is small enough for a report."""

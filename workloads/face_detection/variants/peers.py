@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.workload import HostPeer, UnavailableError, UnsupportedError, usable_cores, version_of
+from perfport.workload import HostPeer, Tunable, UnavailableError, UnsupportedError, usable_cores, version_of
 
 from ..problems import OPENCV, OPENCV_OPENCL, Faces
 
@@ -22,6 +24,8 @@ PROBE = """<?xml version="1.0"?>
 <features><_><rects><_>4 4 12 6 -1.</_><_>4 4 6 6 2.</_></rects><tilted>0</tilted></_></features>
 </cascade></opencv_storage>
 """
+
+IPP = Tunable(1, (0, 1), "Intel's primitives within OpenCV")
 
 
 class _OpenCv(HostPeer):
@@ -40,8 +44,15 @@ class _OpenCv(HostPeer):
         if not hasattr(cv2, "CascadeClassifier"):
             raise UnavailableError(f"OpenCV {cv2.__version__} has no CascadeClassifier; versions 4 have it")
         self.cv2: Any = cv2
-        self.classifier = self.opened()
+        self.own = threading.local()  # a classifier serves one thread at a time
+        self.own.classifier = self.opened()
+        self.pool = ThreadPoolExecutor(self.at_once)
         self.frames = [self.prepared(image) for image in self.data.scene.pixels]
+
+    @property
+    def at_once(self) -> int:
+        """Frames that are detected at a time, each by one thread; 1: all threads share one."""
+        return usable_cores() if self.setup.tunables.get("threads") == "frames" else 1
 
     def opened(self) -> Any:
         """Load the cascade."""
@@ -55,20 +66,27 @@ class _OpenCv(HostPeer):
         return image
 
     def compute(self) -> dict[str, np.ndarray]:
-        before = self.cv2.getNumThreads()
-        self.cv2.setNumThreads(self.threads or usable_cores())
+        ipp = self.cv2.ipp
+        before = self.cv2.getNumThreads(), ipp.useIPP()
+        self.cv2.setNumThreads(1 if self.at_once > 1 else self.threads or usable_cores())
+        ipp.setUseIPP(bool(self.setup.tunables.get("ipp", before[1])))
         try:
             return {"faces": self.detected(self.data.parameters.neighbours)}
         finally:
-            self.cv2.setNumThreads(before)
+            self.cv2.setNumThreads(before[0])
+            ipp.setUseIPP(before[1])
 
     def detected(self, neighbours: int) -> np.ndarray:
         """Detect in all frames: rows of frame, x, y, width, height."""
-        faces = [np.empty((0, 5), np.int64)]
-        for number, frame in enumerate(self.frames):
-            boxes = self.classifier.detectMultiScale(frame, self.data.parameters.scale_factor, neighbours)
-            faces.append(np.insert(np.array(boxes, np.int64).reshape(-1, 4), 0, number, axis=1))
-        return np.concatenate(faces)
+
+        def boxes(frame: Any) -> np.ndarray:
+            if not hasattr(self.own, "classifier"):
+                self.own.classifier = self.opened()
+            faces = self.own.classifier.detectMultiScale(frame, self.data.parameters.scale_factor, neighbours)
+            return np.array(faces, np.int64).reshape(-1, 4)
+
+        each = (self.pool.map if self.at_once > 1 else map)(boxes, self.frames)
+        return np.concatenate([np.insert(faces, 0, number, axis=1) for number, faces in enumerate(each)])
 
     def notes(self) -> dict[str, Any]:
         return {"faces": len(self.outputs["faces"]), "threads": self.threads or usable_cores()}
@@ -79,12 +97,17 @@ class OpenCvOneThread(_OpenCv):
 
     name, title, rung = "opencv_1", "OpenCV detectMultiScale, one thread", 1
     threads = 1
+    tunables: ClassVar = {"ipp": IPP}
 
 
 class OpenCvAllThreads(_OpenCv):
     """The CPU detector on all cores."""
 
     name, title, rung = "opencv_all", "OpenCV detectMultiScale, all threads", 2
+    tunables: ClassVar = {
+        "ipp": IPP,
+        "threads": Tunable("frame", ("frame", "frames"), "threads share each frame, or each takes whole ones"),
+    }
 
 
 class OpenCvOpenCl(_OpenCv):

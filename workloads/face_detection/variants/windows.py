@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.workload import Setup, Tunable, Variant
+from perfport.workload import Buffer, Problem, Setup, Step, Tunable, Variant
 
 from ..problems import Windows
 from . import instrumented
@@ -38,20 +39,24 @@ SWITCH = (0, 1)
 SOURCE = "optimisation of Viola-Jones face detection"
 
 
-class _Windows(Variant):
-    """Windows by one set of techniques."""
+class Detecting(Variant):
+    """A detector by one set of techniques; of `windows` unless said otherwise."""
 
-    problem = Windows
+    problem: ClassVar[type[Problem]] = Windows
     needs = ("fp64",)  # the standard deviation of a window, as OpenCV computes it
     source = SOURCE
     techniques: ClassVar[Techniques]
 
     def __init__(self, setup: Setup) -> None:
-        techniques, capacity = self.chosen(setup), setup.problem.parameters.capacity
-        passing = Passing(setup.output("windows", np.uint32, capacity), setup.output("count", np.uint32, 1), capacity)
-        self.integrals = Integrals(setup, per_level=not techniques.uberkernel)
-        self.detector = Detector(setup, configure(setup, techniques), self.integrals, passing)
-        self.steps = (self.integrals, self.detector)
+        capacity, techniques = setup.problem.parameters.capacity, self.chosen(setup)
+        passing = Passing(*self.lists(setup, capacity), capacity)
+        integrals = Integrals(setup, per_level=not techniques.uberkernel)
+        self.detector = Detector(setup, configure(setup, techniques), integrals, passing)
+        self.steps: Sequence[Step] = (integrals, self.detector)
+
+    def lists(self, setup: Setup, capacity: int) -> tuple[Buffer, Buffer]:
+        """Where the windows that pass and their number go: here they are outputs."""
+        return setup.output("windows", np.uint32, capacity), setup.output("count", np.uint32, 1)
 
     def chosen(self, setup: Setup) -> Techniques:
         """The techniques that this variant uses."""
@@ -65,7 +70,7 @@ class _Windows(Variant):
         }  # fmt: skip
 
 
-class PerScale(_Windows):
+class PerScale(Detecting):
     """Pyramid, integral images and windows level by level."""
 
     name, title, rung = "per_scale", "one launch per level, one work-item per window", 1
@@ -73,7 +78,7 @@ class PerScale(_Windows):
     tunables: ClassVar[dict[str, Tunable]] = {**IMAGES, **STATIC}
 
 
-class Uberkernel(_Windows):
+class Uberkernel(Detecting):
     """All levels lie in one atlas."""
 
     name, title, rung = "uberkernel", "all levels in one launch", 2
@@ -81,7 +86,7 @@ class Uberkernel(_Windows):
     tunables: ClassVar[dict[str, Tunable]] = {**IMAGES, **STATIC}
 
 
-class CoarseGrained(_Windows):
+class CoarseGrained(Detecting):
     """No barrier is needed within a hardware thread."""
 
     name, title, rung = "coarse_grained", "a work-group is one hardware thread and the unit of assignment", 3
@@ -89,7 +94,7 @@ class CoarseGrained(_Windows):
     tunables: ClassVar[dict[str, Tunable]] = {**IMAGES, **COARSE}
 
 
-class PersistentThreads(_Windows):
+class PersistentThreads(Detecting):
     """Batches are dealt out by the work-group's number."""
 
     name, title, rung = "persistent_threads", "a fixed number of work-groups loop over the batches", 4
@@ -97,7 +102,7 @@ class PersistentThreads(_Windows):
     tunables: ClassVar[dict[str, Tunable]] = {**IMAGES, **COARSE, **PERSISTENT}
 
 
-class DynamicMapping(_Windows):
+class DynamicMapping(Detecting):
     """A window's place is computed from its number."""
 
     name, title, rung = "dynamic_mapping", "work-groups take the next batch from a global counter", 5
@@ -105,7 +110,7 @@ class DynamicMapping(_Windows):
     tunables: ClassVar[dict[str, Tunable]] = {**IMAGES, **COARSE, **PERSISTENT}
 
 
-class GlobalQueue(_Windows):
+class GlobalQueue(Detecting):
     """Writing the queue is part of every execution."""
 
     name, title, rung = "global_queue", "all windows written out as a queue in global memory", 6
@@ -113,7 +118,7 @@ class GlobalQueue(_Windows):
     tunables: ClassVar[dict[str, Tunable]] = {**IMAGES, **COARSE, **PERSISTENT}
 
 
-class LocalQueue(_Windows):
+class LocalQueue(Detecting):
     """The work-items that lost their windows help with the others."""
 
     name, title, rung = "local_queue", "windows that survive the first stages queue in local memory", 7
@@ -121,7 +126,7 @@ class LocalQueue(_Windows):
     tunables: ClassVar[dict[str, Tunable]] = {**IMAGES, **COARSE, **PERSISTENT, **LOCAL}
 
 
-class Tuned(_Windows):
+class Tuned(Detecting):
     """Everything; each technique is a tunable, so that it can be switched off alone."""
 
     name, title, rung = "tuned", "instruction-level work; every technique can be switched off", 8
@@ -141,14 +146,10 @@ class Tuned(_Windows):
         "constant": Tunable(1, SWITCH, "the cascade in constant memory where it fits"),
     }  # fmt: skip
 
-    @staticmethod
-    def selected(setup: Setup) -> Techniques:
-        """The techniques that the tunables switch on."""
+    def chosen(self, setup: Setup) -> Techniques:
+        """Those that the tunables switch on."""
         switches = {name: setup.tunables[name] for name in Techniques.__dataclass_fields__}
         return Techniques(**{name: value if name == "unroll" else bool(value) for name, value in switches.items()})
-
-    def chosen(self, setup: Setup) -> Techniques:
-        return self.selected(setup)
 
 
 class Compacted(Tuned):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.workload import CudaPeer, version_of
+from perfport.workload import CudaPeer, Tunable, version_of
 
 from ..problems import SparseConv
 from ..weights import compressed
@@ -18,15 +18,21 @@ class _Products(Im2col):
     """im2col's kernel, then a library's product of [filters, taps] by [taps, columns], on CuPy's current stream."""
 
     factor: Any
+    operands: ClassVar[Tunable]
 
     def prepare_product(self) -> None:
         import cupy
 
         self.cupy: Any = cupy
+        self.form = self.tunables["operands"]
         self.convert()
 
     def convert(self) -> None:
         """Bring the weights into the library's form."""
+        raise NotImplementedError
+
+    def product(self, unrolled: Any, images: int) -> Any:
+        """Return the product with [taps, images x pixels] as [images, filters, pixels]."""
         raise NotImplementedError
 
     def multiply(self, first: int, columns: int) -> None:
@@ -36,22 +42,40 @@ class _Products(Im2col):
         images = columns // o.pixels
         unrolled = matrix.array.view(np.float32)[: o.taps * columns].reshape(o.taps, columns)
         out = result.array.view(np.float32)[: self.batch * o.outputs].reshape(self.batch, o.filters, o.pixels)
-        product = (self.factor @ unrolled).reshape(o.filters, images, o.pixels)
-        out[first : first + images] = product.transpose(1, 0, 2)
+        out[first : first + images] = self.product(unrolled, images)
 
 
 class _CublasProducts(_Products):
+    operands = Tunable("filters first", ("filters first", "columns first"), "order of the product's operands")
+
     def convert(self) -> None:
         self.factor = self.cupy.asarray(self.layer.weights.reshape(self.operator.filters, -1))
 
+    def product(self, unrolled: Any, images: int) -> Any:
+        if self.form == "filters first":
+            return (self.factor @ unrolled).reshape(-1, images, self.operator.pixels).transpose(1, 0, 2)
+        return (unrolled.T @ self.factor.T).reshape(images, self.operator.pixels, -1).transpose(0, 2, 1)
+
 
 class _CusparseProducts(_Products):
+    operands = Tunable("as they are", ("as they are", "copied"), "a row-major matrix transposed by flag, or by a copy")
+
     def convert(self) -> None:
+        from cupyx import cusparse
         from cupyx.scipy import sparse
 
+        self.cusparse: Any = cusparse
         rows = compressed(self.layer.weights)
         arrays = tuple(self.cupy.asarray(array) for array in (rows.values, rows.taps, rows.starts))
         self.factor = sparse.csr_matrix(arrays, shape=(self.operator.filters, self.operator.taps))
+        self.factor.sum_duplicates()  # marks the rows as sorted, which `spmm` asks for
+
+    def product(self, unrolled: Any, images: int) -> Any:
+        if self.form == "copied":
+            result = self.factor @ unrolled
+        else:
+            result = self.cusparse.spmm(self.factor, unrolled.T, transb=True)
+        return result.reshape(-1, images, self.operator.pixels).transpose(1, 0, 2)
 
 
 class _Unrolled(CudaPeer):
@@ -75,6 +99,7 @@ class CublasIm2col(_Unrolled):
     """Dense; CuPy's matmul keeps FP32."""
 
     engine = _CublasProducts
+    tunables: ClassVar = {"operands": engine.operands}
     name, title, rung = "cublas_im2col", "im2col and cuBLAS, dense, FP32", 10
 
 
@@ -82,4 +107,5 @@ class CusparseIm2col(_Unrolled):
     """Columns are split at 10^6: above 1 048 560 cuSPARSE has returned zeros without an error."""
 
     engine = _CusparseProducts
+    tunables: ClassVar = {"operands": engine.operands}
     name, title, rung = "cusparse_im2col", "im2col and cuSPARSE, FP32", 11

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from abc import ABCMeta
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
@@ -13,13 +14,24 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from perfport.measure.cache import CacheFlush
-from perfport.workload import Setup, TorchCudaPeer, TorchHostPeer, TorchPeer, UnsupportedError, version_of
+from perfport.workload import (
+    COMPILER,
+    Setup,
+    TorchCudaPeer,
+    TorchHostPeer,
+    TorchPeer,
+    Tunable,
+    UnsupportedError,
+    version_of,
+)
 
 from .. import network
 from ..problems import PrunedNetwork, SparseConv
 from .network import accuracies
 
 TRIALS = 5  # executions by which the fastest way is chosen
+FASTEST = "fastest"
+MEMORY_FORMATS = {"nchw": "contiguous_format", "channels_last": "channels_last"}  # in PyTorch's names
 
 
 class _Way(NamedTuple):
@@ -38,6 +50,9 @@ class _Convolution(TorchPeer):
     source = version_of("torch")
     fewer_operations = True  # Winograd's or FFT's convolution
     searches: ClassVar[tuple[str, ...]] = ("heuristic",)
+    tunables: ClassVar[dict[str, Tunable]] = {
+        "memory_format": Tunable(FASTEST, (FASTEST, *MEMORY_FORMATS), "of input and weights"),
+    }
 
     def prepare(self) -> None:
         torch, o = self.torch, self.data.operator
@@ -49,15 +64,21 @@ class _Convolution(TorchPeer):
             weights = self.data.dense[filters][:, channels]
             x = x[:, self.upload(np.flatnonzero(channels))].contiguous()
         w = self.upload(np.ascontiguousarray(weights))
-        formats = {"nchw": torch.contiguous_format, "channels_last": torch.channels_last}
+        formats = {name: getattr(torch, order) for name, order in MEMORY_FORMATS.items()}
         operands = {name: (x.to(memory_format=order), w.to(memory_format=order)) for name, order in formats.items()}
         ways = [_Way(name, search, *pair) for name, pair in operands.items() for search in self.searches]
         self.device.finish()  # operands are made on the library's stream, used on the device's
-        self.way = self.fastest(ways) if self.setup.session.timed else ways[0]
+        ways = [way for way in ways if self.wanted(way)]
+        self.way = self.fastest(ways) if self.setup.session.timed and len(ways) > 1 else ways[0]
 
     def input(self) -> Any:
         """Return the problem's input as a tensor."""
         return self.upload(self.data.x)
+
+    def wanted(self, way: _Way) -> bool:
+        """Whether the tunables leave a way open."""
+        chosen = self.setup.tunables
+        return all(chosen.get(n, FASTEST) in (FASTEST, getattr(way, n)) for n in ("memory_format", "search"))
 
     def fastest(self, ways: list[_Way]) -> _Way:
         """Try all of them."""
@@ -91,12 +112,17 @@ class _Convolution(TorchPeer):
 class TorchCpu(_Convolution, TorchHostPeer):
     """What a user without a GPU runs."""
 
-    name, title, rung = "torch_cpu", "PyTorch on the host, dense, all cores", 1
+    name, title, rung = "torch_cpu", "PyTorch on the host, dense", 1
+    tunables: ClassVar = {**_Convolution.tunables, **TorchHostPeer.tunables}
 
 
 class _Cudnn(_Convolution, TorchCudaPeer):
     #: PyTorch tries likely algorithms once each, which noise may decide wrongly, or takes the library's first.
     searches = ("trials", "trials again", "heuristic")
+    tunables: ClassVar = {
+        **_Convolution.tunables,
+        "search": Tunable(FASTEST, (FASTEST, "trials", "heuristic"), "for an algorithm"),
+    }
 
     def __init__(self, setup: Setup) -> None:
         # PyTorch keeps one plan for a shape and thread, however it was found: each way has a thread of its own.
@@ -139,46 +165,28 @@ class CudnnTf32(_Cudnn):
     unit = "tf32_mma"
 
 
-class CudnnHalfChannels(_Cudnn):
-    """Structured pruning: half the input channels, another result."""
-
-    name, title, rung = "cudnn_pc", "cuDNN, half the channels kept (PC)", 4
-    computes = "half channels"
-
-
-class CudnnHalfFilters(_Cudnn):
-    """Structured pruning: half the filters, another result."""
-
-    name, title, rung = "cudnn_pf", "cuDNN, half the filters kept (PF)", 5
-    computes = "half filters"
+#: Structured pruning, whose convolutions give another result by less work: end of the name, result, what is kept.
+PATTERNS = (
+    ("pc", "half channels", "half the channels kept (PC)"),
+    ("pf", "half filters", "half the filters kept (PF)"),
+    ("both", "half of both", "half of channels and filters kept"),
+)
 
 
-class CudnnBoth(_Cudnn):
-    """Structured pruning: half of both, another result; a quarter of the work."""
-
-    name, title, rung = "cudnn_both", "cuDNN, half of channels and filters kept", 6
-    computes = "half of both"
-
-
-class TorchCpuHalfChannels(TorchCpu):
-    """Structured pruning on the host."""
-
-    name, title, rung = "torch_cpu_pc", "PyTorch on the host, half the channels kept (PC)", 7
-    computes = "half channels"
-
-
-class TorchCpuHalfFilters(TorchCpu):
-    """Structured pruning on the host."""
-
-    name, title, rung = "torch_cpu_pf", "PyTorch on the host, half the filters kept (PF)", 8
-    computes = "half filters"
+def structured(dense: type[_Convolution], rung: int) -> dict[str, type[_Convolution]]:
+    """Return a library's control arms, by their names as classes; ``rung`` is that of the first."""
+    made: dict[str, Any] = {}
+    for number, (suffix, computes, kept) in enumerate(PATTERNS):
+        attributes = {
+            "__module__": __name__, "__doc__": "Structured pruning, another result.", "role": "control",
+            "rung": rung + number, "name": f"{dense.name}_{suffix}", "title": f"{dense.title}, {kept}",
+            "computes": computes,
+        }  # fmt: skip
+        made[f"{dense.__name__}{suffix.capitalize()}"] = ABCMeta(f"{dense.name}_{suffix}", (dense,), attributes)
+    return made
 
 
-class TorchCpuBoth(TorchCpu):
-    """Structured pruning on the host."""
-
-    name, title, rung = "torch_cpu_both", "PyTorch on the host, half of both kept", 9
-    computes = "half of both"
+globals().update({**structured(CudnnFp32, 9), **structured(TorchCpu, 12)})  # where discovery looks for them
 
 
 class _Network(TorchPeer):
@@ -187,19 +195,28 @@ class _Network(TorchPeer):
     problem = PrunedNetwork
     source = version_of("torch")
     fewer_operations = True  # as above
+    tunables: ClassVar[dict[str, Tunable]] = {
+        "memory_format": Tunable("nchw", tuple(MEMORY_FORMATS), "of images and weights"),
+    }
 
     def prepare(self) -> None:
-        self.x = self.upload(self.data.x)
-        self.weights = [self.upload(layer.weights) for layer in self.data.layers]
+        order = getattr(self.torch, MEMORY_FORMATS[self.setup.tunables["memory_format"]])
+        self.x = self.upload(self.data.x).to(memory_format=order)
+        self.weights = [self.upload(layer.weights).to(memory_format=order) for layer in self.data.layers]
         self.device.finish()  # these are made on the library's stream, used on the device's
+        self.run: Callable[[], Any] = self.network
 
-    def compute(self) -> Mapping[str, Any]:
+    def network(self) -> Any:
+        """Logits of all images, (images, classes, 1, 1)."""
         functional, maps = self.torch.nn.functional, self.x
         for stage, weights in zip(network.STAGES, self.weights, strict=True):
             maps = functional.conv2d(maps, weights)
             if stage.pooled:
                 maps = functional.max_pool2d(self.torch.relu(maps), 2)
-        return {"logits": maps[:, :, 0, 0]}
+        return maps
+
+    def compute(self) -> Mapping[str, Any]:
+        return {"logits": self.run()[:, :, 0, 0]}
 
     def notes(self) -> dict[str, Any]:
         return accuracies(self.data, self.results()["logits"])
@@ -208,14 +225,24 @@ class _Network(TorchPeer):
 class TorchCpuNetwork(_Network, TorchHostPeer):
     """What a user without a GPU runs."""
 
-    name, title, rung = "torch_cpu", "PyTorch on the host, dense, all cores", 1
+    name, title, rung = "torch_cpu", "PyTorch on the host, dense", 1
+    tunables: ClassVar = {**_Network.tunables, **TorchHostPeer.tunables}
 
 
 class TorchCudaNetwork(_Network, TorchCudaPeer):
-    """cuDNN in FP32."""
+    """cuDNN in FP32, its algorithms chosen by trials."""
 
     name, title, rung = "torch_cuda", "PyTorch, dense, TF32 off", 2
+    tunables: ClassVar = {
+        **_Network.tunables,
+        "form": Tunable("graph", ("graph", "compiled", "eager"), "a CUDA graph; fused by the compiler; as it is"),
+        "compiler": COMPILER,
+    }
 
-    def compute(self) -> Mapping[str, Any]:
-        self.torch.backends.cudnn.allow_tf32 = False
-        return super().compute()
+    def prepare(self) -> None:
+        super().prepare()
+        forms = {"graph": self.captured, "compiled": self.compiled}
+        cudnn = self.torch.backends.cudnn
+        cudnn.benchmark, cudnn.allow_tf32 = True, False
+        form = self.setup.tunables["form"]
+        self.run = self.network if form == "eager" else forms[form](self.network)

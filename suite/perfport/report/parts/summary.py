@@ -10,7 +10,7 @@ from tabulate import tabulate
 from ...measure.intervals import Verdict
 from ...model.record import Status
 from ...run.completeness import incomplete
-from ...store.comparable import leading
+from ...store.comparable import is_control, is_peer, leading
 from ...store.ratios import Comparison, compare, time_of
 from ...store.results import Run
 from .failures import ORDER
@@ -190,9 +190,9 @@ def best_tables(ladders: list[Ladder], peers: bool = True) -> str:
     settings = short_settings(ladders)
     rows, rivals = [], []
     for ladder in ladders:
-        own = [row.record for row in ladder.rows if row.record.identity.role != "peer"]
+        own = [row.record for row in ladder.rows if not (is_peer(row) or is_control(row))]
         if all(record.status in NOT_HERE for record in own):
-            continue  # a precision class that only peers have here: shown in its own table further down
+            continue  # a precision class that only peers or control arms have here: shown in its own table further down
         where = [
             code(f"{ladder.workload}/{ladder.problem}"), text(settings[ladder.heading]), code(ladder.site),
             text(ladder.precision),

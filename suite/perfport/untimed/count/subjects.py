@@ -12,7 +12,7 @@ from ...model import schema
 from ...model.device import DeviceInfo
 from ...model.errors import UsageError, nearest
 from ...run.plan import parameter_sets
-from ...workload import Problem, Workload, discover
+from ...workload import Peer, Problem, Workload, discover
 from ..child import CheckCase, Job
 
 SIZES = 2  # of a problem's check sizes: two show whether a declared quantity scales as the counted one
@@ -57,7 +57,7 @@ class Subject:
         cases = [
             CheckCase(variant=name, tunables={key: t.default_for(device) for key, t in known[name].tunables.items()})
             for name in self.variants or known
-            if name in self.variants or (peers and not known[name].host) or known[name].role != "peer"
+            if name in self.variants or (peers and not known[name].host) or not issubclass(known[name], Peer)
         ]
         return Job(
             device=device, workloads=options.workloads, workload=self.workload.name, problem=self.problem.name,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.workload import CudaPeer, version_of
+from perfport.workload import CudaPeer, Tunable, version_of
 
 from ...problems import Reduction
 from .. import inputs
@@ -58,13 +58,17 @@ class CublasGemvLoop(_Cublas):
 
 
 class CublasGemmBatched(_Cublas):
-    """One call of ``cublasSgemmStridedBatched``."""
+    """One call of ``cublasSgemmStridedBatched``; matrices and ones may stand on either side of the product."""
 
     name, title, rung = "cublas_gemm_batched", "cuBLAS: one batched matrix product", 3
+    tunables: ClassVar = {"ones": Tunable("right", ("right", "left"), "side of the product that the ones stand on")}
 
     def sum(self, handle: int, n: int, positions: int) -> None:
         transposed, plain = self.cublas.CUBLAS_OP_T, self.cublas.CUBLAS_OP_N
+        matrices, ones = (self.raw, positions, n * positions), (self.ones, positions, 0)
+        right = self.setup.tunables["ones"] == "right"
         self.cublas.sgemmStridedBatched(
-            handle, transposed, plain, n, 1, positions, self.one, self.raw, positions, n * positions,
-            self.ones, positions, 0, self.zero, self.out.data.ptr, n, n, n,
+            handle, transposed, plain, *((n, 1) if right else (1, n)), positions, self.one,
+            *((*matrices, *ones) if right else (*ones, *matrices)), self.zero, self.out.data.ptr, n if right else 1, n,
+            n,
         )  # fmt: skip

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-from perfport.workload import CudaPeer, version_of
+from perfport.workload import CudaPeer, Tunable, version_of
 
-from ...problems import Forward, GammaGradient
+from ...problems import Forward, GammaGradient, Reduction
 from .. import inputs
 
 
 class _Cupy(CudaPeer):
     modules = ("cupy", "cupy_backends.cuda.libs.cublas")
     source = version_of("cupy-cuda13x")
+    tunables: ClassVar = {
+        "products": Tunable("batched", ("batched", "images"), "NCHW: one call for all images, or one for each")
+    }
 
     def prepare(self) -> None:
         import cupy
@@ -54,7 +57,14 @@ class CupyForward(_Cupy):
 
     def compute(self) -> Mapping[str, Any]:
         squares = self.square(self.w)
-        sums = squares @ self.gamma.T if self.data.nhwc else self.cupy.matmul(self.gamma, squares)
+        if self.data.nhwc:
+            sums = squares @ self.gamma.T
+        elif self.setup.tunables["products"] == "batched":
+            sums = self.cupy.matmul(self.gamma, squares)
+        else:
+            sums = self.cupy.empty_like(squares)
+            for image, out in zip(squares, sums, strict=True):
+                self.cupy.matmul(self.gamma, image, out=out)
         outputs = self.finish(self.w, sums, self.beta)
         maps = dict(zip(("u", "d"), outputs, strict=True)) if self.data.training else {"u": outputs}
         return {name: values.reshape(self.data.w.shape) for name, values in maps.items()}
@@ -78,4 +88,22 @@ class CupyGammaGradient(_Cupy):
         t, squares = self.term(self.delta, self.w, self.d), self.square(self.w)
         if self.data.nhwc:
             return {"dgamma": t.T @ squares}
-        return {"dgamma": self.cupy.matmul(t, squares.transpose(0, 2, 1)).sum(axis=0)}
+        if self.setup.tunables["products"] == "batched":
+            return {"dgamma": self.cupy.matmul(t, squares.transpose(0, 2, 1)).sum(axis=0)}
+        return {"dgamma": sum(own @ image.T for own, image in zip(t, squares, strict=True))}
+
+
+class CupyReduction(CudaPeer):
+    """The sums as an array operation: CUB's segmented reduction, or cuBLAS's product with ones."""
+
+    problem = Reduction
+    name, title, rung = "cupy", "CuPy: sums of rows in one call", 4
+    source = version_of("cupy-cuda13x")
+    tunables: ClassVar = {"form": Tunable("sum", ("sum", "product"), "reduction, or product with a vector of ones")}
+
+    def prepare(self) -> None:
+        self.raw = self.view(inputs.raw(self.setup), (self.data.vectors, self.data.positions))
+        self.ones = self.view(inputs.ones(self.setup), (self.data.positions,))
+
+    def compute(self) -> Mapping[str, Any]:
+        return {"sums": self.raw.sum(axis=1) if self.setup.tunables["form"] == "sum" else self.raw @ self.ones}

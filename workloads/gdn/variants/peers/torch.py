@@ -10,21 +10,48 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from perfport.workload import HostPeer, Peer, Problem, TorchCudaPeer, usable_cores, version_of
+from perfport.workload import (
+    COMPILER,
+    THREADS,
+    HostPeer,
+    Problem,
+    TorchCudaPeer,
+    TorchPeer,
+    Tunable,
+    thread_count,
+    version_of,
+)
 
 from ...problems import Backward, Forward, Step
 from .. import inputs
 
 
-class _Torch(Peer):
-    """The training libraries' form: square, 1 x 1 convolution, root, multiplication; gradients by autograd.
+def _product(torch: Any, squares: Any, gamma: Any, beta: Any) -> Any:
+    """A matrix product for each image's planes, or one over all positions where their channels lie side by side."""
+    if squares.is_contiguous():
+        planes = squares.flatten(2)
+        return torch.baddbmm(beta[:, None], gamma.expand(len(planes), -1, -1), planes).view_as(squares)
+    return torch.nn.functional.linear(squares.permute(0, 2, 3, 1), gamma, beta).permute(0, 3, 1, 2)
+
+
+def _convolution(torch: Any, squares: Any, gamma: Any, beta: Any) -> Any:
+    """A 1 x 1 convolution, as the training libraries have it."""
+    return torch.nn.functional.conv2d(squares, gamma[:, :, None, None], beta)
+
+
+#: Ways to write z = beta + gamma w^2.
+POOLS: dict[str, Callable[..., Any]] = {"product": _product, "convolution": _convolution}
+
+
+class _Torch(TorchPeer):
+    """Square, z by one of the forms, root, multiplication; gradients by autograd.
 
     Autograd keeps what it saves to itself: D is an output where the problem asks for it.
     """
 
     source = version_of("torch")
-    compiled: ClassVar[bool] = False
-    torch: Any
+    compiles: ClassVar[bool] = False
+    tunables: ClassVar[dict[str, Tunable]] = {"form": Tunable("product", tuple(POOLS), "what z is computed by")}
 
     def input(self, name: str) -> Any:
         """An input as a tensor."""
@@ -40,40 +67,29 @@ class _Torch(Peer):
         return tensor.permute(0, 3, 1, 2) if self.data.nhwc else tensor
 
     def prepare(self) -> None:
-        import torch
-
-        self.torch = torch
-        inverse = self.data.inverse
+        torch, inverse, pool = self.torch, self.data.inverse, POOLS[self.setup.tunables["form"]]
 
         def forward(w: Any, gamma: Any, beta: Any) -> Any:
-            z = torch.nn.functional.conv2d(w * w, gamma[:, :, None, None], beta)
+            z = pool(torch, w * w, gamma, beta)
             return w * torch.sqrt(z) if inverse else w * torch.rsqrt(z)
 
         def forward_with_d(w: Any, gamma: Any, beta: Any) -> tuple[Any, Any]:
-            d = torch.rsqrt(torch.nn.functional.conv2d(w * w, gamma[:, :, None, None], beta))
+            d = torch.rsqrt(pool(torch, w * w, gamma, beta))
             return (w / d if inverse else w * d), d
 
         form = forward_with_d if isinstance(self.data, Forward) and self.data.training else forward
-        self.forward = self._compile(form) if self.compiled else form
+        self.forward = self.compiled(form) if self.compiles else form
         self.leaves = self.maps("w").detach(), self.input("gamma").detach(), self.input("beta").detach()
         if not isinstance(self.data, Forward):
             self.delta = self.maps("delta")
             for leaf in self.leaves:
                 leaf.requires_grad_(True)
         if isinstance(self.data, Backward):
+            import torch._functorch.config as functorch
+
+            functorch.donated_buffer = False  # its graph is walked again and again
             with self.mode():
                 self.u = self.forward(*self.leaves)
-
-    def _compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        import torch._dynamo.config as dynamo
-        import torch._functorch.config as functorch
-
-        # All problems of a worker compile this one function; beyond the limit (8) it runs uncompiled, in silence.
-        dynamo.cache_size_limit = dynamo.accumulated_cache_size_limit = 1 << 16
-        if isinstance(self.data, Backward):
-            functorch.donated_buffer = False  # its graph is walked again and again
-        compiled: Callable[..., Any] = self.torch.compile(function, dynamic=False)
-        return compiled
 
     def gradients(self, u: Any, again: bool) -> dict[str, Any]:
         """The gradients of u by all its leaves; ``again`` keeps the graph for the next execution."""
@@ -103,12 +119,13 @@ class _Torch(Peer):
 
 class _TorchCpu(_Torch, HostPeer):
     modules = ("torch",)
+    tunables: ClassVar = {**_Torch.tunables, "threads": THREADS}
 
     def input(self, name: str) -> Any:
         return self.torch.from_numpy(getattr(self.data, name)).clone()
 
     def mode(self) -> AbstractContextManager[Any]:
-        self.torch.set_num_threads(usable_cores())
+        self.torch.set_num_threads(thread_count(self.setup.tunables["threads"]))
         enabled: AbstractContextManager[Any] = self.torch.enable_grad()
         return enabled
 
@@ -123,45 +140,48 @@ class _TorchCuda(_Torch, TorchCudaPeer):
 
     def mode(self) -> AbstractContextManager[Any]:
         tf32 = self.precision == "tf32"
+        self.torch.backends.cudnn.benchmark = True
         self.torch.backends.cudnn.allow_tf32 = tf32
         self.torch.backends.cuda.matmul.allow_tf32 = tf32
         enabled: AbstractContextManager[Any] = self.torch.enable_grad()
         return enabled
 
 
-class Form(NamedTuple):
-    """How the one form of the layer is run, and its place in the tables."""
+class Way(NamedTuple):
+    """How the layer is run, and its place in the tables."""
 
     peer: type[_Torch]
     rung: int
     name: str
     title: str
-    compiled: bool = False
+    compiles: bool = False
     tf32: bool = False
 
 
-FORMS = (
-    Form(_TorchCpu, 2, "torch_cpu", "PyTorch on the host, eager, all cores"),
-    Form(_TorchCuda, 3, "torch_eager", "PyTorch, eager, TF32 off"),
-    Form(_TorchCuda, 4, "torch_compiled", "PyTorch, compiled, TF32 off", compiled=True),
-    Form(_TorchCuda, 5, "torch_eager_tf32", "PyTorch, eager, TF32 on", tf32=True),
-    Form(_TorchCuda, 6, "torch_compiled_tf32", "PyTorch, compiled, TF32 on", compiled=True, tf32=True),
+WAYS = (
+    Way(_TorchCpu, 2, "torch_cpu", "PyTorch on the host, eager, all cores"),
+    Way(_TorchCuda, 3, "torch_eager", "PyTorch, eager, TF32 off"),
+    Way(_TorchCuda, 4, "torch_compiled", "PyTorch, compiled, TF32 off", compiles=True),
+    Way(_TorchCuda, 5, "torch_eager_tf32", "PyTorch, eager, TF32 on", tf32=True),
+    Way(_TorchCuda, 6, "torch_compiled_tf32", "PyTorch, compiled, TF32 on", compiles=True, tf32=True),
 )
 
 
-def variant(problem: type[Problem], form: Form) -> type[_Torch]:
-    """Return the peer of a problem that is run in one of the forms."""
-    name = "".join(part.capitalize() for part in form.name.split("_")) + problem.__name__
+def variant(problem: type[Problem], way: Way) -> type[_Torch]:
+    """Return the peer of a problem that is run in one of the ways."""
+    name = "".join(part.capitalize() for part in way.name.split("_")) + problem.__name__
     attributes: dict[str, Any] = {
-        "__module__": __name__, "__doc__": form.peer.__doc__, "problem": problem, "rung": form.rung, "name": form.name,
-        "title": form.title, "compiled": form.compiled,
+        "__module__": __name__, "__doc__": way.peer.__doc__, "problem": problem, "rung": way.rung, "name": way.name,
+        "title": way.title, "compiles": way.compiles,
     }  # fmt: skip
-    if form.tf32:
+    if way.compiles:
+        attributes["tunables"] = {**way.peer.tunables, "compiler": COMPILER}
+    if way.tf32:
         attributes |= {"precision": "tf32", "unit": "tf32_mma"}
-    made: Any = ABCMeta(name, (form.peer,), attributes)
+    made: Any = ABCMeta(name, (way.peer,), attributes)
     return made
 
 
 PROBLEMS: tuple[type[Problem], ...] = (Forward, Backward, Step)
-VARIANTS = {cls.__name__: cls for cls in (variant(*pair) for pair in product(PROBLEMS, FORMS))}
+VARIANTS = {cls.__name__: cls for cls in (variant(*pair) for pair in product(PROBLEMS, WAYS))}
 globals().update(VARIANTS)  # where discovery looks for them
