@@ -50,6 +50,7 @@ class _Layer(Problem):
     Parameters = LayerParameters
     results: ClassVar[dict[str, tuple[str, ...]]] = {"": ("fp32", "tf32")}
     tolerances: ClassVar[dict[str, float]]  # of each output's relative L2 error, in FP32
+    inputs_by_buffers = True
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {"channels": 13, "height": 5, "width": 7, "batch": 2},
         "quick": {"channels": 32, "height": 64, "width": 64},
@@ -301,6 +302,7 @@ class Reduction(Problem):
     name = "gdn_reduction"
     title = "N x N sums of vectors of length P"
     metric = Metric("gdn.reduction", "GB/s", "higher", "bytes of the vectors per second")
+    inputs_by_buffers = True
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {"channels": 5, "positions": 77},
         "quick": {"channels": 32, "positions": 4096},

@@ -134,6 +134,7 @@ class Extrema(Problem):
 
     extrema: ClassVar[tuple[str, ...]]
     metric = Metric("reduction.rate", "GReductions/s", "higher", "elements reduced per second, each counted once")
+    inputs_by_buffers = True
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {"n": 1009},
         "quick": {"n": 1 << 23},

@@ -177,6 +177,7 @@ class KmeansIteration(_Iteration):
     title = "One k-means iteration over one node"
     metric = Metric("vocab_tree.iteration", "Mpoints/s", "higher", "points classified and added up per second")
     Parameters = NodeParameters
+    inputs_by_buffers = True
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {"points": 3000},
         "quick": {"points": 300_000},

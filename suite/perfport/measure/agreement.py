@@ -1,0 +1,109 @@
+"""Clocks that have to agree: the span of an execution, the sum of its kernels, the host's time for the same work."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from importlib.resources import files
+from statistics import median
+
+from .. import backend
+from ..backend import OpenDevice
+from ..model.errors import RefusedError
+from .sampling import Execution
+
+#: Kernels of one queue do not overlap: how far their sum may exceed the span, by the resolution of clocks.
+BUSY_LIMIT = 1.05
+#: The device's time from the gate to the first traced activity and behind the last one, as a share of the span.
+OUTSIDE_LIMIT = 0.05
+#: The host's time, not gated, over the time to enqueue and the span, both taken beside it.
+WALL_LIMIT = 2.0
+#: Beyond these shares: so many times what an empty kernel has.
+LAUNCHES = 10
+#: How often an execution is timed by both clocks before it is refused; the median counts.
+PAIRS = 9
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One execution behind the gate and one without, in seconds: ``enqueue`` and ``wall`` are the host's."""
+
+    span: float
+    outside: float
+    enqueue: float
+    wall: float
+
+    @classmethod
+    def middle(cls, pairs: list[Pair]) -> Pair:
+        """Return the medians of each."""
+        return cls(*(median(getattr(pair, name) for pair in pairs) for name in cls.__dataclass_fields__))
+
+
+class Agreement:
+    """Compares the clocks of executions on one device.
+
+    A disturbed machine delays both executions of a pair, and no median of several by more than the limits: what does
+    not agree is tried again before it is refused.
+
+    Parameters
+    ----------
+    device : OpenDevice
+    """
+
+    def __init__(self, device: OpenDevice) -> None:
+        self._device = device
+        source = (files("perfport.measure.kernels") / "empty.cl").read_text()
+        artifact = backend.get(device.info.backend).build("empty.cl", source, {}, device.target)
+        kernel = device.load(artifact).kernel("empty")
+        empty = Execution(lambda: device.launch(kernel, 1, 1))
+        self._empty = Pair.middle([self._pair(empty) for _ in range(PAIRS)])
+
+    def check(self, execution: Execution) -> float:
+        """Return the host's time for one execution that is not gated; for executions that are ranked by their span.
+
+        Raises
+        ------
+        RefusedError
+            Where the work is not where the clock is.
+        """
+        busy, span = min(execution.busy, default=0.0), max(execution.span)
+        if busy > BUSY_LIMIT * span:
+            raise RefusedError(f"refused: kernels take {busy:.3g} s, more than the span of {span:.3g} s around them")
+        pairs = [self._pair(execution)]
+        if self._hides(pairs[0]) or self._untraced(median(execution.span), median(execution.outside)):
+            pairs += [self._pair(execution) for _ in range(PAIRS - 1)]
+        middle = Pair.middle(pairs)
+        if self._hides(middle):
+            raise RefusedError(
+                f"refused: {middle.outside:.3g} s of the device's time and {middle.wall:.3g} s of the host's "
+                f"({middle.enqueue:.3g} s to enqueue) do not agree with a span of {middle.span:.3g} s: work is done "
+                "where no clock is"
+            )
+        return middle.wall
+
+    def _pair(self, execution: Execution) -> Pair:
+        took = []
+
+        def enqueue() -> None:
+            started = time.perf_counter()
+            execution.execute()
+            took.append(time.perf_counter() - started)
+
+        execution.prepare()
+        times = self._device.timed(enqueue)
+        execution.inspect()
+        execution.prepare()
+        self._device.finish()
+        started = time.perf_counter()
+        execution.execute()
+        self._device.finish()
+        wall = time.perf_counter() - started
+        execution.inspect()
+        return Pair(times.span, times.outside, took[0], wall)
+
+    def _untraced(self, span: float, outside: float) -> bool:
+        return outside > OUTSIDE_LIMIT * span + LAUNCHES * self._empty.outside
+
+    def _hides(self, pair: Pair) -> bool:
+        limit = WALL_LIMIT * (pair.enqueue + pair.span) + LAUNCHES * self._empty.wall
+        return self._untraced(pair.span, pair.outside) or pair.wall > limit
