@@ -142,7 +142,7 @@ class Extrema(Problem):
         "large": {"n": 1 << 30},
         "paper": {"n": 1 << 26},
     }
-    check_sizes = ({"n": 1009}, {"n": 4099}, {"n": 1})
+    check_sizes = ({"n": 1009}, {"n": 4099}, {"n": 1}, {"n": 2053, "bits": 1}, {"n": 4099, "bits": 4})
 
     class Parameters(BaseModel):
         """``n`` elements of 2^``bits`` distinct values: few bits make ties."""

@@ -16,9 +16,9 @@ from .sampling import Execution
 BUSY_LIMIT = 1.05
 #: The device's time from the gate to the first traced activity and behind the last one, as a share of the span.
 OUTSIDE_LIMIT = 0.05
-#: The host's time, not gated, over the time to enqueue and the span, both taken beside it.
+#: The host's time, not gated, over the span beside it; of a library over the span and the time to enqueue.
 WALL_LIMIT = 2.0
-#: Beyond these shares: so many times what an empty kernel has.
+#: Beyond these shares: so many times what an empty kernel has, of the host's time for each launch.
 LAUNCHES = 10
 #: How often an execution is timed by both clocks before it is refused; the median counts.
 PAIRS = 9
@@ -32,6 +32,7 @@ class Pair:
     outside: float
     enqueue: float
     wall: float
+    launches: float = 1
 
     @classmethod
     def middle(cls, pairs: list[Pair]) -> Pair:
@@ -58,8 +59,14 @@ class Agreement:
         empty = Execution(lambda: device.launch(kernel, 1, 1))
         self._empty = Pair.middle([self._pair(empty) for _ in range(PAIRS)])
 
-    def check(self, execution: Execution) -> float:
+    def check(self, execution: Execution, library: bool) -> float:
         """Return the host's time for one execution that is not gated; for executions that are ranked by their span.
+
+        Parameters
+        ----------
+        execution : Execution
+        library : bool
+            Launches are not the device's: what they take of the host cannot be told from other work.
 
         Raises
         ------
@@ -70,14 +77,13 @@ class Agreement:
         if busy > BUSY_LIMIT * span:
             raise RefusedError(f"refused: kernels take {busy:.3g} s, more than the span of {span:.3g} s around them")
         pairs = [self._pair(execution)]
-        if self._hides(pairs[0]) or self._untraced(median(execution.span), median(execution.outside)):
+        if self._hides(pairs[0], library) or self._untraced(median(execution.span), median(execution.outside)):
             pairs += [self._pair(execution) for _ in range(PAIRS - 1)]
         middle = Pair.middle(pairs)
-        if self._hides(middle):
+        if self._hides(middle, library):
             raise RefusedError(
-                f"refused: {middle.outside:.3g} s of the device's time and {middle.wall:.3g} s of the host's "
-                f"({middle.enqueue:.3g} s to enqueue) do not agree with a span of {middle.span:.3g} s: work is done "
-                "where no clock is"
+                f"refused: {middle.outside:.3g} s of the device's time and {middle.wall:.3g} s of the host's do not "
+                f"agree with a span of {middle.span:.3g} s and {middle.launches:g} launches: work where no clock is"
             )
         return middle.wall
 
@@ -99,11 +105,12 @@ class Agreement:
         self._device.finish()
         wall = time.perf_counter() - started
         execution.inspect()
-        return Pair(times.span, times.outside, took[0], wall)
+        return Pair(times.span, times.outside, took[0], wall, times.launches)
 
     def _untraced(self, span: float, outside: float) -> bool:
         return outside > OUTSIDE_LIMIT * span + LAUNCHES * self._empty.outside
 
-    def _hides(self, pair: Pair) -> bool:
-        limit = WALL_LIMIT * (pair.enqueue + pair.span) + LAUNCHES * self._empty.wall
+    def _hides(self, pair: Pair, library: bool) -> bool:
+        host = pair.enqueue if library else 0.0
+        limit = WALL_LIMIT * (pair.span + host) + LAUNCHES * max(1.0, pair.launches) * self._empty.wall
         return self._untraced(pair.span, pair.outside) or pair.wall > limit

@@ -53,8 +53,11 @@ class Built:
         self._buffers = dict(self.setup.outputs)  # those that it was built with, whatever becomes of the list
 
     def execute(self, around: Callable[[], AbstractContextManager[None]] = nullcontext) -> Verification:
-        """Execute once, outputs and scratch poisoned, and compare with the reference; ``around`` holds the launches."""
-        self.poison(scratch=True)
+        """Execute once into poisoned outputs, and compare these with the reference; ``around`` holds the launches.
+
+        Scratch is left as it was allocated: a sanitizer tells reads of what was never written.
+        """
+        self.poison()
         with around():
             self.launch()
         self.setup.device.finish()

@@ -151,6 +151,19 @@ def test_no_execution_has_the_inputs_of_the_one_before(monkeypatch: pytest.Monke
     assert inputs.history[-2:] == [False, False] and checked.executions == 6, "the last is on its own"
 
 
+def test_its_own_inputs_are_put_back_whatever_an_execution_raises() -> None:
+    recorder, _, checked = made(1.0)
+    checked.exchange(timed=True)
+
+    def launch() -> None:
+        raise RefusedError("planted")
+
+    recorder.launch = launch
+    with pytest.raises(RefusedError, match="planted"):
+        checked.execute()
+    assert checked.inputs.history == [True, False]  # type: ignore[attr-defined]
+
+
 def test_timed_executions_keep_their_inputs_where_data_decide_time() -> None:
     _, _, checked = made(1.0)
     checked.exchange(timed=False)

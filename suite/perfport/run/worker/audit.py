@@ -108,13 +108,13 @@ class Audit:
         """Execute once, untimed, behind a gate or not, and compare; leaves the session's own inputs."""
         variant, device = self.built.variant, self.built.setup.device
         self._change(self.exchanges)
-        self.built.poison(scratch=True)
-        if variant.host or variant.host_driven or secrets.randbelow(2):
-            self.built.launch()
-        else:
-            device.timed(self.built.launch)
-        device.finish()
         try:
+            self.built.poison(scratch=True)
+            if variant.host or variant.host_driven or secrets.randbelow(2):
+                self.built.launch()
+            else:
+                device.timed(self.built.launch)
+            device.finish()
             self.compare()
         finally:
             self.inputs.hold(False)

@@ -11,10 +11,11 @@ from ...measure.contention import Watch
 from ...measure.sampling import Sampler, Subject
 from ...model.record import Failure, Status
 from ...model.work import mean_of
-from ...workload import Problem, Session, build
+from ...workload import Peer, Problem, Session, build
 from ...workload.execution import status_of
 from ..cases import Case, Group, now
 from ..messages import CaseFinished, StepStarted
+from .audit import Audit
 from .inputs import SharedInputs
 from .integrity import Integrity
 from .live import Live
@@ -55,8 +56,9 @@ class GroupRun:
         self.inputs = {
             name: SharedInputs(session, self.drawn, self.contents) for name, session in self.sessions.items()
         }
+        self.drawn_inputs = SharedInputs(self.drawn, self.drawn, self.contents)
         sessions = *self.sessions.values(), self.drawn
-        harness = self.device, self.contents, self.agreement, *self.inputs.values()
+        harness = self.device, self.contents, self.agreement, self.drawn_inputs, *self.inputs.values()
         self.integrity = Integrity(*harness, *sessions, *(session.problem for session in sessions))
 
     def _problem(self, seed: int) -> Problem:
@@ -133,7 +135,9 @@ class GroupRun:
         try:
             built = build(live.cls, self.drawn, live.case.identity.tunables, live.case.macros, modules)
             try:
-                live.verified(built.execute())
+                audit = Audit(built, self.drawn_inputs, live.verified, self.integrity.restore)
+                audit.untouched()
+                audit.execute()
             finally:
                 built.release()
         except Exception as error:
@@ -181,7 +185,8 @@ class GroupRun:
         if subject.rank == "wall":
             return None
         self._at(live.case.key, "comparing clocks")
-        times = [self.agreement.check(execution) for execution in subject.instances.values()]
+        library = issubclass(live.cls, Peer)
+        times = [self.agreement.check(execution, library) for execution in subject.instances.values()]
         return times[0]
 
     def _end(self, live: Live) -> None:
