@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
 from importlib.resources import files
 from statistics import median
+
+import numpy as np
 
 from .. import backend
 from ..backend import OpenDevice
@@ -18,9 +21,9 @@ BUSY_LIMIT = 1.05
 OUTSIDE_LIMIT = 0.05
 #: The host's time, not gated, over the span beside it; of a library over the span and the time to enqueue.
 WALL_LIMIT = 2.0
-#: Beyond these shares: so many times what an empty kernel has, of the host's time for each launch.
+#: Beyond these shares: so many times the host's time for an empty kernel; of the host's own time, for each launch.
 LAUNCHES = 10
-#: How often an execution is timed by both clocks before it is refused; the median counts.
+#: How often an execution is timed by both clocks before it is refused; the lower quartiles count.
 PAIRS = 9
 
 
@@ -35,16 +38,16 @@ class Pair:
     launches: float = 1
 
     @classmethod
-    def middle(cls, pairs: list[Pair]) -> Pair:
-        """Return the medians of each."""
-        return cls(*(median(getattr(pair, name) for pair in pairs) for name in cls.__dataclass_fields__))
+    def quiet(cls, pairs: Sequence[Pair]) -> Pair:
+        """Return the lower quartile of each time."""
+        return cls(*np.quantile([astuple(pair) for pair in pairs], 0.25, axis=0))
 
 
 class Agreement:
     """Compares the clocks of executions on one device.
 
-    A disturbed machine delays both executions of a pair, and no median of several by more than the limits: what does
-    not agree is tried again before it is refused.
+    On a disturbed machine some executions are late by any time, those of a quiet moment are not: what does not agree is
+    tried again before it is refused, and most executions of an honest variant would have to be late.
 
     Parameters
     ----------
@@ -57,7 +60,7 @@ class Agreement:
         artifact = backend.get(device.info.backend).build("empty.cl", source, {}, device.target)
         kernel = device.load(artifact).kernel("empty")
         empty = Execution(lambda: device.launch(kernel, 1, 1))
-        self._empty = Pair.middle([self._pair(empty) for _ in range(PAIRS)])
+        self._launch = Pair.quiet([self._pair(empty) for _ in range(PAIRS)]).wall
 
     def check(self, execution: Execution, library: bool) -> float:
         """Return the host's time for one execution that is not gated; for executions that are ranked by their span.
@@ -79,13 +82,13 @@ class Agreement:
         pairs = [self._pair(execution)]
         if self._hides(pairs[0], library) or self._untraced(median(execution.span), median(execution.outside)):
             pairs += [self._pair(execution) for _ in range(PAIRS - 1)]
-        middle = Pair.middle(pairs)
-        if self._hides(middle, library):
+        quiet = Pair.quiet(pairs)
+        if self._hides(quiet, library):
             raise RefusedError(
-                f"refused: {middle.outside:.3g} s of the device's time and {middle.wall:.3g} s of the host's do not "
-                f"agree with a span of {middle.span:.3g} s and {middle.launches:g} launches: work where no clock is"
+                f"refused: {quiet.outside:.3g} s of the device's time and {quiet.wall:.3g} s of the host's do not "
+                f"agree with a span of {quiet.span:.3g} s and {quiet.launches:g} launches: work where no clock is"
             )
-        return middle.wall
+        return quiet.wall
 
     def _pair(self, execution: Execution) -> Pair:
         took = []
@@ -108,9 +111,9 @@ class Agreement:
         return Pair(times.span, times.outside, took[0], wall, times.launches)
 
     def _untraced(self, span: float, outside: float) -> bool:
-        return outside > OUTSIDE_LIMIT * span + LAUNCHES * self._empty.outside
+        return outside > OUTSIDE_LIMIT * span + LAUNCHES * self._launch
 
     def _hides(self, pair: Pair, library: bool) -> bool:
         host = pair.enqueue if library else 0.0
-        limit = WALL_LIMIT * (pair.span + host) + LAUNCHES * max(1.0, pair.launches) * self._empty.wall
+        limit = WALL_LIMIT * (pair.span + host) + LAUNCHES * max(1.0, pair.launches) * self._launch
         return self._untraced(pair.span, pair.outside) or pair.wall > limit
