@@ -26,7 +26,7 @@ class Contents:
         self._device = device
         self._exchange, self._checksum = module.kernel("exchange"), module.kernel("checksum")
         cpu = device.info.kind == "cpu"
-        self._shape = device.info.compute_units * (1 if cpu else 16), 1 if cpu else 256
+        self._shape = device.info.compute_units * (1 if cpu else 4), 1 if cpu else 256
         self._items = self._shape[0] * self._shape[1]
         self._sums: list[Buffer] = []
 
