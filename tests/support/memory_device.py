@@ -25,6 +25,11 @@ class Memory(OfflineDevice):
     def empty(self, nbytes: int) -> Any:
         return Buffer(nbytes)
 
+    def upload(self, array: np.ndarray) -> Any:
+        buffer = Buffer(array.nbytes)
+        buffer.bytes[:] = array.reshape(-1).view(np.uint8)
+        return buffer
+
     def fill(self, buffer: Any, byte: int) -> None:
         buffer.bytes[:] = byte
 

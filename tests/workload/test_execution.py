@@ -89,6 +89,17 @@ def test_outputs_are_poisoned_before_the_launch_and_read_after_it(session: Sessi
     assert set(built.setup.buffers[0].bytes) == {0xFF}, "the buffers that it was built with"
 
 
+def test_scratch_is_poisoned_where_that_is_asked_for_and_tables_never(session: Session) -> None:
+    built = doubles(session)
+    setup: Any = built.setup
+    scratch, table = setup.scratch(4), setup.upload(np.arange(4, dtype=np.uint8))
+    built.poison()
+    assert not scratch.bytes.any()
+    built.poison(scratch=True)
+    assert set(scratch.bytes) == {0xFF} and table.bytes.tolist() == [0, 1, 2, 3]
+    assert setup.device_bytes == 16 and setup.buffers[1:] == [scratch, table]
+
+
 def test_results_may_not_name_a_buffer(session: Session) -> None:
     both = type("Both", (Doubles,), {"results": lambda self: {"y": np.zeros(2, np.float32)}})
     with pytest.raises(RefusedError, match=r"results\(\) gives y, which is read from a buffer"):

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfport.workload.outputs import Output, compare, compare_exact, digest_of, flaws
+from perfport.workload.outputs import (
+    SIGNED_LIMIT,
+    Output,
+    compare,
+    compare_exact,
+    compare_signed,
+    digest_of,
+    flaws,
+    signs,
+)
 
 REFERENCE = np.linspace(1.0, 2.0, 100)
 NORM = float(np.linalg.norm(REFERENCE))
@@ -148,3 +157,31 @@ def test_equal_outputs_have_one_key() -> None:
     labels = np.arange(6, dtype=np.uint8)
     assert digest_of({"a": labels, "b": labels}) == digest_of({"b": labels.copy(), "a": labels})
     assert digest_of({"a": labels}) != digest_of({"a": labels[::-1]})
+
+
+def test_signs_are_drawn() -> None:
+    drawn = signs(1000, 3)
+    assert set(drawn) == {-1.0, 1.0} and abs(drawn.sum()) < 200 and np.array_equal(drawn, signs(1000, 3))
+    assert not np.array_equal(drawn, signs(1000, 4))
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
+def test_sums_are_held_to_the_norm_of_what_is_in_them(scale: float) -> None:
+    expected, norms = np.array([0.0, 3.0, -2.0]) * scale, np.array([1.0, 10.0, 1.0]) * scale
+    for factor, passed in ((0.99, True), (1.01, False)):
+        for at in range(3):
+            sums = expected.copy()
+            sums[at] += factor * SIGNED_LIMIT * 1e-3 * norms[at]
+            assert compare_signed(sums, expected, norms, 300, 1e-3).passed == passed
+    assert not compare_signed(expected * np.nan, expected, 1.0, 300, 1e-3).passed
+
+
+@given(st.integers(0, 2**31))
+def test_rounding_passes_and_one_wrong_output_of_a_million_does_not(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    outputs, drawn, tolerance = rng.normal(size=(200, 500)), signs(200, seed), 1e-3
+    norms = np.linalg.norm(outputs, axis=0)
+    noisy = outputs + tolerance * rng.normal(size=outputs.shape) * norms / np.sqrt(200)
+    assert compare_signed(drawn @ noisy, drawn @ outputs, norms, outputs.size, tolerance).passed
+    noisy[17, 333] += norms[333] / 20
+    assert not compare_signed(drawn @ noisy, drawn @ outputs, norms, outputs.size, tolerance).passed

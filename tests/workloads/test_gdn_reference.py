@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -280,6 +280,29 @@ def test_a_large_problem_is_checked_on_a_sample_with_the_ends(monkeypatch: pytes
     assert np.allclose(problem.reference_dbeta, dbeta, rtol=1e-12)
     u = np.zeros(240, np.float32)
     assert not problem.check({"u": u})["u"].passed and problem.check({"u": u})["u"].total == 240
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize("name", ["u", "dw", "d"])
+def test_beside_the_sample_every_output_enters_a_sum(
+    monkeypatch: pytest.MonkeyPatch, layout: Literal["nchw", "nhwc"], name: str
+) -> None:
+    size = {"channels": 4, "height": 5, "width": 6, "batch": 2, "layout": layout}
+    problem = forward(**size, training=True) if name == "d" else Step(Step.Parameters(**size), 1)
+    columns = getattr(problem, f"reference_{name}").reshape(4, 2, 30)
+    right = columns.transpose((1, 2, 0) if layout == "nhwc" else (1, 0, 2)).astype(np.float32).reshape(problem.w.shape)
+    monkeypatch.setattr(problems, "WHOLE_MACS", 100)
+    monkeypatch.setattr(problems, "SAMPLED_OUTPUTS", 40)
+    monkeypatch.setattr(problems, "REFERENCE_POSITIONS", 7)
+    problem = type(problem)(problem.parameters, 1)
+    left = int(np.setdiff1d(np.arange(60), problem.compared)[-1])
+    key = f"{name}, signed sums"
+    assert problem.check({name: right})[key].passed
+    wrong = right.reshape(2, 30, 4).copy() if layout == "nhwc" else right.reshape(2, 4, 30).transpose(0, 2, 1).copy()
+    wrong[left // 30, left % 30, 2] *= 1.1
+    wrong = wrong if layout == "nhwc" else wrong.transpose(0, 2, 1)
+    errors = problem.check({name: np.ascontiguousarray(wrong).reshape(problem.w.shape)})
+    assert errors[name].passed and not errors[key].passed, "the sample has not met it"
 
 
 def test_the_check_can_fail_and_knows_the_classes() -> None:

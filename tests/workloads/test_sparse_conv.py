@@ -16,7 +16,7 @@ from sparse_conv_cases import PROBLEM, SMALL, SPARSE_CONV, problem_of, solve
 from perfport.backend import OpenDevice
 from perfport.model.errors import UnavailableError, UnsupportedError, UsageError
 from perfport.workload import Peer
-from perfport.workloads.sparse_conv import network, reference, source, weights
+from perfport.workloads.sparse_conv import network, problems, reference, source, weights
 from perfport.workloads.sparse_conv.operators import OPERATORS, Operator, Tiles, index_overhead
 
 VARIANTS = [name for name, cls in SPARSE_CONV.variants["sparse_conv"].items() if not issubclass(cls, Peer)]
@@ -170,6 +170,8 @@ def test_the_reference_is_scipys(c: int, k: int, r: int, s: int, stride: int, pa
         [[sum(correlate(image[i], f[i], "valid") for i in range(c)) for f in w] for image in padded]
     )[:, :, ::stride, ::stride]  # fmt: skip
     assert np.allclose(reference.convolution(o, x, w), expected)
+    signs = rng.standard_normal(k)
+    assert np.allclose(reference.signed(o, x, w, signs), np.einsum("k,nkhw->nhw", signs, expected).reshape(2, -1))
 
 
 @settings(max_examples=40)
@@ -203,6 +205,22 @@ def test_large_problems_are_compared_on_a_sample() -> None:
     assert problem.compared.size * 64 >= 10_000 and {0, 2 * 56 * 56 - 1} <= set(problem.compared.tolist())
     wrong = np.zeros(problem.shape, np.float32)
     assert not problem.check({"y": wrong})["y"].passed
+
+
+@pytest.mark.parametrize("kind", ["", "half of both"])
+def test_beside_the_sample_every_output_enters_a_sum(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setattr(problems, "WHOLE_MACS", 0)
+    monkeypatch.setattr(problems, "SAMPLED_OUTPUTS", 0)
+    problem = problem_of(
+        channels=4, filters=6, kernel_height=3, kernel_width=3, height=20, width=22, padding=1, batch=2
+    )
+    kept = problem.structured(kind)[0] if kind else slice(None)
+    right = reference.convolution(problem.operator, problem.x, problem._used(kind))[:, kept].astype(np.float32)
+    assert all(error.passed for error in problem.check({"y": right}, kind).values())
+    image, pixel = np.divmod(int(np.setdiff1d(np.arange(2 * 440), problem.compared)[-1]), 440)
+    right.reshape(2, -1, 440)[image, 1, pixel] += 0.01
+    errors = problem.check({"y": right}, kind)
+    assert errors["y"].passed and not errors["y, signed sums"].passed, "the sample has not met it"
 
 
 def test_structured_peers_are_held_to_their_own_weights() -> None:

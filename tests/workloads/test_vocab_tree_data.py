@@ -11,8 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfport.model.errors import UsageError
-from perfport.workloads.vocab_tree import data, fixed_point, outputs, query, reference, seeding, tree
-from perfport.workloads.vocab_tree.tree_problems import residual_of_words
+from perfport.workloads.vocab_tree import (
+    data,
+    fixed_point,
+    kmeans_problems,
+    outputs,
+    query,
+    reference,
+    seeding,
+    tree,
+    tree_problems,
+)
+from perfport.workloads.vocab_tree.outputs import MEANS
+from perfport.workloads.vocab_tree.tree_problems import WORDS, TreeBuild, residual_of_words
 
 
 def small(count: int = 400, dims: int = 32, seed: int = 5) -> np.ndarray:
@@ -294,3 +305,85 @@ def test_what_is_compared_is_all_or_a_sample_with_both_ends(monkeypatch: pytest.
     some = outputs.sampled(1000, 1)
     assert 2 < len(some) <= 7 and some[0] == 0 and some[-1] == 999 and (np.diff(some) > 0).all()
     assert np.array_equal(some, outputs.sampled(1000, 1)) and not np.array_equal(some, outputs.sampled(1000, 2))
+
+
+# --- what is checked ----------------------------------------------------------------------------------------------
+
+
+def iteration(points: int = 3000) -> kmeans_problems.KmeansIteration:
+    """A problem of one pass."""
+    kind = kmeans_problems.KmeansIteration
+    return kind(kind.Parameters(points=points, dims=32, clusters=8), 5)
+
+
+def test_one_wrong_label_of_many_is_seen() -> None:
+    problem = iteration(150_000)
+    labels = problem._labels.copy()
+    left = int(np.setdiff1d(np.arange(problem.count), problem.compared)[0])
+    labels[left] = (labels[left] + 1) % 8
+    sums, counts = problem._totals_of(labels)
+    given = {"labels": labels, "sums": sums.astype(np.uint32), "counts": counts.astype(np.uint32)}
+    assert {name: error.passed for name, error in problem.verify(given).outputs.items()} == {
+        "labels": False, "sums": True, "counts": True,
+    }  # fmt: skip
+
+
+def test_labels_of_rounded_distances_may_miss_by_the_slack_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = iteration()
+    points, centres = problem.points.astype(np.float64), problem.centres[0] / fixed_point.ONE
+    squares = np.square(points[:, None] - centres[None]).sum(axis=2)
+    second = np.argsort(squares, axis=1)[:, 1].astype(np.uint8)
+    missed = np.take_along_axis(squares, second[:, None].astype(int), 1)[:, 0] - squares.min(axis=1)
+    near, far = int(missed.argmin()), int(missed.argmax())
+    monkeypatch.setattr(kmeans_problems, "FLOAT_SLACK", float(np.median(missed)))
+    for which, passed in ((near, True), (far, False)):
+        labels = problem._labels.copy()
+        labels[which] = second[which]
+        error = problem.check({"labels": labels}, MEANS)["labels"]
+        assert error.passed == passed and error.checked == problem.count
+        assert error.max_abs == pytest.approx(missed[which], abs=0.05)
+    outside = np.full(problem.count, 200, np.uint8)
+    assert not problem.check({"labels": outside}, MEANS)["labels"].passed
+
+
+def test_blocks_of_points_give_the_same_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    points, centres = small(), fixed_point.from_points(small()[:7])
+    whole = reference.one_pass(points, centres)
+    monkeypatch.setattr(reference, "BLOCK", 64)
+    blocks = reference.one_pass(points, centres)
+    assert all(np.array_equal(getattr(blocks, name), getattr(whole, name)) for name in ("labels", "sums", "counts"))
+    assert blocks.sums.dtype == whole.sums.dtype and blocks.counts.dtype == whole.counts.dtype
+
+
+def large_build(monkeypatch: pytest.MonkeyPatch, levels: int) -> TreeBuild:
+    """A build whose tree, and whose root, is too large to be compared as a whole."""
+    monkeypatch.setattr(tree_problems, "WHOLE_TREE", 500)
+    monkeypatch.setattr(tree_problems, "SAMPLED_NODE", 0)
+    return TreeBuild(TreeBuild.Parameters(points=2000, dims=32, clusters=4, levels=levels, iterations=8), 5)
+
+
+@pytest.mark.parametrize("iterations", [8, 1])
+def test_a_root_with_too_few_iterations_is_wrong(monkeypatch: pytest.MonkeyPatch, iterations: int) -> None:
+    problem = large_build(monkeypatch, 1)
+    built = reference.build(problem.points, 4, 1, iterations, 5)
+    errors = problem.verify(built.arrays()).outputs
+    assert {name: error.passed for name, error in errors.items()} == {"words": True, "nodes": iterations == 8}
+
+
+def test_words_of_a_library_are_held_to_a_residual_before_any_tree_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = large_build(monkeypatch, 2)
+    right = reference.build(problem.points, 4, 2, 8, 5).points.astype(np.uint32)
+    assert problem.verify({"words": right}, WORDS).passed
+    for wrong in (np.random.default_rng(1).permutation(right), right // 8):
+        error = problem.verify({"words": wrong}, WORDS).outputs["residual"]
+        assert not error.passed and error.tolerance["residual"] < 0.9
+
+
+def test_centres_are_those_that_words_are_nearest_to(built: tuple[np.ndarray, tree.Tree]) -> None:
+    points, found = built
+    centres = query.centres(found)
+    assert centres.shape == (found.words, 32)
+    one = reference.build(points, 4, 1, 4, 9)
+    squares = np.square(points[:, None] - query.centres(one)[None]).sum(axis=2)
+    near = squares[np.arange(len(points)), query.quantise(one, points)] - squares.min(axis=1)
+    assert near.max() <= 0.01

@@ -65,6 +65,7 @@ class Scene(BaseModel):
 class _Frames(Problem):
     """Frames through a pyramid and a cascade."""
 
+    inputs_by_buffers = True
     presets = PRESETS
     check_sizes = CHECK_SIZES
 

@@ -10,13 +10,24 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from perfport.workload import Metric, Output, OutputError, Problem, UsageError, Work, ceil_div, compare
+from perfport.workload import (
+    Metric,
+    Output,
+    OutputError,
+    Problem,
+    UsageError,
+    Work,
+    ceil_div,
+    compare,
+    compare_signed,
+    signs,
+)
 
 from . import data, reference
 
 ELEMENT_LIMIT = 2**31  # of channels x positions: kernels index them in 32 bits
 WHOLE_MACS = 10**9  # up to here every position of an output is compared
-SAMPLED_OUTPUTS = 50_000  # else about so many outputs, at random positions, the first and the last
+SAMPLED_OUTPUTS = 50_000  # else about so many at random positions, the first and the last; all enter signed sums
 REFERENCE_POSITIONS = 1 << 14  # positions that a float64 product takes at a time
 
 FORWARD_TOLERANCE = 5e-6
@@ -50,6 +61,7 @@ class _Layer(Problem):
     Parameters = LayerParameters
     results: ClassVar[dict[str, tuple[str, ...]]] = {"": ("fp32", "tf32")}
     tolerances: ClassVar[dict[str, float]]  # of each output's relative L2 error, in FP32
+    inputs_by_buffers = True
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {"channels": 13, "height": 5, "width": 7, "batch": 2},
         "quick": {"channels": 32, "height": 64, "width": 64},
@@ -73,6 +85,8 @@ class _Layer(Problem):
         self.pixels = parameters.height * parameters.width
         self.positions = self.batch * self.pixels
         self.inverse, self.nhwc = parameters.inverse, parameters.layout == "nhwc"
+        self._signs = signs(self.channels, seed + 4)
+        self._expected_sums: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         if self.channels * self.positions >= ELEMENT_LIMIT:
             raise UsageError(
                 f"{self.name}: channels x height x width x batch must be below {ELEMENT_LIMIT}; "
@@ -135,12 +149,12 @@ class _Layer(Problem):
     @cached_property
     def reference_u(self) -> np.ndarray:
         """u at the positions compared, float64."""
-        return reference.forward(self.columns(self.w, self.compared), *self._weights, self.inverse)
+        return self._reference("u", self.compared)
 
     @cached_property
     def reference_d(self) -> np.ndarray:
         """D at the positions compared, float64."""
-        return 1 / np.sqrt(reference.pool(self.columns(self.w, self.compared), *self._weights))
+        return self._reference("d", self.compared)
 
     def saved(self, positions: np.ndarray) -> np.ndarray:
         """The D that gradients start from, float64."""
@@ -149,9 +163,38 @@ class _Layer(Problem):
     @cached_property
     def reference_dw(self) -> np.ndarray:
         """dL/dw at the positions compared, float64."""
-        at = self.compared
-        delta, w = self.columns(self.delta, at), self.columns(self.w, at)
+        return self._reference("dw", self.compared)
+
+    def _reference(self, name: str, at: np.ndarray) -> np.ndarray:
+        """u, D or dL/dw at some positions, float64, (channels, positions)."""
+        w = self.columns(self.w, at)
+        if name == "u":
+            return reference.forward(w, *self._weights, self.inverse)
+        if name == "d":
+            return 1 / np.sqrt(reference.pool(w, *self._weights))
+        delta = self.columns(self.delta, at)
         return reference.input_gradient(delta, w, self.saved(at), self._weights[0], self.inverse)
+
+    def _signed(self, value: np.ndarray) -> np.ndarray:
+        """Sums over the channels of each position of an array laid out as the input, with random signs, float64."""
+        sums = np.empty((self.batch, self.pixels))
+        for image, own in zip(value.reshape(self.batch, -1), sums, strict=True):
+            maps = image.reshape(self.pixels, -1).T if self.nhwc else image.reshape(-1, self.pixels)
+            for first in range(0, self.pixels, REFERENCE_POSITIONS):
+                part = slice(first, first + REFERENCE_POSITIONS)
+                own[part] = self._signs @ maps[:, part].astype(np.float64)
+        return sums.ravel()
+
+    def _check_all(self, name: str, value: np.ndarray, tolerance: float) -> OutputError:
+        """Every position, by a sum over its channels; where these are small, relative to those of other positions."""
+        if name not in self._expected_sums:
+            sums, norms = np.empty((2, self.positions))  # of each position
+            for first in range(0, self.positions, REFERENCE_POSITIONS):
+                at = np.arange(first, min(first + REFERENCE_POSITIONS, self.positions))
+                columns = self._reference(name, at)
+                sums[at], norms[at] = self._signs @ columns, np.linalg.norm(columns, axis=0)
+            self._expected_sums[name] = sums, np.maximum(norms, np.sqrt(np.square(norms).mean()))
+        return compare_signed(self._signed(value), *self._expected_sums[name], value.size, tolerance)
 
     @cached_property
     def _parameter_gradients(self) -> tuple[np.ndarray, np.ndarray]:
@@ -185,10 +228,11 @@ class _Layer(Problem):
         errors = {}
         for name, value in outputs.items():
             tolerance = TF32_TOLERANCE if precision == "tf32" else self.tolerances[name]
-            expected, total = getattr(self, f"reference_{name}"), value.size
-            if name in ("u", "d", "dw"):
-                value = self.columns(value, self.compared)
-            errors[name] = compare(value, expected, total, relative_l2=tolerance)
+            expected, maps = getattr(self, f"reference_{name}"), name in ("u", "d", "dw")
+            own = self.columns(value, self.compared) if maps else value
+            errors[name] = compare(own, expected, value.size, relative_l2=tolerance)
+            if maps and len(self.compared) < self.positions:
+                errors[f"{name}, signed sums"] = self._check_all(name, value, tolerance)
         return errors
 
     @property
@@ -301,6 +345,7 @@ class Reduction(Problem):
     name = "gdn_reduction"
     title = "N x N sums of vectors of length P"
     metric = Metric("gdn.reduction", "GB/s", "higher", "bytes of the vectors per second")
+    inputs_by_buffers = True
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {"channels": 5, "positions": 77},
         "quick": {"channels": 32, "positions": 4096},

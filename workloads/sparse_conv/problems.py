@@ -11,14 +11,25 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from perfport.workload import Metric, Output, OutputError, Problem, UsageError, Work, compare, nearest
+from perfport.workload import (
+    Metric,
+    Output,
+    OutputError,
+    Problem,
+    UsageError,
+    Work,
+    compare,
+    compare_signed,
+    nearest,
+    signs,
+)
 
 from . import network, reference, weights
 from .operators import OPERATORS, Operator
 
 ELEMENT_LIMIT = 2**31  # of input, output and im2col's matrix of one image: kernels index them in 32 bits
 WHOLE_MACS = 2 * 10**8  # up to here every output is compared
-SAMPLED_OUTPUTS = 50_000  # else all filters at so many positions, the first and the last
+SAMPLED_OUTPUTS = 50_000  # else all filters at so many positions, the first and the last; all enter signed sums
 
 TOLERANCE = 1e-5
 TF32_TOLERANCE = 2e-3
@@ -180,16 +191,34 @@ class SparseConv(Problem):
     def _expected(self) -> dict[str, np.ndarray]:
         return {}
 
+    @cached_property
+    def _expected_sums(self) -> dict[str, np.ndarray]:
+        return {}
+
+    def _used(self, kind: str) -> np.ndarray:
+        """The weights: pruned, or structured (`STRUCTURED`)."""
+        if not kind:
+            return self.layer.weights
+        filters, channels = self.structured(kind)
+        return self.dense * filters[:, None, None, None] * channels[None, :, None, None]
+
     def expected(self, kind: str = "") -> np.ndarray:
         """Outputs at the positions compared, float64, (positions, filters): pruned, or structured (`STRUCTURED`)."""
         if kind not in self._expected:
-            used = self.layer.weights
-            if kind:
-                filters, channels = self.structured(kind)
-                used = self.dense * filters[:, None, None, None] * channels[None, :, None, None]
-            outputs = reference.outputs_at(self.operator, self.x, used, self.compared)
+            outputs = reference.outputs_at(self.operator, self.x, self._used(kind), self.compared)
             self._expected[kind] = outputs[:, self.structured(kind)[0]] if kind else outputs
         return self._expected[kind]
+
+    def _check_all(self, value: np.ndarray, kind: str, tolerance: float) -> OutputError:
+        """Every position, by a sum over its filters."""
+        chosen = signs(self.operator.filters, self.seed + 4)
+        if kind not in self._expected_sums:
+            self._expected_sums[kind] = reference.signed(self.operator, self.x, self._used(kind), chosen)
+        kept = chosen[self.structured(kind)[0]] if kind else chosen
+        images = value.reshape(self.batch, len(kept), -1)
+        own = np.stack([kept @ image.astype(np.float64) for image in images])
+        norm = float(np.linalg.norm(self.expected(kind), axis=1).max()) or 1.0
+        return compare_signed(own, self._expected_sums[kind], norm, value.size, tolerance)
 
     def outputs(self, computes: str = "", *which: str) -> dict[str, Output]:
         batch, filters, *size = self.shape
@@ -205,6 +234,8 @@ class SparseConv(Problem):
         for name, value in outputs.items():
             sample = value.reshape(self.batch, -1, self.operator.pixels)[image, :, pixel]
             errors[name] = compare(sample, self.expected(computes), value.size, relative_l2=tolerance)
+            if len(self.compared) < self.batch * self.operator.pixels:
+                errors[f"{name}, signed sums"] = self._check_all(value, computes, tolerance)
         return errors
 
     def work(self) -> Work:

@@ -43,6 +43,32 @@ def gathered(operator: Operator, x: np.ndarray, positions: np.ndarray) -> np.nda
     return np.where(inside[:, None], values, 0.0).astype(np.float64).reshape(len(positions), -1)
 
 
+def signed(operator: Operator, x: np.ndarray, weights: np.ndarray, signs: np.ndarray) -> np.ndarray:
+    """Return the sums over the filters of all outputs, with signs: the convolution with one filter, theirs.
+
+    Parameters
+    ----------
+    x, weights : as of `outputs_at`
+    signs : array of float64, shape (K,)
+
+    Returns
+    -------
+    array of float64, shape (N, H' W')
+    """
+    o = operator
+    taps = np.tensordot(signs, weights.astype(np.float64), 1).reshape(o.channels, -1).T
+    pad, shape = o.padding, (o.kernel_height, o.kernel_width)
+    sums = np.zeros((len(x), o.out_height, o.out_width))
+    for image, own in zip(x, sums, strict=True):
+        maps = (taps @ image.reshape(o.channels, -1).astype(np.float64)).reshape(*shape, o.height, o.width)
+        maps = np.pad(maps, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+        for row, column in np.ndindex(shape):
+            rows = slice(row, row + o.stride * o.out_height, o.stride)
+            columns = slice(column, column + o.stride * o.out_width, o.stride)
+            own += maps[row, column, rows, columns][: o.out_height, : o.out_width]
+    return sums.reshape(len(x), -1)
+
+
 def convolution(operator: Operator, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return every output, float64, shape (N, K, H', W')."""
     positions = np.arange(len(x) * operator.pixels)

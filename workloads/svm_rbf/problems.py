@@ -134,6 +134,7 @@ class Extrema(Problem):
 
     extrema: ClassVar[tuple[str, ...]]
     metric = Metric("reduction.rate", "GReductions/s", "higher", "elements reduced per second, each counted once")
+    inputs_by_buffers = True
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {"n": 1009},
         "quick": {"n": 1 << 23},
@@ -141,7 +142,7 @@ class Extrema(Problem):
         "large": {"n": 1 << 30},
         "paper": {"n": 1 << 26},
     }
-    check_sizes = ({"n": 1009}, {"n": 4099}, {"n": 1})
+    check_sizes = ({"n": 1009}, {"n": 4099}, {"n": 1}, {"n": 2053, "bits": 1}, {"n": 4099, "bits": 4})
 
     class Parameters(BaseModel):
         """``n`` elements of 2^``bits`` distinct values: few bits make ties."""

@@ -57,6 +57,15 @@ def tables(tree: Tree) -> Tables:
     )
 
 
+def centres(tree: Tree) -> np.ndarray:
+    """Return the centre of each word, float64, shape (words, dims)."""
+    table = tables(tree)
+    leaves = table.leaves != ABSENT
+    own = np.empty((tree.words, tree.dims))
+    own[table.leaves[leaves]] = table.centres[leaves] / fixed_point.ONE
+    return own
+
+
 def quantise(tree: Tree, points: np.ndarray) -> np.ndarray:
     """Return the word of each point, uint32.
 

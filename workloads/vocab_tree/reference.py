@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
-from perfport.workload import UsageError
+from perfport.workload import UsageError, usable_cores
 
 from . import fixed_point, seeding
 from .tree import Level, Tree
@@ -77,7 +78,13 @@ def totals(points: np.ndarray, labels: np.ndarray, clusters: int) -> tuple[np.nd
 
 
 def one_pass(points: np.ndarray, centres: np.ndarray) -> Pass:
-    """Classify all points and add them up by class."""
+    """Classify all points and add them up by class; blocks of many points side by side."""
+    if len(points) > BLOCK:
+        blocks = [points[first : first + BLOCK] for first in range(0, len(points), BLOCK)]
+        with ThreadPoolExecutor(usable_cores()) as pool:  # NumPy releases the interpreter lock
+            parts = list(pool.map(lambda block: one_pass(block, centres), blocks))
+        sums, counts = sum(part.sums for part in parts), sum(part.counts for part in parts)
+        return Pass(np.concatenate([part.labels for part in parts]), np.asarray(sums), np.asarray(counts))
     labels = classify(points, centres)
     return Pass(labels, *totals(points, labels, len(centres)))
 

@@ -50,13 +50,15 @@ class Times:
     """Device times of one execution, in seconds.
 
     ``span`` runs from the first to the last device activity, ``busy`` is the sum of activities (``None`` where
-    measuring it would disturb the span), ``kernels`` splits ``busy`` by kernel name.
+    measuring it would disturb the span), ``kernels`` splits ``busy`` by kernel name. ``outside`` is the time from the
+    gate to the end that the span leaves out; 0 where it is all of it.
     """
 
     span: float
     busy: float | None
     launches: int
     kernels: dict[str, float]
+    outside: float = 0.0
 
 
 class Kernel(Protocol):

@@ -233,7 +233,9 @@ class OpenCLDevice:
             if before:
                 before()
             self._trace = []
+            begin = cl.enqueue_marker(self._queue)
             execute()
+            end = cl.enqueue_marker(self._queue)
             trace = self._trace
             self._queue.flush()
         finally:
@@ -244,7 +246,8 @@ class OpenCLDevice:
         for name, event in trace:
             kernels[name] = kernels.get(name, 0.0) + (event.profile.end - event.profile.start) * 1e-9
         span = (trace[-1][1].profile.end - trace[0][1].profile.start) * 1e-9 if trace else 0.0
-        return Times(span, sum(kernels.values()), len(trace), kernels)
+        outside = (end.profile.end - begin.profile.end) * 1e-9 - span
+        return Times(span, sum(kernels.values()), len(trace), kernels, outside)
 
     def profiled(self) -> AbstractContextManager[None]:
         """OpenCL knows no profiler."""

@@ -64,7 +64,8 @@ class Execution:
     execute : callable
         Enqueues one execution (device variants) or performs it (host peers).
     prepare, inspect : callable
-        Called before each timed execution, outside the timed window, to make outputs unusable, and after it.
+        Called before each timed execution and before the warm-up, outside the timed window, to make outputs unusable,
+        and after it.
     """
 
     execute: Callable[[], None]
@@ -73,6 +74,7 @@ class Execution:
     span: list[float] = field(default_factory=list)
     busy: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
+    outside: list[float] = field(default_factory=list)
     launches: int = 0
     kernels: dict[str, float] = field(default_factory=dict)
 
@@ -170,12 +172,14 @@ class Sampler:
         """Execute each instance until two successive times agree within 5 %, at most 5 times; announced as in `run`."""
         for execution in subject.instances.values():
             announce(subject)
+            execution.prepare()
             previous = 0.0
             for _ in range(WARM_UP_LIMIT):
                 elapsed = self._wall(subject, execution)
                 if abs(elapsed - previous) <= STABLE_WITHIN * elapsed or elapsed > self.targets.time_budget / 4:
                     break
                 previous = elapsed
+            execution.inspect()
 
     def run(
         self, subjects: list[Subject], announce: Callable[[Subject], None], first_round: int = 0
@@ -207,6 +211,7 @@ class Sampler:
                 execution.prepare()
                 times = self.device.timed(execution.execute, self._flush)
                 execution.span.append(times.span)
+                execution.outside.append(times.outside)
                 self._note(execution, times)
             if subject.rank == "wall" or self.need_wall:
                 execution.prepare()

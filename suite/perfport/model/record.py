@@ -221,6 +221,7 @@ class Overheads(_Part):
     upload_s: Seconds | None = None
     layout_s: Seconds | None = None
     device_bytes: int | None = Field(None, ge=0)
+    wall_s: Seconds | None = None
 
 
 class OutputError(_Part):

@@ -19,7 +19,7 @@ from ..model.work import Traffic, Work
 from .discovery import Workload, discover
 from .execution import Built, build
 from .libraries import THREADS, thread_count, usable_cores, version_of
-from .outputs import Output, compare, compare_exact, digest_of
+from .outputs import Output, compare, compare_exact, compare_signed, digest_of, signs
 from .peers import COMPILER, CudaPeer, HostPeer, Peer, TorchCudaPeer, TorchHostPeer, TorchPeer
 from .problem import Metric, Problem
 from .setup import POISON, Session, Setup
@@ -69,11 +69,13 @@ __all__ = [
     "ceil_div",
     "compare",
     "compare_exact",
+    "compare_signed",
     "digest_of",
     "discover",
     "nearest",
     "read_source",
     "round_up",
+    "signs",
     "thread_count",
     "usable_cores",
     "version_of",

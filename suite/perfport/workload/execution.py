@@ -53,7 +53,10 @@ class Built:
         self._buffers = dict(self.setup.outputs)  # those that it was built with, whatever becomes of the list
 
     def execute(self, around: Callable[[], AbstractContextManager[None]] = nullcontext) -> Verification:
-        """Execute once into poisoned outputs, and compare these with the reference; ``around`` holds the launches."""
+        """Execute once into poisoned outputs, and compare these with the reference; ``around`` holds the launches.
+
+        Scratch is left as it was allocated: a sanitizer tells reads of what was never written.
+        """
         self.poison()
         with around():
             self.launch()
@@ -72,10 +75,11 @@ class Built:
             return "launch on the host"
         return "build" if self.variant.host_driven or isinstance(self.variant, Peer) else "launch"
 
-    def poison(self) -> None:
-        """Make everything unusable that an execution left: outputs on the device, and arrays that were handed over."""
-        for output in self._buffers.values():
-            self.setup.device.fill(output.buffer, POISON)
+    def poison(self, scratch: bool = False) -> None:
+        """Make unusable what an execution left: outputs on the device, arrays handed over, and ``scratch``."""
+        outputs = [output.buffer for output in self._buffers.values()]
+        for buffer in {id(each): each for each in (*outputs, *(self.setup.work if scratch else ()))}.values():
+            self.setup.device.fill(buffer, POISON)
         for array in self._left:
             if array.flags.writeable:
                 array.view(np.uint8).fill(POISON)
@@ -98,9 +102,9 @@ class Built:
         self._left += results.values()
         return {**outputs, **results}
 
-    def verify(self, outputs: Mapping[str, np.ndarray]) -> Verification:
-        """Compare outputs with the reference."""
-        problem: Problem = self.setup.problem
+    def verify(self, outputs: Mapping[str, np.ndarray], problem: Problem | None = None) -> Verification:
+        """Compare outputs with the reference, of another ``problem`` where the inputs are not those of the setup."""
+        problem = problem or self.setup.problem
         return problem.verify(outputs, self.variant.computes, self.variant.precision)
 
     def release(self) -> None:

@@ -11,6 +11,10 @@ import numpy as np
 
 from ..model.record import OutputError
 
+#: How many tolerances of their norm the sum of some outputs with random signs may be off: such a sum of rounding errors
+#: is about their norm, and its largest among 10^9 some 6 times that.
+SIGNED_LIMIT = 16.0
+
 
 @dataclass(frozen=True)
 class Output:
@@ -112,6 +116,32 @@ def compare(
         max_abs=_json(worst), relative_l2=_json(relative), checked=value.size, total=total,
         tolerance=tolerance, passed=passed, detail=unwritten,
     )  # fmt: skip
+
+
+def signs(count: int, seed: int) -> np.ndarray:
+    """Return random signs, float64, +1 or -1, for `compare_signed`."""
+    return np.random.default_rng(seed).choice([-1.0, 1.0], count)
+
+
+def compare_signed(
+    sums: np.ndarray, expected: np.ndarray, norms: np.ndarray | float, total: int, tolerance: float
+) -> OutputError:
+    """Compare sums of outputs with random signs, so that each output of a large array enters, and none can hide.
+
+    R. Freivalds, "Probabilistic Machines Can Use Less Running Time", IFIP Congress 1977: where outputs are linear in
+    weights, their sum costs a part of what they cost.
+
+    Parameters
+    ----------
+    sums, expected : array of float64
+    norms : array of float64, or float
+        The L2 norm of the outputs in each sum, or of those in a typical one: what the tolerance is relative to.
+    total : int
+        Elements of the whole output.
+    tolerance : float
+        The relative L2 error that single outputs may have.
+    """
+    return compare(sums / norms, expected / norms, total, max_abs=SIGNED_LIMIT * tolerance)
 
 
 def compare_exact(value: np.ndarray, expected: np.ndarray) -> OutputError:

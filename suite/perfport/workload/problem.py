@@ -55,6 +55,11 @@ class Problem(ABC):
     results : dict of str to tuple of str
         What variants may compute (`Variant.computes`), and in which precision classes: each has outputs and tolerances
         of its own.
+    inputs_by_buffers : bool
+        Whether all that the seed decides reaches kernels by the buffers of `Setup.input` and `Setup.layout`, of sizes
+        that it does not decide. Executions are then verified, and timed, on inputs that the variant was not built on:
+        others are copied into these buffers. Not so where kernel arguments, generated code, launches or
+        `Variant.results` rest on values of the data.
     """
 
     name: ClassVar[str] = ""
@@ -64,6 +69,7 @@ class Problem(ABC):
     metric: ClassVar[Metric]
     figures: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     results: ClassVar[Mapping[str, tuple[str, ...]]] = {"": ("fp32",)}
+    inputs_by_buffers: ClassVar[bool] = False
     Parameters: ClassVar[type[BaseModel]]
 
     def __init__(self, parameters: Any, seed: int) -> None:

@@ -16,6 +16,7 @@ from .guarded import GuardedDevice
 from .problem import Problem
 from .source import read_source
 
+WORK = "work "  # how keys of shared work space begin
 POISON = 0xFF  # NaN as float32 and float64, the largest unsigned integer, -1
 
 
@@ -50,10 +51,12 @@ class Session:
         self.timed = timed
         self.artifacts = {} if artifacts is None else artifacts
         self._shared: dict[str, tuple[Any, float]] = {}
+        self._makes: dict[str, Callable[[], Any]] = {}
 
     def shared(self, key: str, make: Callable[[], Any]) -> tuple[Any, float]:
         """Return what ``make`` returned for this key, and the seconds that making it took."""
         if key not in self._shared:
+            self._makes[key] = make
             self.device.finish()
             started = time.perf_counter()
             value = make()
@@ -61,12 +64,23 @@ class Session:
             self._shared[key] = (value, time.perf_counter() - started)
         return self._shared[key]
 
+    @property
+    def inputs(self) -> dict[str, Buffer]:
+        """The buffers of inputs and layouts by their keys, in the order in which they were made."""
+        values = {key: value for key, (value, _) in self._shared.items() if not key.startswith(WORK)}
+        return {key: value for key, value in values.items() if hasattr(value, "free")}
+
+    def again(self, key: str) -> Any:
+        """Return another copy of what is shared by this key, made anew; the caller frees it."""
+        return self._makes[key]()
+
     def close(self) -> None:
         """Give the shared buffers back."""
         for value, _ in self._shared.values():
             if hasattr(value, "free"):
                 value.free()
         self._shared.clear()
+        self._makes.clear()
 
     def source(self, file: str) -> str:
         """Return the text of a kernel file of the workload, with the files that it includes."""
@@ -105,6 +119,8 @@ class Setup:
         Seconds spent compiling, making or uploading inputs, and re-laying them out for this variant.
     modules : dict
         Loaded code by the hash of its source. Setups of one case on other inputs may have it in common.
+    work : list of Buffer
+        Outputs and scratch: no execution may rest on what they hold.
     """
 
     def __init__(
@@ -124,6 +140,7 @@ class Setup:
         self.modules = {} if modules is None else modules
         self.outputs: dict[str, OutputBuffer] = {}
         self.buffers: list[Buffer] = []
+        self.work: list[Buffer] = []
         self._used: dict[str, int] = {}
         self._own_bytes = 0
         self.compile_s = 0.0
@@ -157,6 +174,11 @@ class Setup:
         """Device memory of this variant: its own buffers and the shared ones that it uses."""
         return sum(self._used.values()) + self._own_bytes
 
+    @property
+    def inputs(self) -> dict[str, Buffer]:
+        """The shared buffers of inputs and layouts that this variant uses, by their keys."""
+        return {key: buffer for key, buffer in self.session.inputs.items() if key in self._used}
+
     def input(self, key: str, make: Callable[[], Any]) -> Any:
         """Return an input as the problem states it, made once for all variants."""
         value, seconds = self._shared(f"input {key}", make)
@@ -177,10 +199,24 @@ class Setup:
         return buffer
 
     def scratch(self, nbytes: int) -> Buffer:
-        """Allocate a buffer that lives as long as the variant."""
-        buffer = self.device.empty(nbytes)
+        """Allocate a buffer that lives as long as the variant, whose contents no execution may expect."""
+        buffer = self._own(self.device.empty(nbytes))
+        self.work.append(buffer)
+        return buffer
+
+    def upload(self, array: np.ndarray) -> Buffer:
+        """Upload what the variant keeps beside inputs: tables, counters that each execution leaves at zero."""
+        return self._own(self.device.upload(array))
+
+    def shared_scratch(self, key: str, make: Callable[[], Buffer]) -> Buffer:
+        """Return scratch that is too large for each variant to have its own, made once for all of them."""
+        buffer: Buffer = self._shared(WORK + key, make)[0]
+        self.work.append(buffer)
+        return buffer
+
+    def _own(self, buffer: Buffer) -> Buffer:
         self.buffers.append(buffer)
-        self._own_bytes += nbytes
+        self._own_bytes += buffer.nbytes
         return buffer
 
     def release(self) -> None:

@@ -20,6 +20,7 @@ class _Matrix(Problem):
     metric = Metric("adversary.rate", "GB/s", "higher", "compulsory bytes, read and written, per second")
     presets = {"tiny": {"n": 1024, "m": 512}}
     check_sizes = ({"n": 65, "m": 9}, {"n": 131, "m": 17})
+    inputs_by_buffers = True
     written: int  # bytes
 
     class Parameters(BaseModel):

@@ -301,8 +301,7 @@ class HangKernel(_Scale):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self.forever = setup.kernel("scale.cl", "forever", FOREVER=1)
-        self.flag = setup.scratch(4)
-        setup.device.fill(self.flag, 0)
+        self.flag = setup.upload(np.zeros(1, np.int32))
 
     def fault(self) -> None:
         self.device.launch(self.forever, 1, 1, self.flag, self.y)

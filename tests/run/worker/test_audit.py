@@ -1,30 +1,40 @@
-"""Executions that are verified while they are timed: how many, which, and what comes of those that fail."""
+"""Executions that are verified while they are timed: how many, which, on which inputs, and what comes of failures."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
-from perfport.model.errors import UsageError
+from perfport.model.errors import RefusedError, UsageError
 from perfport.run.worker import audit
 from perfport.run.worker.audit import Audit
+from perfport.workload import Peer
 
 
 class Recorder:
     """A built variant whose executions leave what is given; a NaN does not pass, a text is raised."""
 
+    host = host_driven = False
+    inputs: ClassVar[dict[str, Any]] = {}
+
     def __init__(self, *left: Any) -> None:
-        self.left, self.poisoned, self.verified = list(left), 0, 0
+        self.left, self.verified = list(left), 0
+        self.poisoned: list[bool] = []  # whether scratch was, too
+        self.timed_ones = 0
         self.setup = self.device = self.variant = self
 
     def launch(self) -> None: ...
 
+    def timed(self, execute: Any) -> None:
+        self.timed_ones += 1
+        execute()
+
     def finish(self) -> None: ...
 
-    def poison(self) -> None:
-        self.poisoned += 1
+    def poison(self, scratch: bool = False) -> None:
+        self.poisoned.append(scratch)
 
     def outputs(self) -> dict[str, np.ndarray]:
         value = self.left.pop(0) if len(self.left) > 1 else self.left[0]
@@ -32,14 +42,35 @@ class Recorder:
             raise UsageError(value)
         return {"y": np.array([value])}
 
-    def verify(self, outputs: dict[str, np.ndarray]) -> Any:
+    def verify(self, outputs: dict[str, np.ndarray], problem: Any) -> Any:
         self.verified += 1
         return type("Verification", (), {"passed": bool(np.isfinite(outputs["y"]).all())})()
 
 
-def made(*left: Any) -> tuple[Recorder, list[bool], Audit]:
+class Inputs:
+    """Shared inputs whose contents are a flag; ``changed`` are the comparisons that see a change."""
+
+    inputs_by_buffers = True
+
+    def __init__(self) -> None:
+        self.held, self.history, self.compared, self.changed = False, list[bool](), 0, set[int]()
+        self.problem = self
+
+    def hold(self, drawn: bool) -> None:
+        self.held = drawn
+        self.history.append(drawn)
+
+    def compare(self, used: Any) -> None:
+        self.compared += 1
+        if self.compared in self.changed:
+            raise RefusedError("changed")
+
+
+def made(*left: Any) -> tuple[Any, list[bool], Audit]:
     recorder, passed = Recorder(*left), list[bool]()
-    return recorder, passed, Audit(recorder, lambda outcome: passed.append(outcome.passed), lambda *_: None)  # type: ignore[arg-type]
+    built: Any = recorder
+    inputs: Any = Inputs()
+    return recorder, passed, Audit(built, inputs, lambda outcome: passed.append(outcome.passed), lambda *_: None)
 
 
 def timed(checked: Audit, count: int) -> None:
@@ -52,7 +83,9 @@ def test_equal_outputs_are_compared_with_the_reference_once() -> None:
     recorder, passed, checked = made(1.0)
     checked.execute()
     checked.complete(60)
-    assert checked.executions == audit.EXECUTIONS == recorder.poisoned and recorder.verified == 1 and passed == [True]
+    assert checked.executions == audit.EXECUTIONS and recorder.verified == 1 and passed == [True]
+    assert recorder.poisoned == [True] * audit.EXECUTIONS, "outputs and scratch, and none after the last"
+    assert 0 < recorder.timed_ones < audit.EXECUTIONS, "some behind the gate"
 
 
 def test_each_wrong_execution_is_told() -> None:
@@ -69,7 +102,7 @@ def test_beyond_the_least_number_it_is_chance(monkeypatch: pytest.MonkeyPatch) -
     checked.executions = audit.EXECUTIONS
     timed(checked, 3 * audit.EVERY)
     assert checked.executions == audit.EXECUTIONS + 3 and set(drawn) == {audit.EVERY}
-    assert recorder.poisoned == 3 * audit.EVERY, "whether it is compared or not"
+    assert recorder.poisoned == [False] * 6 * audit.EVERY, "before and after, whether it is compared or not"
 
 
 def test_comparing_takes_no_longer_than_executing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,3 +129,68 @@ def test_no_time_is_one_execution() -> None:
     _, _, checked = made(1.0)
     checked.complete(0)
     assert checked.executions == 1
+
+
+def test_what_the_host_drives_is_never_gated() -> None:
+    recorder, _, checked = made(1.0)
+    recorder.host_driven = True
+    checked.complete(60)
+    assert recorder.timed_ones == 0
+
+
+def test_no_execution_has_the_inputs_of_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder, passed, checked = made(1.0)
+    monkeypatch.setattr(audit.secrets, "randbelow", lambda n: 0)  # every execution is compared
+    checked.exchange(timed=True)
+    checked.execute()
+    timed(checked, 4)
+    inputs: Any = checked.inputs
+    assert inputs.history == [True, False, False, True, False, True], "untimed: its own are put back"
+    assert recorder.verified == 2 and passed == [True, True], "on each of the two"
+    checked.complete(0)
+    assert inputs.history[-2:] == [False, False] and checked.executions == 6, "the last is on its own"
+
+
+def test_its_own_inputs_are_put_back_whatever_an_execution_raises() -> None:
+    recorder, _, checked = made(1.0)
+    checked.exchange(timed=True)
+
+    def launch() -> None:
+        raise RefusedError("planted")
+
+    recorder.launch = launch
+    with pytest.raises(RefusedError, match="planted"):
+        checked.execute()
+    assert checked.inputs.history == [True, False]  # type: ignore[attr-defined]
+
+
+def test_timed_executions_keep_their_inputs_where_data_decide_time() -> None:
+    _, _, checked = made(1.0)
+    checked.exchange(timed=False)
+    timed(checked, 3)
+    checked.complete(0)
+    assert checked.inputs.history == [False] * 3 + [True, False, False, False]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("reason", ["problem", "peer"])
+def test_inputs_that_do_not_come_by_buffers_alone_stay(reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder, _, checked = made(1.0)
+    if reason == "problem":
+        monkeypatch.setattr(Inputs, "inputs_by_buffers", False)
+    else:
+        recorder.variant = object.__new__(type("Any", (Peer,), {"__init__": lambda self, setup: None}))
+    checked.exchange(timed=True)
+    timed(checked, 3)
+    assert not checked.exchanges and not any(checked.inputs.history)  # type: ignore[attr-defined]
+
+
+def test_every_execution_is_held_to_leaving_its_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, _, checked = made(1.0)
+    inputs: Any = checked.inputs
+    inputs.changed = {3}
+    monkeypatch.setattr(audit.secrets, "randbelow", lambda n: 1)
+    checked.executions = audit.EXECUTIONS  # none is compared with the reference
+    timed(checked, 4)
+    assert inputs.compared == 4
+    with pytest.raises(RefusedError, match="changed"):
+        checked.complete(0)

@@ -40,7 +40,7 @@ def live(*instances: Traffic | None, earlier: Record | None = None) -> Live:
     case = Case(key=record.key, identity=record.identity, earlier=earlier)
     made = Live(case, type("V", (Variant,), {"host": True}), record)
     for name, traffic in zip("abc", instances, strict=False):
-        made.add(name, cast(Any, Set(traffic)), lambda *_: None)
+        made.add(name, cast(Any, Set(traffic)), cast(Any, None), lambda *_: None)
     return made
 
 

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from perfport.workload import POISON, Buffer, Setup, UnsupportedError
+from perfport.workload import Buffer, Setup, UnsupportedError
 
 from ..problems import Reduction
 
@@ -40,22 +40,19 @@ def raw(setup: Setup) -> Buffer:
 
 
 def products(setup: Setup, count: int, nbytes: int) -> list[Buffer]:
-    """Arrays of N x N x P words, too large for each variant to have its own; poisoned, so that none finds old results.
+    """Arrays of N x N x P words, too large for each variant to have its own.
 
     Raises
     ------
     UnsupportedError
         Before anything is allocated, where the device cannot hold them beside what it holds already.
     """
-    held: dict[int, Buffer] = setup.session.shared("products held", dict)[0]
+    held: dict[int, Buffer] = setup.session.shared("work products held", dict)[0]
     missing = [number for number in range(count) if number not in held]
     require_memory(setup, f"N x N x P products ({count} arrays)", [nbytes] * len(missing))
     for number in missing:
         held[number] = setup.device.empty(nbytes)
-    buffers = [setup.input(f"products {number}", partial(held.__getitem__, number)) for number in range(count)]
-    for buffer in buffers:
-        setup.device.fill(buffer, POISON)
-    return buffers
+    return [setup.shared_scratch(f"products {number}", partial(held.__getitem__, number)) for number in range(count)]
 
 
 def require_memory(setup: Setup, what: str, sizes: list[int]) -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, ClassVar
 
+import numpy as np
+
 from perfport.backend.cuda import CudaBackend
 from perfport.measure.cache import CacheFlush
 from perfport.workload import Artifact, Traffic, Tunable, UnsupportedError
@@ -62,8 +64,7 @@ class Tiled(Convolution):
         if 4 * o.outputs >= 2**31:
             raise UnsupportedError(f"the output of an image has {4 * o.outputs} bytes, the code counts to {2**31}")
         self.limits = Device(info.compute_units, info.local_memory_bytes)
-        self.counters = self.setup.scratch(4 * (o.filters + 1))
-        self.device.fill(self.counters, 0)
+        self.counters = self.setup.upload(np.zeros(o.filters + 1, np.uint32))  # each execution leaves them so
         self.took = dict.fromkeys(("choose_s", "generate_s", "assemble_s", "measure_s"), 0.0)
         self.best = self._fastest(self.tunables["measured"] if self.setup.session.timed else 1)
         self.tiling = self.best.tiling

@@ -67,8 +67,7 @@ class _Smo(Variant):
         cache = setup.scratch(4 * self.slots * self.padded)
         start = np.zeros(3 * self.padded + 4 * self.groups, np.float32)
         start[2 * self.padded : 2 * self.padded + problem.points] = problem.labels
-        floats, ints = setup.scratch(start.nbytes), setup.scratch(4 * self._words())
-        self.device.write(floats, start)
+        floats, ints = setup.upload(start), setup.scratch(4 * self._words())
         # No macro: compilers would unroll by it for half a minute.
         vectors = np.uint32(matrix.pitch // tunables["width"])
         self.matrix = matrix

@@ -47,9 +47,7 @@ class _Tiles:
         return [self.tiles]
 
     def _table(self, setup: Setup, tiles: np.ndarray) -> tuple[int, Buffer]:
-        table = setup.scratch(tiles.nbytes)
-        setup.device.write(table, tiles)
-        return len(tiles), table
+        return len(tiles), setup.upload(tiles)
 
     def launch(self) -> None:
         """As of `Step`."""

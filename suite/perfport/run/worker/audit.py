@@ -1,4 +1,4 @@
-"""Executions that are verified while they are timed: which, only this process knows."""
+"""Executions that are verified while they are timed: which, and on which inputs, only this process knows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 
 from ...model.record import Verification
-from ...workload import Built, digest_of
+from ...workload import Built, Peer, digest_of
+from .inputs import SharedInputs
 
 #: Executions of a case that are compared with the reference, before, while and after it is timed, where time allows it.
 EXECUTIONS = 20
@@ -18,12 +19,15 @@ EVERY = 8
 class Audit:
     """Verifies executions of one built variant.
 
-    Outputs are poisoned before every timed execution, so that none may leave what an earlier one computed. Outputs that
-    are bit for bit those that passed before are not compared again with the reference.
+    Outputs are poisoned before and after every timed execution, so that none may leave what an earlier one computed,
+    nor take it from a rival; scratch before those that are not timed. Outputs that are bit for bit those that passed
+    before are not compared again with the reference.
 
     Parameters
     ----------
     built : Built
+    inputs : SharedInputs
+        Those that the variant was built on.
     keep : callable
         Takes each outcome.
     unharmed : callable
@@ -33,55 +37,92 @@ class Audit:
     ----------
     executions : int
         How many were compared.
+    exchanges : bool
+        Whether inputs are exchanged between executions: each then has others than the one before.
+    timed_on_drawn : bool
+        Whether timed executions take part in that.
     """
 
-    def __init__(self, built: Built, keep: Callable[[Verification], None], unharmed: Callable[..., None]) -> None:
-        self.built, self.keep, self.unharmed = built, keep, unharmed
+    def __init__(
+        self, built: Built, inputs: SharedInputs, keep: Callable[[Verification], None], unharmed: Callable[..., None]
+    ) -> None:
+        self.built, self.inputs, self.keep, self.unharmed = built, inputs, keep, unharmed
         self.executions = 0
         self.error: Exception | None = None
-        self._passed: dict[bytes, Verification] = {}
+        self.exchanges = self.timed_on_drawn = False
+        self._drawn = False  # the inputs of the last execution
+        self._passed: dict[bool, bytes] = {}
         self._executing = self._comparing = 0.0
         self._started = time.perf_counter()
 
+    def exchange(self, timed: bool) -> None:
+        """Exchange inputs from now on, where the problem and the variant allow it; ``timed``: for timed ones too."""
+        takes = not isinstance(self.built.variant, Peer)
+        self.exchanges = takes and self.inputs.problem.inputs_by_buffers
+        self.timed_on_drawn = timed and self.exchanges
+
     def prepare(self) -> None:
-        """Make the outputs unusable ahead of a timed execution."""
+        """Change the inputs, and make the outputs unusable, ahead of a timed execution."""
+        self._change(self.timed_on_drawn)
         self.built.poison()
         self._started = time.perf_counter()
+
+    def _change(self, exchanges: bool) -> None:
+        self._drawn = exchanges and not self._drawn
+        self.inputs.hold(self._drawn)
 
     def inspect(self) -> None:
         """Compare a timed execution; where enough were, or it takes long, by chance. Errors are kept for `complete`."""
         ended = time.perf_counter()
         self._executing += ended - self._started
         enough = self.executions >= EXECUTIONS or self._comparing > self._executing
-        if self.error or (enough and secrets.randbelow(EVERY)):
-            return
         try:
+            if self.error or (enough and secrets.randbelow(EVERY)):
+                self.untouched()
+                return
             self.compare()
         except Exception as error:  # ends the case, and no other: when its samples are complete
-            self.error = error
+            self.error = self.error or error
+        finally:
+            self.built.poison()
         self._comparing += time.perf_counter() - ended
 
+    def untouched(self) -> None:
+        """Raise `RefusedError` where an execution has changed its inputs, which are restored."""
+        self.inputs.compare(self.built.setup.inputs)
+
     def compare(self) -> None:
-        """Compare what the last execution left. Raises `RefusedError` where code of the harness was replaced."""
+        """Compare what the last execution left. Raises `RefusedError` where inputs, or code of the harness, changed."""
         self.executions += 1
         outputs = self.built.outputs()
         self.unharmed(self.built.setup)
-        digest = digest_of(outputs)
-        if digest not in self._passed:
-            verified = self.built.verify(outputs)
+        self.untouched()
+        held, digest = self.inputs.held, digest_of(outputs)
+        if self._passed.get(held) != digest:
+            verified = self.built.verify(outputs, self.inputs.problem)
             if verified.passed:
-                self._passed = {digest: verified}
+                self._passed[held] = digest
             self.keep(verified)
 
     def execute(self) -> None:
-        """Execute once, untimed, and compare."""
-        self.prepare()
-        self.built.launch()
-        self.built.setup.device.finish()
-        self.compare()
+        """Execute once, untimed, behind a gate or not, and compare; leaves the session's own inputs."""
+        variant, device = self.built.variant, self.built.setup.device
+        self._change(self.exchanges)
+        try:
+            self.built.poison(scratch=True)
+            if variant.host or variant.host_driven or secrets.randbelow(2):
+                self.built.launch()
+            else:
+                device.timed(self.built.launch)
+            device.finish()
+            self.compare()
+        finally:
+            self.inputs.hold(False)
 
     def complete(self, seconds: float) -> None:
         """Execute and compare until there are `EXECUTIONS`, once at least, for no longer than this.
+
+        Where inputs are exchanged that is once on each; the last execution is on those that the variant was built on.
 
         Raises
         ------
@@ -92,5 +133,5 @@ class Audit:
             raise self.error
         until = time.perf_counter() + seconds
         self.execute()
-        while self.executions < EXECUTIONS and time.perf_counter() < until:
+        while self._drawn or (self.executions < EXECUTIONS and time.perf_counter() < until):
             self.execute()

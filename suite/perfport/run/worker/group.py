@@ -11,10 +11,12 @@ from ...measure.contention import Watch
 from ...measure.sampling import Sampler, Subject
 from ...model.record import Failure, Status
 from ...model.work import mean_of
-from ...workload import Problem, Session, build
+from ...workload import Peer, Problem, Session, build
 from ...workload.execution import status_of
 from ..cases import Case, Group, now
 from ..messages import CaseFinished, StepStarted
+from .audit import Audit
+from .inputs import SharedInputs
 from .integrity import Integrity
 from .live import Live
 from .placement import Placement
@@ -50,8 +52,14 @@ class GroupRun:
         # Inputs that nothing is tuned for or timed on: each run draws others.
         drawn = secrets.randbelow(2**31) if group.verify_seed is None else group.verify_seed
         self.drawn = Session(self.device, self._problem(drawn), folder, timed=False, artifacts=artifacts)
+        self.contents, self.agreement = resources.contents(group.device), resources.agreement(group.device)
+        self.inputs = {
+            name: SharedInputs(session, self.drawn, self.contents) for name, session in self.sessions.items()
+        }
+        self.drawn_inputs = SharedInputs(self.drawn, self.drawn, self.contents)
         sessions = *self.sessions.values(), self.drawn
-        self.integrity = Integrity(self.device, *sessions, *(session.problem for session in sessions))
+        harness = self.device, self.contents, self.agreement, self.drawn_inputs, *self.inputs.values()
+        self.integrity = Integrity(*harness, *sessions, *(session.problem for session in sessions))
 
     def _problem(self, seed: int) -> Problem:
         cls = self.workload.problem(self.group.problem)
@@ -64,9 +72,9 @@ class GroupRun:
         ceilings = GroupCeilings(self.device, wanted_ceilings(self.work, units, cold), self.resources)
         self.placement = Placement(self.device, list(self.problems.values()), ceilings)
         cases = [live for case in self.group.cases if (live := self._prepare(case))]
-        self.drawn.close()
         self._sample(cases)
-        for session in self.sessions.values():  # first: the probe needs room for arrays of its own
+        self.contents.close()
+        for session in (*self.sessions.values(), self.drawn):  # first: the probe needs room for arrays of its own
             session.close()
         ceilings.take(ceilings.probe("after"))
         for live in cases:
@@ -107,12 +115,14 @@ class GroupRun:
             for name, session in self.sessions.items():
                 self._at(case.key, "compile")
                 built = build(cls, session, case.identity.tunables, case.macros, modules)
-                live.add(name, built, self.integrity.restore)
+                live.add(name, built, self.inputs[name], self.integrity.restore)
+                live.audits[name].untouched()
             live.describe()
             for audit in live.audits.values():
                 self._at(case.key, "verify")
                 audit.execute()
             self._verify_drawn(live, modules)
+            self._exchange(live)
         except Exception as error:
             self._fail(live, error)
             return None
@@ -125,12 +135,24 @@ class GroupRun:
         try:
             built = build(live.cls, self.drawn, live.case.identity.tunables, live.case.macros, modules)
             try:
-                live.verified(built.execute())
+                audit = Audit(built, self.drawn_inputs, live.verified, self.integrity.restore)
+                audit.untouched()
+                audit.execute()
             finally:
                 built.release()
         except Exception as error:
             error.add_note(step)
             raise
+
+    def _exchange(self, live: Live) -> None:
+        """Verify the variant as it is built on the drawn inputs; it keeps getting them, where times are comparable."""
+        timed = len(live.audits) == 1 and not self.drawn.problem.data_decide_time(self.drawn.problem.parameters)
+        for audit in live.audits.values():
+            audit.exchange(timed)
+            if audit.exchanges:
+                self._at(live.case.key, f"verify again on inputs drawn from seed {self.drawn.problem.seed}")
+                audit.execute()
+            audit.built.poison()  # no rival may take what it has left
 
     def _finish(self, live: Live, subject: Subject) -> None:
         """Verify again, and complete the record."""
@@ -138,6 +160,7 @@ class GroupRun:
         try:
             timing = live.timing(subject, self.group.targets)
             contended = live.contention()
+            overheads = live.overheads(self._host_time(live, subject))
             for audit in live.audits.values():
                 self._at(live.case.key, "verify again")
                 audit.complete(self.group.targets.time_budget / 4)
@@ -153,9 +176,18 @@ class GroupRun:
         record.time = now()
         record.timing = timing
         record.clocks = self.device.clocks()
-        record.overheads = live.overheads()
+        record.overheads = overheads
         self.placement.place(record, live.cls.fewer_operations)
         self._end(live)
+
+    def _host_time(self, live: Live, subject: Subject) -> float | None:
+        """Compare the clocks of a case that is ranked by its span; return the host's time on the first instance."""
+        if subject.rank == "wall":
+            return None
+        self._at(live.case.key, "comparing clocks")
+        library = issubclass(live.cls, Peer)
+        times = [self.agreement.check(execution, library) for execution in subject.instances.values()]
+        return times[0]
 
     def _end(self, live: Live) -> None:
         """Send the record and give the case's buffers back."""

@@ -13,6 +13,7 @@ from ...model.work import mean_of
 from ...workload import Built, Variant
 from ..cases import Case
 from .audit import Audit
+from .inputs import SharedInputs
 
 
 @dataclass
@@ -46,9 +47,9 @@ class Live:
         self.record.options = sorted({option for artifact in artifacts for option in artifact.options})
         self.record.resources = {kernel.name: kernel.resources for kernel in self.first.setup.kernels}
 
-    def add(self, name: str, built: Built, unharmed: Callable[..., None]) -> None:
-        """Take the variant built on one instance of the inputs; ``unharmed`` as of `Audit`."""
-        self.instances[name], self.audits[name] = built, Audit(built, self.verified, unharmed)
+    def add(self, name: str, built: Built, inputs: SharedInputs, unharmed: Callable[..., None]) -> None:
+        """Take the variant built on one instance of the inputs; ``inputs``, ``unharmed`` as of `Audit`."""
+        self.instances[name], self.audits[name] = built, Audit(built, inputs, self.verified, unharmed)
 
     def verified(self, outcome: Verification) -> None:
         """Keep the worst of all verifications of the case."""
@@ -74,12 +75,12 @@ class Live:
         self.record.traffic = mean_of([traffic for traffic in traffics if traffic]) if all(traffics) else None
         self.record.extra = self.first.variant.notes()
 
-    def overheads(self) -> Overheads:
-        """Return what was paid outside the timed window, on the first instance."""
+    def overheads(self, wall: float | None) -> Overheads:
+        """Return what was paid outside the timed window, on the first instance; ``wall``: the host's time there."""
         setup = self.first.setup
         return Overheads(
             compile_s=setup.compile_s, layout_s=setup.layout_s, upload_s=setup.input_s,
-            device_bytes=setup.device_bytes,
+            device_bytes=setup.device_bytes, wall_s=wall,
         )  # fmt: skip
 
     def release(self) -> None:

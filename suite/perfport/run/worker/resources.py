@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from ... import backend
 from ...backend import OpenDevice
 from ...machine import platforms
+from ...measure.agreement import Agreement
 from ...measure.ceilings import Ceilings
+from ...measure.contents import Contents
 from ...model.device import DeviceInfo
 from ...workload import Workload, discover
 from ..messages import Message
@@ -36,6 +38,8 @@ class Resources:
     probes: dict[str, tuple[float, Ceilings]] = field(default_factory=dict)
     _workloads: dict[str, Workload] = field(default_factory=dict)
     _devices: dict[str, OpenDevice] = field(default_factory=dict)
+    _contents: dict[str, Contents] = field(default_factory=dict)
+    _agreements: dict[str, Agreement] = field(default_factory=dict)
 
     def workload(self, name: str) -> Workload:
         """Return a workload, imported when it is first asked for. Raises `UsageError` where it does not import."""
@@ -50,3 +54,15 @@ class Resources:
                 platforms.use([info.runtime])
             self._devices[info.id] = backend.get(info.backend).open(info)
         return self._devices[info.id]
+
+    def contents(self, info: DeviceInfo) -> Contents:
+        """Return what exchanges and compares contents on a device, compiled when it is first asked for."""
+        if info.id not in self._contents:
+            self._contents[info.id] = Contents(self.device(info))
+        return self._contents[info.id]
+
+    def agreement(self, info: DeviceInfo) -> Agreement:
+        """Return what compares the clocks of executions on a device, which is measured when it is first asked for."""
+        if info.id not in self._agreements:
+            self._agreements[info.id] = Agreement(self.device(info))
+        return self._agreements[info.id]

@@ -1,0 +1,119 @@
+"""Clocks that have to agree: the span of an execution, the sum of its kernels, the host's time for the same work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from importlib.resources import files
+from statistics import median
+
+import numpy as np
+
+from .. import backend
+from ..backend import OpenDevice
+from ..model.errors import RefusedError
+from .sampling import Execution
+
+#: Kernels of one queue do not overlap: how far their sum may exceed the span, by the resolution of clocks.
+BUSY_LIMIT = 1.05
+#: The device's time from the gate to the first traced activity and behind the last one, as a share of the span.
+OUTSIDE_LIMIT = 0.05
+#: The host's time, not gated, over the span beside it; of a library over the span and the time to enqueue.
+WALL_LIMIT = 2.0
+#: Beyond these shares: so many times the host's time for an empty kernel; of the host's own time, for each launch.
+LAUNCHES = 10
+#: How often an execution is timed by both clocks before it is refused; the lower quartiles count.
+PAIRS = 9
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One execution behind the gate and one without, in seconds: ``enqueue`` and ``wall`` are the host's."""
+
+    span: float
+    outside: float
+    enqueue: float
+    wall: float
+    launches: float = 1
+
+    @classmethod
+    def quiet(cls, pairs: Sequence[Pair]) -> Pair:
+        """Return the lower quartile of each time."""
+        return cls(*np.quantile([astuple(pair) for pair in pairs], 0.25, axis=0))
+
+
+class Agreement:
+    """Compares the clocks of executions on one device.
+
+    On a disturbed machine some executions are late by any time, those of a quiet moment are not: what does not agree is
+    tried again before it is refused, and most executions of an honest variant would have to be late.
+
+    Parameters
+    ----------
+    device : OpenDevice
+    """
+
+    def __init__(self, device: OpenDevice) -> None:
+        self._device = device
+        source = (files("perfport.measure.kernels") / "empty.cl").read_text()
+        artifact = backend.get(device.info.backend).build("empty.cl", source, {}, device.target)
+        kernel = device.load(artifact).kernel("empty")
+        empty = Execution(lambda: device.launch(kernel, 1, 1))
+        self._launch = Pair.quiet([self._pair(empty) for _ in range(PAIRS)]).wall
+
+    def check(self, execution: Execution, library: bool) -> float:
+        """Return the host's time for one execution that is not gated; for executions that are ranked by their span.
+
+        Parameters
+        ----------
+        execution : Execution
+        library : bool
+            Launches are not the device's: what they take of the host cannot be told from other work.
+
+        Raises
+        ------
+        RefusedError
+            Where the work is not where the clock is.
+        """
+        busy, span = min(execution.busy, default=0.0), max(execution.span)
+        if busy > BUSY_LIMIT * span:
+            raise RefusedError(f"refused: kernels take {busy:.3g} s, more than the span of {span:.3g} s around them")
+        pairs = [self._pair(execution)]
+        if self._hides(pairs[0], library) or self._untraced(median(execution.span), median(execution.outside)):
+            pairs += [self._pair(execution) for _ in range(PAIRS - 1)]
+        quiet = Pair.quiet(pairs)
+        if self._hides(quiet, library):
+            raise RefusedError(
+                f"refused: {quiet.outside:.3g} s of the device's time and {quiet.wall:.3g} s of the host's do not "
+                f"agree with a span of {quiet.span:.3g} s and {quiet.launches:g} launches: work where no clock is"
+            )
+        return quiet.wall
+
+    def _pair(self, execution: Execution) -> Pair:
+        took = []
+
+        def enqueue() -> None:
+            started = time.perf_counter()
+            execution.execute()
+            took.append(time.perf_counter() - started)
+
+        execution.prepare()
+        times = self._device.timed(enqueue)
+        execution.inspect()
+        execution.prepare()
+        self._device.finish()
+        started = time.perf_counter()
+        execution.execute()
+        self._device.finish()
+        wall = time.perf_counter() - started
+        execution.inspect()
+        return Pair(times.span, times.outside, took[0], wall, times.launches)
+
+    def _untraced(self, span: float, outside: float) -> bool:
+        return outside > OUTSIDE_LIMIT * span + LAUNCHES * self._launch
+
+    def _hides(self, pair: Pair, library: bool) -> bool:
+        host = pair.enqueue if library else 0.0
+        limit = WALL_LIMIT * (pair.span + host) + LAUNCHES * max(1.0, pair.launches) * self._launch
+        return self._untraced(pair.span, pair.outside) or pair.wall > limit

@@ -1,0 +1,52 @@
+"""The contents of device buffers: exchanged in place, and told apart by checksums."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from .. import backend
+from ..backend import Buffer, OpenDevice
+
+
+class Contents:
+    """Exchanges what buffers of a device hold, and forms checksums of it, on the device.
+
+    Parameters
+    ----------
+    device : OpenDevice
+    """
+
+    def __init__(self, device: OpenDevice) -> None:
+        source = (files("perfport.measure.kernels") / "contents.cl").read_text()
+        module = device.load(backend.get(device.info.backend).build("contents.cl", source, {}, device.target))
+        self._device = device
+        self._exchange, self._checksum = module.kernel("exchange"), module.kernel("checksum")
+        cpu = device.info.kind == "cpu"
+        self._shape = device.info.compute_units * (1 if cpu else 4), 1 if cpu else 256
+        self._items = self._shape[0] * self._shape[1]
+        self._sums: list[Buffer] = []
+
+    def exchange(self, one: Buffer, other: Buffer) -> None:
+        """Enqueue that two buffers of one size take each other's contents; nothing is allocated."""
+        self._launch(self._exchange, one, other, np.uint64(one.nbytes))
+
+    def checksums(self, buffers: Sequence[Buffer]) -> list[int]:
+        """Return a checksum of each buffer (waits)."""
+        while len(self._sums) < len(buffers):
+            self._sums.append(self._device.empty(8 * self._items))
+        for buffer, sums in zip(buffers, self._sums, strict=False):
+            self._launch(self._checksum, buffer, np.uint64(buffer.nbytes), sums)
+        read = [self._device.read(sums, np.uint64, (self._items,)) for sums in self._sums[: len(buffers)]]
+        return [int(sums.sum(dtype=np.uint64)) for sums in read]
+
+    def close(self) -> None:
+        """Give the memory back."""
+        while self._sums:
+            self._sums.pop().free()
+
+    def _launch(self, kernel: Any, *args: Any) -> None:
+        self._device.launch(kernel, *self._shape, *args)

@@ -1,0 +1,34 @@
+/* The contents of buffers, whatever they mean. Each work-group walks a chunk; the bytes behind the last whole word are
+   taken one by one, by the first work-items. */
+#define TAKE(nbytes)                                                                    \
+    ulong words = (nbytes) / 4, per_group = (words + get_num_groups(0) - 1) / get_num_groups(0); \
+    ulong begin = get_group_id(0) * per_group;                                          \
+    ulong end = begin + per_group < words ? begin + per_group : words;                  \
+    ulong tail = 4 * words + get_global_id(0);
+
+__kernel void exchange(__global uint *a, __global uint *b, ulong nbytes) {
+    TAKE(nbytes)
+    for (ulong i = begin + get_local_id(0); i < end; i += get_local_size(0)) {
+        uint kept = a[i];
+        a[i] = b[i];
+        b[i] = kept;
+    }
+    for (; tail < nbytes; tail += get_global_size(0)) {
+        __global uchar *x = (__global uchar *)a, *y = (__global uchar *)b;
+        uchar kept = x[tail];
+        x[tail] = y[tail];
+        y[tail] = kept;
+    }
+}
+
+/* A word and its place, mixed: the sum over all words tells them in any order of addition, exchanged ones too. */
+#define MIXED(word, place) (((word) ^ ((uint)(place) * 0x9e3779b9u)) * 0x85ebca6bu)
+#define TERM(word, place) ((ulong)(MIXED(word, place) ^ (MIXED(word, place) >> 15)) * 0xc2b2ae35u)
+
+__kernel void checksum(__global const uint *a, ulong nbytes, __global ulong *sums) {
+    TAKE(nbytes)
+    ulong sum = 0;
+    for (ulong i = begin + get_local_id(0); i < end; i += get_local_size(0)) sum += TERM(a[i], i);
+    for (; tail < nbytes; tail += get_global_size(0)) sum += TERM(((__global const uchar *)a)[tail], tail);
+    sums[get_global_id(0)] = sum;
+}

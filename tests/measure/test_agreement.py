@@ -1,0 +1,162 @@
+"""Clocks of one execution that have to agree; work outside the span is refused, a disturbed machine is not."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from perfport.backend import OpenDevice, Times, get
+from perfport.measure import agreement
+from perfport.measure.agreement import PAIRS, Agreement, Pair
+from perfport.measure.sampling import Execution
+from perfport.model.errors import RefusedError
+
+LAUNCH = 40e-6
+
+
+def scripted(
+    pairs: list[Pair], samples: tuple[float, float] = (1e-3, 0.0), busy: float = 5e-4, library: bool = False
+) -> Any:
+    """A check whose pairs are given, the last again and again; and samples of this span, with this outside of it."""
+    checked = object.__new__(Agreement)
+    checked._launch = LAUNCH
+    following = itertools.chain(pairs, itertools.repeat(pairs[-1]))
+    vars(checked)["_pair"] = lambda execution: next(following)
+    span, outside = samples
+    execution = Execution(lambda: None, span=[span] * 3, outside=[outside] * 3, busy=[busy] * 3)
+    return lambda: checked.check(execution, library)
+
+
+QUIET = Pair(1e-3, 5e-6, 50e-6, 1.1e-3)
+
+
+def test_what_agrees_is_timed_once() -> None:
+    odd = Pair(1e-3, 5e-6, 50e-6, 7.0)
+    assert scripted([QUIET, odd])() == QUIET.wall
+
+
+@pytest.mark.parametrize("span", [1e-6, 1e-3, 1.0])
+@pytest.mark.parametrize("by", ["wall", "outside"])
+@pytest.mark.parametrize(("launches", "library"), [(0, True), (1, False), (7, False)])
+def test_limits_are_shares_and_launches(span: float, by: str, launches: int, library: bool) -> None:
+    enqueue = 50e-6
+    wall = 2 * (span + enqueue * library) + 10 * max(1, launches) * LAUNCH
+    outside = 0.05 * span + 10 * LAUNCH
+    for factor, refused in ((0.99, False), (1.01, True)):
+        times = {"wall": wall / 2, "outside": outside / 2} | {by: factor * {"wall": wall, "outside": outside}[by]}
+        pair = Pair(span, times["outside"], enqueue, times["wall"], launches)
+        check = scripted([pair], (span, 0.0), span / 2, library)
+        if refused:
+            with pytest.raises(
+                RefusedError, match=f"refused: {times['outside']:.3g} s of the device's .* do not agree"
+            ):
+                check()
+        else:
+            assert check() == times["wall"]
+
+
+@pytest.mark.parametrize("late", [Pair(1e-3, 9e-3, 50e-6, 1.1e-3), Pair(1e-3, 5e-6, 50e-6, 9e-3)])
+def test_a_disturbed_pair_is_taken_again(late: Pair) -> None:
+    quiet = 3  # up to the lower quartile of 9
+    assert scripted([late] * (PAIRS - quiet) + [QUIET] * quiet)() == pytest.approx(QUIET.wall)
+    with pytest.raises(RefusedError):
+        scripted([late] * (PAIRS - quiet + 1) + [QUIET])()
+
+
+def test_samples_that_disagree_ask_for_more_pairs() -> None:
+    hidden = Pair(1e-3, 9e-3, 50e-6, 1.1e-3)
+    assert scripted([QUIET, hidden])() == QUIET.wall, "the samples agree"
+    with pytest.raises(RefusedError):
+        scripted([QUIET, hidden], (1e-3, 9e-3))()
+
+
+@pytest.mark.parametrize(("busy", "refused"), [(1.04e-3, False), (1.06e-3, True)])
+def test_kernels_do_not_overlap(busy: float, refused: bool) -> None:
+    check = scripted([QUIET], busy=busy)
+    if refused:
+        with pytest.raises(RefusedError, match=r"more than the span of 0\.001 s around them"):
+            check()
+    else:
+        check()
+
+
+class Clock:
+    """A device and a host's clock that only pretend: what is enqueued takes its time when the device is waited for."""
+
+    def __init__(self) -> None:
+        self.now, self.pending = 0.0, 0.0
+        self.log: list[str] = []
+
+    def finish(self) -> None:
+        self.now, self.pending = self.now + self.pending, 0.0
+
+    def timed(self, execute: Callable[[], None]) -> Times:
+        self.log.append("gate")
+        execute()
+        span, self.pending = self.pending, 0.0
+        return Times(span, span, 3, {}, 0.25)
+
+
+def test_a_pair_is_one_execution_with_and_one_without_a_gate(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(agreement.time, "perf_counter", lambda: clock.now)
+
+    def execute() -> None:
+        clock.log.append("execute")
+        clock.now += 0.5
+        clock.pending += 8.0
+
+    def prepare() -> None:
+        clock.log.append("prepare")
+        clock.pending += 100.0
+
+    checked = object.__new__(Agreement)
+    checked._device = clock  # type: ignore[assignment]
+    execution = Execution(execute, prepare, lambda: clock.log.append("inspect"))
+    monkeypatch.setattr(clock, "timed", lambda enqueue: (clock.finish(), Clock.timed(clock, enqueue))[1])
+    assert checked._pair(execution) == Pair(span=8.0, outside=0.25, enqueue=0.5, wall=8.5, launches=3)
+    assert clock.log == ["prepare", "gate", "execute", "inspect", "prepare", "execute", "inspect"]
+
+
+SOURCE = """
+__kernel void chain(__global float *x, uint steps) {
+    float sum = x[get_global_id(0)];
+    for (uint i = 0; i < steps; ++i) sum = sum * 0.999f + 0.5f;
+    x[get_global_id(0)] = sum;
+}
+__kernel void one(__global float *x) { x[0] = 1.0f; }
+"""
+
+
+def test_work_that_is_enqueued_past_the_device_lies_outside_the_span(opencl: OpenDevice) -> None:
+    device: Any = opencl
+    module = device.load(get("opencl").build("chain.cl", SOURCE, {}, device.target))
+    chain, one = module.kernel("chain"), module.kernel("one")
+    x = device.upload(np.zeros(4096, np.float32))
+    steps = np.uint32(20_000)
+
+    def honest() -> None:
+        device.launch(chain, 256, 16, x, steps)
+
+    def untraced() -> None:
+        chain.handle(device._queue, (4096,), (16,), x.handle, steps)
+        device.launch(one, 1, 1, x)
+
+    checked = Agreement(device)
+    for execute in (honest, untraced):
+        execution = Execution(execute)
+        for _ in range(3):
+            times = device.timed(execute)
+            execution.span.append(times.span)
+            execution.outside.append(times.outside)
+        if execute is honest:
+            assert checked.check(execution, library=False) > 0
+        else:
+            assert min(execution.outside) > max(execution.span), "the device's own clock tells"
+            with pytest.raises(RefusedError, match="work where no clock is"):
+                checked.check(execution, library=False)
+    x.free()

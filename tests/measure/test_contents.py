@@ -1,0 +1,59 @@
+"""Contents of buffers: exchanged whole, and checksums that see any change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from perfport.backend import OpenDevice
+from perfport.measure.contents import Contents
+
+SIZES = [0, 1, 3, 4, 7, 4096, 100_003]
+
+
+@pytest.fixture(scope="module")
+def contents(device: OpenDevice) -> Iterator[Contents]:
+    made = Contents(device)
+    yield made
+    made.close()
+
+
+def arrays(nbytes: int) -> list[np.ndarray]:
+    return list(np.random.default_rng(nbytes).integers(0, 256, (2, nbytes), np.uint8))
+
+
+@pytest.mark.parametrize("nbytes", SIZES)
+def test_every_byte_is_exchanged(device: OpenDevice, contents: Contents, nbytes: int) -> None:
+    held = arrays(nbytes)
+    one, other = (device.upload(array) for array in held)
+    contents.exchange(one, other)
+    for buffer, array in zip((one, other), reversed(held), strict=True):
+        assert (device.read(buffer, np.uint8, (nbytes,)) == array).all()
+        buffer.free()
+
+
+@pytest.mark.parametrize("nbytes", SIZES)
+def test_a_checksum_is_of_every_byte_and_of_its_place(device: OpenDevice, contents: Contents, nbytes: int) -> None:
+    array = arrays(nbytes)[0]
+    changed = [array]
+    for place in range(0, nbytes, max(1, nbytes // 7)):
+        changed.append(array.copy())
+        changed[-1][place] ^= 0x80
+    if nbytes > 8:
+        changed += [np.roll(array, 4), np.concatenate([array[4:8], array[:4], array[8:]])]
+    buffers = [device.upload(each) for each in changed]
+    sums = contents.checksums(buffers)
+    assert len(set(sums)) == len(changed) and sums == contents.checksums(buffers)
+    for buffer in buffers:
+        buffer.free()
+
+
+def test_its_memory_is_given_back(device: OpenDevice) -> None:
+    before, buffer = device.allocated, device.upload(np.ones(10, np.uint8))
+    contents = Contents(device)
+    contents.checksums([buffer, buffer])
+    contents.close()
+    buffer.free()
+    assert device.allocated == before
