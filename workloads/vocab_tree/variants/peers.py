@@ -302,7 +302,7 @@ class FlashKmeans(TorchCudaPeer):
     source = version_of("flash-kmeans")
     tunables: ClassVar = {
         "call": Tunable("iteration", ("iteration", "whole"), "one turn of the loop, or the whole function with one"),
-        "kernels": Tunable("heuristic", ("heuristic", "autotuned"), "how sizes of tiles are chosen"),
+        "kernels": Tunable("autotuned", ("autotuned", "heuristic"), "how sizes of tiles are chosen"),
     }
 
     def prepare(self) -> None:

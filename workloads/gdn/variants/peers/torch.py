@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABCMeta
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from itertools import product
 from typing import Any, ClassVar, NamedTuple
 
@@ -174,8 +175,12 @@ def variant(problem: type[Problem], way: Way) -> type[_Torch]:
         "__module__": __name__, "__doc__": way.peer.__doc__, "problem": problem, "rung": way.rung, "name": way.name,
         "title": way.title, "compiles": way.compiles,
     }  # fmt: skip
+    tunables = dict(way.peer.tunables)
     if way.compiles:
-        attributes["tunables"] = {**way.peer.tunables, "compiler": COMPILER}
+        tunables["compiler"] = replace(COMPILER, default="max-autotune-no-cudagraphs")
+    if way.tf32 and problem is Forward:
+        tunables["form"] = replace(tunables["form"], default="convolution")
+    attributes["tunables"] = tunables
     if way.tf32:
         attributes |= {"precision": "tf32", "unit": "tf32_mma"}
     made: Any = ABCMeta(name, (way.peer,), attributes)
