@@ -19,13 +19,22 @@ LAUNCH = 40e-6
 
 
 def scripted(
-    pairs: list[Pair], samples: tuple[float, float] = (1e-3, 0.0), busy: float = 5e-4, library: bool = False
+    pairs: list[Pair],
+    samples: tuple[float, float] = (1e-3, 0.0),
+    busy: float = 5e-4,
+    library: bool = False,
+    empties: tuple[float, ...] = (LAUNCH,),
 ) -> Any:
-    """A check whose pairs are given, the last again and again; and samples of this span, with this outside of it."""
+    """A check whose pairs are given, the last again and again; and samples of this span, with this outside of it.
+
+    ``empties``: the host's times for empty kernels beside later pairs, again and again.
+    """
     checked = object.__new__(Agreement)
-    checked._launch = LAUNCH
-    following = itertools.chain(pairs, itertools.repeat(pairs[-1]))
-    vars(checked)["_pair"] = lambda execution: next(following)
+    checked._launch, checked._empty = LAUNCH, Execution(lambda: None)
+    following, empty = itertools.chain(pairs, itertools.repeat(pairs[-1])), itertools.cycle(empties)
+    vars(checked)["_pair"] = lambda execution: (
+        Pair(0.0, 0.0, 0.0, next(empty)) if execution is checked._empty else next(following)
+    )
     span, outside = samples
     execution = Execution(lambda: None, span=[span] * 3, outside=[outside] * 3, busy=[busy] * 3)
     return lambda: checked.check(execution, library)
@@ -65,6 +74,14 @@ def test_a_disturbed_pair_is_taken_again(late: Pair) -> None:
     assert scripted([late] * (PAIRS - quiet) + [QUIET] * quiet)() == pytest.approx(QUIET.wall)
     with pytest.raises(RefusedError):
         scripted([late] * (PAIRS - quiet + 1) + [QUIET])()
+
+
+def test_a_machine_on_which_empty_kernels_are_late_too_refuses_nothing() -> None:
+    late, wall = Pair(1e-6, 0.0, 0.0, 128e-6 + 10 * LAUNCH), 128e-6 + 10 * LAUNCH
+    with pytest.raises(RefusedError):
+        scripted([late], (1e-6, 0.0), 5e-7)()
+    loaded = scripted([late], (1e-6, 0.0), 5e-7, empties=(LAUNCH, LAUNCH, 2 * LAUNCH, 3 * LAUNCH))
+    assert loaded() == pytest.approx(wall)
 
 
 def test_samples_that_disagree_ask_for_more_pairs() -> None:

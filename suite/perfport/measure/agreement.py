@@ -23,7 +23,7 @@ OUTSIDE_LIMIT = 0.05
 WALL_LIMIT = 2.0
 #: Beyond these shares: so many times the host's time for an empty kernel; of the host's own time, for each launch.
 LAUNCHES = 10
-#: How often an execution is timed by both clocks before it is refused; the lower quartiles count.
+#: How often an execution is timed by both clocks before it is refused, an empty kernel beside it each time.
 PAIRS = 9
 
 
@@ -47,7 +47,8 @@ class Agreement:
     """Compares the clocks of executions on one device.
 
     On a disturbed machine some executions are late by any time, those of a quiet moment are not: what does not agree is
-    tried again before it is refused, and most executions of an honest variant would have to be late.
+    tried again before it is refused, and most executions of an honest variant would have to be late, by more than an
+    empty kernel at the same time.
 
     Parameters
     ----------
@@ -59,8 +60,8 @@ class Agreement:
         source = (files("perfport.measure.kernels") / "empty.cl").read_text()
         artifact = backend.get(device.info.backend).build("empty.cl", source, {}, device.target)
         kernel = device.load(artifact).kernel("empty")
-        empty = Execution(lambda: device.launch(kernel, 1, 1))
-        self._launch = Pair.quiet([self._pair(empty) for _ in range(PAIRS)]).wall
+        self._empty = Execution(lambda: device.launch(kernel, 1, 1))
+        self._launch = Pair.quiet([self._pair(self._empty) for _ in range(PAIRS)]).wall
 
     def check(self, execution: Execution, library: bool) -> float:
         """Return the host's time for one execution that is not gated; for executions that are ranked by their span.
@@ -79,11 +80,13 @@ class Agreement:
         busy, span = min(execution.busy, default=0.0), max(execution.span)
         if busy > BUSY_LIMIT * span:
             raise RefusedError(f"refused: kernels take {busy:.3g} s, more than the span of {span:.3g} s around them")
-        pairs = [self._pair(execution)]
-        if self._hides(pairs[0], library) or self._untraced(median(execution.span), median(execution.outside)):
-            pairs += [self._pair(execution) for _ in range(PAIRS - 1)]
+        pairs, launch = [self._pair(execution)], self._launch
+        if _hides(pairs[0], library, launch) or _untraced(median(execution.span), median(execution.outside), launch):
+            both = [(self._pair(execution), self._pair(self._empty)) for _ in range(PAIRS - 1)]
+            pairs += [pair for pair, _ in both]
+            launch = max(launch, float(np.quantile([empty.wall for _, empty in both], 0.75)))
         quiet = Pair.quiet(pairs)
-        if self._hides(quiet, library):
+        if _hides(quiet, library, launch):
             raise RefusedError(
                 f"refused: {quiet.outside:.3g} s of the device's time and {quiet.wall:.3g} s of the host's do not "
                 f"agree with a span of {quiet.span:.3g} s and {quiet.launches:g} launches: work where no clock is"
@@ -110,10 +113,13 @@ class Agreement:
         execution.inspect()
         return Pair(times.span, times.outside, took[0], wall, times.launches)
 
-    def _untraced(self, span: float, outside: float) -> bool:
-        return outside > OUTSIDE_LIMIT * span + LAUNCHES * self._launch
 
-    def _hides(self, pair: Pair, library: bool) -> bool:
-        host = pair.enqueue if library else 0.0
-        limit = WALL_LIMIT * (pair.span + host) + LAUNCHES * max(1.0, pair.launches) * self._launch
-        return self._untraced(pair.span, pair.outside) or pair.wall > limit
+def _untraced(span: float, outside: float, launch: float) -> bool:
+    return outside > OUTSIDE_LIMIT * span + LAUNCHES * launch
+
+
+def _hides(pair: Pair, library: bool, launch: float) -> bool:
+    """Whether a pair has work where no clock is; ``launch``: the host's time for an empty kernel, in seconds."""
+    host = pair.enqueue if library else 0.0
+    limit = WALL_LIMIT * (pair.span + host) + LAUNCHES * max(1.0, pair.launches) * launch
+    return _untraced(pair.span, pair.outside, launch) or pair.wall > limit
