@@ -18,7 +18,7 @@ class _Matrix(Problem):
     """A matrix of n rows and m columns, uniform in [1, 2)."""
 
     metric = Metric("adversary.rate", "GB/s", "higher", "compulsory bytes, read and written, per second")
-    presets = {"tiny": {"n": 1024, "m": 512}}
+    presets = {"tiny": {"n": 4096, "m": 512}}  # hidden work has to exceed ten launches of a CPU's runtime
     check_sizes = ({"n": 65, "m": 9}, {"n": 131, "m": 17})
     inputs_by_buffers = True
     written: int  # bytes
