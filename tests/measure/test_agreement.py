@@ -18,6 +18,13 @@ from perfport.model.errors import RefusedError
 LAUNCH = 40e-6
 
 
+@pytest.fixture(autouse=True)
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What disagrees is tried again for a moment only."""
+    monkeypatch.setattr(agreement, "PATIENCE", 0.05)
+    monkeypatch.setattr(agreement, "REST", 0)
+
+
 def scripted(
     pairs: list[Pair],
     samples: tuple[float, float] = (1e-3, 0.0),
@@ -69,11 +76,16 @@ def test_limits_are_shares_and_launches(span: float, by: str, launches: int, lib
 
 
 @pytest.mark.parametrize("late", [Pair(1e-3, 9e-3, 50e-6, 1.1e-3), Pair(1e-3, 5e-6, 50e-6, 9e-3)])
-def test_a_disturbed_pair_is_taken_again(late: Pair) -> None:
-    quiet = 3  # up to the lower quartile of 9
-    assert scripted([late] * (PAIRS - quiet) + [QUIET] * quiet)() == pytest.approx(QUIET.wall)
+def test_a_disturbed_pair_is_taken_again(late: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agreement, "PATIENCE", 0.0)
+    assert scripted([late] * PAIRS + [QUIET])() == pytest.approx(QUIET.wall)
     with pytest.raises(RefusedError):
-        scripted([late] * (PAIRS - quiet + 1) + [QUIET])()
+        scripted([late] * (PAIRS + 1) + [QUIET])()
+
+
+def test_a_long_disturbance_is_waited_for() -> None:
+    late = Pair(1e-3, 5e-6, 50e-6, 9e-3)
+    assert scripted([late] * 10 * PAIRS + [QUIET])() == pytest.approx(QUIET.wall)
 
 
 def test_a_machine_on_which_empty_kernels_are_late_too_refuses_nothing() -> None:

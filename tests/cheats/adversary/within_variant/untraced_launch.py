@@ -5,11 +5,13 @@ Guard: span counts from the gate; wall time must agree with span.
 """
 
 from ..honest import HonestAffine
+from ..problems import TIMES
 
 
 class UntracedLaunch(HonestAffine):
     name, rung = "untraced_launch", 4
 
     def launch(self) -> None:
-        self.untraced(self.device._queue, *self.arguments())
+        for _ in range(TIMES):
+            self.untraced(self.device._queue, *self.arguments())
         self.pretend()
