@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from perfport.model.record import OutputError
 from perfport.model.work import Traffic, Work
-from perfport.workload import Metric, Output, Problem, Setup, Tunable, Variant
+from perfport.workload import HostPeer, Metric, Output, Problem, Setup, Tunable, Variant
 from perfport.workload.outputs import compare_exact
 
 GROUP = 32
@@ -204,8 +204,9 @@ class NeedsCuda(Wide):
     name, role, needs = "needs_cuda", "control", ("cuda",)
 
 
-class Peer(Wide):
-    name, role = "peer", "peer"
+class Library(HostPeer):
+    name, title, rung = "peer", "a library, whose work is not counted", 1
+    problem = Anything
 
 
 class Tuned(Wide):
