@@ -17,9 +17,9 @@ from ..model.errors import UsageError, nearest
 from ..model.record import Record, Status
 from ..store.case import Case, Site, by_inputs
 from ..store.collection import Filter, collect, find_site
-from ..store.comparable import fastest
+from ..store.comparable import fastest_first
 from ..store.crossfit import compare_best
-from ..store.ratios import Comparison, is_measured, is_ranked
+from ..store.ratios import Comparison, is_measured
 from ..store.results import Run, find_runs
 
 Kind = Literal["runs", "devices", "variants"]
@@ -142,12 +142,7 @@ def _named(cases: Sequence[Case], parts: Sequence[str], sites: Mapping[Site, str
     groups: dict[str, list[Case]] = {}
     for case in cases:
         groups.setdefault(_name(case, parts, sites or {}), []).append(case)
-    named: _Side = {}
-    for name, group in groups.items():
-        first = (fastest(group) or group[0]).record
-        rest = [case.record for case in group if case.record is not first and is_ranked(case.record)]
-        named[name] = [first, *(rest if is_ranked(first) else [])]
-    return named
+    return {name: [case.record for case in fastest_first(group) or group[:1]] for name, group in groups.items()}
 
 
 def _name(case: Case, parts: Sequence[str], sites: Mapping[Site, str]) -> str:

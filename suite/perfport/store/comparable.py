@@ -5,7 +5,7 @@ Tables, data frames, claims and metrics all ask here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
@@ -29,6 +29,12 @@ def fastest(cases: Iterable[C]) -> C | None:
     least = min((time_of(case.record, clock) for case in ranked), default=None)
     equal = [case for case in ranked if time_of(case.record, clock) == least]
     return min(equal, key=lambda case: order(case.record), default=None)
+
+
+def fastest_first(cases: Sequence[C]) -> list[C]:
+    """Return the cases that may be ranked: that of `fastest`, then the others in their order."""
+    best = fastest(cases)
+    return [best, *(case for case in cases if case is not best and is_ranked(case.record))] if best else []
 
 
 def leading(cases: Iterable[C]) -> C | None:

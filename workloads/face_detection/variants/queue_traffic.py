@@ -89,8 +89,8 @@ def in_local_queue(configuration: Configuration, packed: bool) -> QueueTraffic:
     if configuration.image:
         # A window waits in the column that is the bank of its first corner.
         level, x, y = problem.pyramid.locate(late % problem.pyramid.windows)
-        side = configuration.tile * np.array([level.step for level in problem.pyramid.levels])[level]
-        step = side // configuration.tile
+        step = np.array([level.step for level in problem.pyramid.levels])[level]
+        side = configuration.tile * step  # pixels of the level
         place = place * columns + (y % side * configuration.image.row + x % side // step) % BANKS
     entry = 8 if configuration.tile else 12
     by_bank = np.full(batches, bool(configuration.tile))

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from ...model.record import Identity, Interval
 from ...store.case import Case, Site
 from ...store.collection import Collection
-from ...store.comparable import fastest
-from ...store.ratios import is_ranked
+from ...store.comparable import fastest, fastest_first
 from .ledger import Claim, Selector
 from .measures import Missing, Number, measure
 from .verdicts import Verdict, combined, judged, reason, settled
@@ -151,11 +150,7 @@ def _by_setting(side: Selector, cases: Sequence[Case], rule: _Settings) -> dict[
     groups: dict[str, list[Case]] = {}
     for case in cases:
         groups.setdefault(rule.key(case.record.identity), []).append(case)
-    ranked = {
-        key: [best, *(case for case in group if case is not best and is_ranked(case.record))]
-        for key, group in groups.items()
-        if (best := fastest(group))
-    }
+    ranked = {key: held for key, group in groups.items() if (held := fastest_first(group))}
     if not ranked:
         record = cases[0].record
         why = record.failure.reason if record.failure else ""
