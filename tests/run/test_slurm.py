@@ -20,7 +20,7 @@ import yaml
 from perfport.machine import discovery
 from perfport.model.errors import InfrastructureError, UsageError
 from perfport.model.record import Record, Status
-from perfport.run import local, run, slurm
+from perfport.run import jobs, local, run, slurm
 from perfport.run.experiment import load
 from perfport.store.results import RECORDS, Run, Writer
 
@@ -81,15 +81,15 @@ class Scripted:
     def __init__(self, *states: str, reason: str = "") -> None:
         self.states, self.reason, self.submitted = list(states), reason, 0
 
-    def submit(self, job: slurm.Job, share: slurm.Share) -> None:
+    def submit(self, job: jobs.Job, share: jobs.Share) -> None:
         """Take a job."""
         self.submitted += 1
         job.ids.append(str(self.submitted))
         job.state = "PENDING"
 
-    def update(self, jobs: Sequence[slurm.Job]) -> None:
+    def update(self, active: Sequence[jobs.Job]) -> None:
         """Let the next state come true."""
-        for job in jobs:
+        for job in active:
             job.state, job.reason = self.states.pop(0), self.reason
 
 
@@ -109,9 +109,9 @@ def test_what_is_submitted_again(
 ) -> None:
     monkeypatch.setattr(slurm, "POLL_S", (0.0, 0.0))
     path = experiment(tmp_path, {"kind": "slurm", "retries": 2, "partitions": {"gpu": {"devices": ["cuda"]}}})
-    jobs, script = [slurm.Job(partition="gpu", part=0, parts=1)], Scripted(*states, reason="because")
+    own, script = [jobs.Job(partition="gpu", part=0, parts=1)], Scripted(*states, reason="because")
     writer = Writer(tmp_path / "out")
-    session = slurm.Session(load(path), local.Options(), jobs, script, writer)  # type: ignore[arg-type]
+    session = slurm.Session(load(path), local.Options(), own, script, writer)  # type: ignore[arg-type]
     session.run()
     writer.close()
     assert (script.submitted, script.states) == (submissions, [])
@@ -124,11 +124,11 @@ def test_a_share_that_is_not_possible_says_why(
 ) -> None:
     monkeypatch.setattr(discovery, "discover", lambda: opencl_infos)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
-    share = slurm.Share(
+    share = jobs.Share(
         experiment=experiment(tmp_path, {}), folder=tmp_path / "job", devices=["nowhere"], part=0, parts=1, seed=1,
         pattern=None, retry=(), workloads=[str(FAULTY)], command=[],
     )  # fmt: skip
-    assert "no device matches 'nowhere'" in share()
+    assert "no device matches 'nowhere'" in share.run()
     assert not (tmp_path / "job").exists()
 
 
