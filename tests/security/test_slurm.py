@@ -229,7 +229,7 @@ def test_pools_of_merged_runs_are_names_in_their_folder(tmp_path: Path, name: st
     before = hostile.files_of(tmp_path)
     part = Part(name, tmp_path / "part", None, "")
     folders = write(top, [part], Merged([part.stored], [[]], []))
-    assert len(folders) == 1 and folders[0].parent == top
+    assert [folder.parent for folder in folders] == [top] and re.fullmatch("top-[a-z0-9-]+", folders[0].name)
     assert all(top in path.parents for path in hostile.files_of(tmp_path) - before)
 
 

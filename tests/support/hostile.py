@@ -5,6 +5,7 @@ from __future__ import annotations
 import html.parser
 import json
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from perfport.store.results import Run
 ESCAPE = "\x1b[2J\x1b]0;title\x07"
 #: What each tries to be: another path, markup, a formula, a sequence for terminals, no XML, too long.
 NAMES = {
-    "absolute": "/x", "up": "../../x", "far up": "../../../../../../../../tmp/perfport-hostile", "dots": "..",
+    "absolute": "/perfport-hostile", "up": "../../x", "further up": "../../../../x",
+    "far up": "../../../../../../../../tmp/perfport-hostile", "dots": "..",
     "script": "<script>alert(1)</script>", "image": "![a](http://evil.example/a.png)<img src=http://evil.example/b>",
     "link": "[a](javascript:alert(1))", "attribute": "\" onload=\"alert(1)\" '", "pipe": "a|b", "tick": "a`b``c",
     "newline": "a\n\n# heading\n\n- list", "comment": "--> <!-- end -->", "cdata": "]]>", "entity": "&lt;b&gt;&amp;",
@@ -95,6 +97,7 @@ class Page(html.parser.HTMLParser):
         self.scripted: list[str] = []
         self.open: list[str] = []
         self.ids: list[str] = []
+        self.headings: list[str] = []
         self.policy = ""
         self.feed(content)
         self.close()
@@ -107,13 +110,17 @@ class Page(html.parser.HTMLParser):
         self.ids += [named["id"]] if "id" in named else []
         if named.get("http-equiv") == "Content-Security-Policy":
             self.policy = named["content"]
-        if tag not in ("meta", "img", "input", "path", "circle"):
+        if tag not in ("meta", "img", "input", "hr", "br"):
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.handle_starttag(tag, attrs)
         if self.open[-1:] == [tag]:
             self.open.pop()
+
+    def handle_data(self, content: str) -> None:
+        if {"h1", "h2", "h3", "h4", "h5"} & set(self.open):
+            self.headings.append(content.strip())
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
@@ -127,3 +134,11 @@ def github(markdown: str) -> Page:
 def files_of(folder: Path) -> set[Path]:
     """Return every file and folder below a folder."""
     return set(folder.rglob("*"))
+
+
+def strays() -> list[Path]:
+    """Return what lies where the absolute names lead to, and take it away."""
+    found = [path for folder in ("/", "/tmp") for path in Path(folder).glob("perfport-hostile*")]
+    for path in found:
+        path.unlink() if path.is_file() else shutil.rmtree(path)
+    return found

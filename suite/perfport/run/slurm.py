@@ -251,7 +251,7 @@ class Session:
             say(f"stored more than once, counted once: {', '.join(merged.duplicates)}")
         every = [record for records in (*merged.records, *merged.lost) for record in records]
         if folders:
-            local.conclude(every, folders, print, local.again(self.options.command))
+            local.conclude(every, folders, say, local.again(self.options.command))
         report = local.report_file(self.definition, self.top, self.options.whole) if folders else None
         unknown = [f"{job.partition} {job.part + 1}: {job.fate}" for job in self.jobs if self._planned(job) is None]
         untold = f"lost, and nobody planned what they were to run: {'; '.join(unknown)}" if unknown else ""
