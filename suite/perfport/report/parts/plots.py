@@ -33,7 +33,7 @@ NAMES = {"rung": "rung", "control": "control", "beyond": "beyond the source", "p
 MOST = 24
 GREY = "#595959"
 #: How each JPEG file begins.
-JPEG = b"\xff\xd8\xff"
+JPEG = b"\xff\xd8"
 _STYLE: Any = {
     "svg.hashsalt": "perfport", "svg.fonttype": "none", "font.size": 10, "font.family": "DejaVu Sans",
     "axes.spines.top": False, "axes.spines.right": False, "path.simplify": False, "axes.unicode_minus": False,
