@@ -132,6 +132,26 @@ def test_a_share_that_is_not_possible_says_why(
     assert not (tmp_path / "job").exists()
 
 
+def test_what_jobs_say_of_their_end_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Slurm forgets jobs; what a job said of its end stays, and one that said nothing is gone."""
+    pytest.importorskip("submitit")
+    for name in ("sbatch", "srun", "squeue"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    path = experiment(tmp_path, {"kind": "slurm", "partitions": {"gpu": {"devices": ["cuda"]}}})
+    cluster = slurm.Cluster(tmp_path / "out", load(path))
+    session = tmp_path / "out" / "jobs" / "submitit-1"
+    session.mkdir()
+    for number, said in enumerate([{}, {"refused": "no device"}, {"error": "RuntimeError: a"}, None]):
+        if said is not None:
+            (session / f"{number}.json").write_text(json.dumps(said))
+        job = jobs.Job(partition="gpu", part=0, parts=1, ids=[str(number)], session=session.name, state="RUNNING")
+        cluster.update([job])
+        expected = [("COMPLETED", ""), ("REFUSED", "no device"), ("GONE", "RuntimeError: a"), ("GONE", "")][number]
+        assert (job.state, job.reason) == expected
+
+
 def test_without_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("submitit")
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -99,13 +99,16 @@ def inside(folder: Path, *parts: str) -> Path:
     Raises
     ------
     InfrastructureError
-        If it would leave the folder: by ``..``, as an absolute path, or through a symbolic link that lies there.
+        If it would leave the folder: by ``..``, as an absolute path, or through a symbolic link that lies there. Or if
+        nobody can tell.
     """
     path = folder.joinpath(*parts)
     try:
         left = folder.resolve() not in path.resolve().parents
-    except (OSError, ValueError, RuntimeError):  # NUL; links in a circle
+    except (ValueError, RuntimeError):  # NUL; links in a circle
         left = True
+    except OSError as error:
+        raise InfrastructureError(f"{line(path)}: cannot be written ({error.strerror})") from None
     if left:
         raise InfrastructureError(f"{line(path)}: leaves the folder {line(folder)}; nothing is written there")
     return path

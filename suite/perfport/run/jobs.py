@@ -128,7 +128,7 @@ class Share(BaseModel):
             for case in group.cases
         ]
         self.folder.mkdir(parents=True, exist_ok=True)
-        partial = self.folder / f"{PLAN}.part"
+        partial = inside(self.folder, f"{PLAN}.part")
         partial.write_text(json.dumps(planned))
         partial.replace(self.folder / PLAN)
         if groups := prepared.groups[self.part :: self.parts]:

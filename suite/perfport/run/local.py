@@ -21,7 +21,7 @@ from ..measure.repeats import workers_of
 from ..model.device import DeviceInfo
 from ..model.errors import InfrastructureError, UsageError, check_writable
 from ..model.record import RETRY, SCHEMA_VERSION, Record, Status
-from ..model.untrusted import say
+from ..model.untrusted import inside, say
 from ..store.results import ENVIRONMENT, EXPERIMENT, RECORDS, Writer, find_runs, read_environment, read_records
 from ..workload import Workload, discover
 from . import defaults, experiment, plan, sources
@@ -171,7 +171,7 @@ def report_file(definition: Experiment, folder: Path, whole: bool) -> Path | Non
     """
     if definition.report.path is None:
         return None
-    return Path(definition.report.path) if whole else folder / REPORT
+    return Path(definition.report.path) if whole else inside(folder, REPORT)
 
 
 def again(command: list[str]) -> str:
