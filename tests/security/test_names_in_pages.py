@@ -20,19 +20,27 @@ import yaml
 from history_data import night
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
+from perfport.cli.output import print_rows
 from perfport.interop import exports
 from perfport.judge.claims import Claim, evaluate
 from perfport.judge.compare import Pair
+from perfport.measure.ceilings.clpeak import Peer
+from perfport.measure.ceilings.survey import read
+from perfport.model.record import Failure, Instance
 from perfport.model.untrusted import cell, line, printable, say
 from perfport.nightly import history as nights
 from perfport.nightly.finding import Finding, Judgement, Outcome
 from perfport.nightly.place import series_key
+from perfport.report.pages import ceilings as ceilings_page
 from perfport.report.pages import check as check_page
 from perfport.report.pages import claims, compare, convergence, history, portability, run, stale, suite, table
 from perfport.report.pages.junit import junit
 from perfport.report.parts import web
+from perfport.report.parts.plots import style, svg
 from perfport.report.parts.view import FORMATS, View, as_csv
+from perfport.run.progress import RunProgress
 from perfport.store.collection import Collection
 from perfport.store.results import Run
 from perfport.untimed.convergence import Convergence
@@ -158,6 +166,73 @@ def test_the_report_of_a_run_is_text(held: Run, tmp_path: Path) -> None:
     page, *plots = run.render([held], tmp_path / "report.md")
     is_markdown(page.read_text())
     assert plots == []
+
+
+def test_the_rarer_parts_of_a_report_are_text(tmp_path: Path) -> None:
+    """Terms of bounds, instances, kernels, outputs, ceilings with units and shapes, profiles, logs."""
+    every = " ".join(SHORT.values())
+    held = data.store(tmp_path / "run", [data.record("a", 0.05, rung=1), data.record("b", 0.04, role="peer")])
+    for record in held.records:
+        assert record.timing and record.variant_bound and record.problem_bound and record.verification
+        for bound in (record.variant_bound, record.problem_bound):
+            bound.terms, bound.binding = {every: 0.01, "dram": 0.001}, every
+        instance = {"samples": record.timing.span, "summary": record.timing.summary["span"]}
+        record.timing.instances = {name: Instance.model_validate(instance) for name in (every, "b")}
+        record.identity.inputs = {every: 1, "b": 2}
+        record.timing.kernels = {every: 0.01, "b": 0.02}
+        record.verification.outputs = {every: next(iter(record.verification.outputs.values()))}
+        record.failure = Failure(reason=every, log=f"{every}\n```\n</details>\n<script>")
+        record.options, record.title, record.source = [every], every, every
+    (entry, *_), of = [*data.ceilings(data.POCL)["entries"].values()], data.ceilings(data.POCL)
+    hostile_entry = {**entry, "unit": every, "shape": {every: every}, "theory": 1e12, "theory_basis": every}
+    of |= {"entries": {every: hostile_entry, "dram_read": entry}, "absent": {every: every}, "date": every}
+    profile = {"name": every, "title": every, "bandwidth": 1e9, "fp32": 1e9}
+    held.environment |= {"ceilings": {data.POCL: of, every: of}, "profiles": {data.POCL: profile}}
+    page, *plots = run.render([held], tmp_path / "report.md")
+    is_markdown(page.read_text())
+    assert "By instance" in page.read_text() and "What binds each variant" in page.read_text()
+    for plot in plots:
+        ElementTree.parse(plot)
+
+
+def test_the_page_of_ceilings_is_text(tmp_path: Path) -> None:
+    committed = Path(__file__).parents[2] / "results" / "committed" / "ceilings"
+    survey = next(survey for survey in read([committed]) if survey.ceilings.entries)
+    every = " ".join(SHORT.values())
+    first = next(iter(survey.ceilings.entries.values()))
+    first = first.model_copy(update={"unit": every, "shape": {every: every}, "theory_basis": every})
+    ceilings = survey.ceilings.model_copy(
+        update={"entries": {**survey.ceilings.entries, "dram_read": first, every: first}, "absent": {every: every}}
+    )
+    changed = dict.fromkeys(("id", "chip", "platform", "platform_version", "name", "driver"), every)
+    peer = Peer(program=every, version=every, status=every, reason=every)
+    device = survey.device.model_copy(update=changed)
+    survey = survey.model_copy(update={"device": device, "ceilings": ceilings, "peer": peer, "commit": {"hash": every}})
+    page, *plots = ceilings_page.render([survey, survey], tmp_path / "out" / "ceilings.md")
+    is_markdown(page.read_text())
+    assert plots and all(plot.parent == tmp_path / "out" / "ceilings" for plot in plots)
+
+
+def test_a_figure_is_xml_whatever_is_written_in_it() -> None:
+    with style(), pytest.warns(UserWarning, match="missing from font"):
+        figure = Figure()
+        figure.text(0.1, 0.1, "a\x0b\x1b[2J]]><b>")
+        drawn = svg(figure)
+    texts = [element.text for element in ElementTree.fromstring(drawn).iter() if element.tag.endswith("}text")]
+    assert texts == ["a ]]><b>"]
+
+
+def test_tables_in_a_terminal_are_rows(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A name with a line break is no row of its own."""
+    name = f"a\nfaster   1000 ×{hostile.ESCAPE}"
+    print_rows([{"name": name, "rate": 1.0}], as_json=False)
+    held = hostile.run(tmp_path / "run", {"a": name})
+    with RunProgress(1) as progress:
+        progress.say(f"{hostile.ESCAPE}a")
+        progress.record(held.records[0])
+    for printed in (*capsys.readouterr(), run.glance([held])):
+        is_shown(printed)
+        assert not re.search("^faster *1000", printed, re.M), printed
 
 
 def test_the_suite_report_is_text_and_every_page_can_be_reached(held: Run, tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ def run(folder: Path, names: Mapping[str, str] = NAMES, plots: bool = False) -> 
     held = data.store(folder, records)
     held.records = [_named(record, name) for record, name in zip(held.records, names.values(), strict=True)]
     held.environment = {**held.environment, **environment(list(names.values()))}
+    held.environment["devices"][data.POCL]["kind"] = " ".join(name for name in names.values() if len(name) < 1000)
     return held
 
 

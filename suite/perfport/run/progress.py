@@ -84,7 +84,7 @@ class RunProgress:
         text = f"  {self._name(record):<26} {record.status.value}"
         if record.timing and record.metric:
             summary = record.timing.summary[record.timing.rank]
-            text += f"  {summary.median * 1e3:.4g} ms  {record.metric.value:.4g} {record.metric.unit}"
+            text += f"  {summary.median * 1e3:.4g} ms  {record.metric.value:.4g} {line(record.metric.unit)}"
             if record.problem_bound:
                 text += f"  {record.problem_bound.share.value:.0%} of bound"
             if self._best is None or _better(record, self._best):
@@ -98,7 +98,7 @@ class RunProgress:
             self._live.update(self._task, completed=self._done, best=escape(line(best)))
 
     def _name(self, record: Record) -> str:
-        return self._names.get(record.key, record.identity.variant)
+        return line(self._names.get(record.key, record.identity.variant))
 
 
 def _better(one: Record, other: Record) -> bool:

@@ -124,7 +124,7 @@ def _cells(evidence: Evidence, columns: int) -> list[str]:
 
 
 def _number(number: Number) -> str:
-    value = seconds(number.value) if number.unit == "s" else f"{significant(number.value)} {text(number.unit)}".strip()
+    value = seconds(number.value) if number.unit == "s" else f"{significant(number.value)} {number.unit}".strip()
     return f"{code(number.what, 60)} {value}"
 
 
