@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from ..model.errors import PerfportError, UsageError
+from ..model.untrusted import say
 from . import exchange, looking, nightly, reporting, running, validating
 from .options import ExitCode
 
@@ -58,7 +59,7 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        print(f"perfport {version('perfport')}")
+        say(f"perfport {version('perfport')}")
         raise typer.Exit
 
 
@@ -86,5 +87,5 @@ def main() -> None:
 
 
 def _complain(error: object, code: ExitCode) -> None:
-    print(f"perfport: {error}", file=sys.stderr)
+    say(f"perfport: {error}", error=True)
     sys.exit(code)

@@ -21,6 +21,7 @@ from ..measure.repeats import workers_of
 from ..model.device import DeviceInfo
 from ..model.errors import InfrastructureError, UsageError, check_writable
 from ..model.record import RETRY, SCHEMA_VERSION, Record, Status
+from ..model.untrusted import inside, say
 from ..store.results import ENVIRONMENT, EXPERIMENT, RECORDS, Writer, find_runs, read_environment, read_records
 from ..workload import Workload, discover
 from . import defaults, experiment, plan, sources
@@ -170,7 +171,7 @@ def report_file(definition: Experiment, folder: Path, whole: bool) -> Path | Non
     """
     if definition.report.path is None:
         return None
-    return Path(definition.report.path) if whole else folder / REPORT
+    return Path(definition.report.path) if whole else inside(folder, REPORT)
 
 
 def again(command: list[str]) -> str:
@@ -198,15 +199,15 @@ def _print_plan(groups: list[Group]) -> None:
     for group in groups:
         sizes = ", ".join(f"{name}={value}" for name, value in group.parameters.items())
         title = group.title if titles[group.title] == 1 else f"{group.title}: {sizes}"
-        print(textwrap.fill(title, width, subsequent_indent="    ", break_on_hyphens=False))
+        say(textwrap.fill(title, width, subsequent_indent="    ", break_on_hyphens=False))
         for case in group.cases:
             identity = case.identity
             tunables = [f"{name}={value}" for name, value in identity.tunables.items()]
             words = [identity.variant, *([] if identity.role == "rung" else [f"({identity.role})"]), *tunables]
             words += [f"profile={identity.profile}"] if identity.profile else []
             line = f"  {case.key}  {' '.join(words)}"
-            print(textwrap.fill(line, width, subsequent_indent=" " * 22, break_on_hyphens=False))
-    print(f"\n{sum(len(group.cases) for group in groups)} cases in {len(groups)} groups, seed {groups[0].seed}")
+            say(textwrap.fill(line, width, subsequent_indent=" " * 22, break_on_hyphens=False))
+    say(f"\n{sum(len(group.cases) for group in groups)} cases in {len(groups)} groups, seed {groups[0].seed}")
 
 
 def execute(prepared: Prepared) -> Finished:
@@ -222,7 +223,7 @@ def execute(prepared: Prepared) -> Finished:
                 progress.say(f"{folder}: {len(done)} records kept, {total} measurements to go")
             new = Runner(writer, content, options.workloads, progress).run(left)
     records = list({record.key: record for record in [*done, *new]}.values())
-    conclude(records, [folder], print, again(options.command))
+    conclude(records, [folder], say, again(options.command))
     return Finished(records, [folder], report_file(prepared.definition, folder, options.whole))
 
 

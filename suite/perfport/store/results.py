@@ -22,6 +22,7 @@ from pydantic import ValidationError
 
 from ..model.errors import InfrastructureError, UsageError
 from ..model.record import SCHEMA_VERSION, Record, Status
+from ..model.untrusted import inside
 
 ENVIRONMENT = "environment.json"
 RECORDS = "records.jsonl"
@@ -208,7 +209,7 @@ class Writer:
     Raises
     ------
     InfrastructureError
-        If the folder cannot be written or another run holds it.
+        If the folder cannot be written, a link in it leads elsewhere, or another run holds it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -216,7 +217,7 @@ class Writer:
         self._file: IO[bytes] | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._lock = (folder / "lock").open("w")
+            self._lock = inside(folder, "lock").open("w")
         except OSError as error:
             raise InfrastructureError(f"{folder}: cannot write results here ({error.strerror})") from None
         try:
@@ -227,7 +228,7 @@ class Writer:
 
     def __enter__(self) -> Writer:
         try:
-            self._file = (self.folder / RECORDS).open("a+b", buffering=0)  # nothing is left over after an error
+            self._file = inside(self.folder, RECORDS).open("a+b", buffering=0)  # nothing is left over after an error
             self._cut_torn_line()
         except OSError as error:
             self.close()
@@ -274,7 +275,7 @@ class Writer:
 
     def text(self, name: str, content: str) -> None:
         """Write a small file atomically."""
-        partial = self.folder / f"{name}.part"
+        partial = inside(self.folder, f"{name}.part")
         try:
             partial.write_text(content)
             partial.replace(self.folder / name)

@@ -22,6 +22,7 @@ from ...machine.chip_lock import chip_lock
 from ...model.device import DeviceInfo
 from ...model.errors import InfrastructureError, UnavailableError, UsageError
 from ...model.schema import Model
+from ...model.untrusted import inside
 from . import clpeak
 from .cached import store
 from .entry import Ceilings
@@ -149,7 +150,7 @@ def file_name(info: DeviceInfo) -> str:
 
 def write(measured: Survey, folder: Path) -> Path:
     """Store a survey. Raises `InfrastructureError` where the folder cannot be written."""
-    path = folder / file_name(measured.device)
+    path = inside(folder, file_name(measured.device))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(measured.model_dump(mode="json"), indent=1) + "\n")
