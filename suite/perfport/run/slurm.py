@@ -29,13 +29,14 @@ from pydantic import BaseModel
 from tabulate import tabulate
 
 from .. import workload
-from ..model.errors import InfrastructureError, UsageError, check_writable
+from ..model.errors import InfrastructureError, Stopped, UsageError, check_writable
 from ..store.results import EXPERIMENT, RECORDS, Writer
 from . import local, plan
 from .cases import Case
 from .experiment import Experiment, ReportOptions, load
 from .merge import Part, merge, write
 from .runner import stamp
+from .signals import heeded
 
 JOBS = "jobs.json"
 PLAN = "plan.json"
@@ -228,9 +229,10 @@ def run(path: Path, definition: Experiment, options: local.Options) -> local.Fin
     try:
         writer.text(EXPERIMENT, path.read_text())
         session = Session(definition, options, jobs, cluster, writer)
-        session.run()
+        with heeded():
+            session.run()
         return session.close()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Stopped):
         print(f"the jobs go on; to collect them: perfport run {path} --resume --out {top}")
         raise
     finally:
