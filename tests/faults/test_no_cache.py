@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,7 @@ HOMES = {"nowhere": {"HOME": "/nonexistent"}, "unset": {}, "a file": {"XDG_CACHE
 @pytest.mark.parametrize("home", HOMES)
 def test_devices_without_a_home(opencl_infos: list[Any], home: str) -> None:
     with shared_folder() as top:
-        done = nobody([sys.executable, "-m", "perfport.cli", "devices", "--json"], without_caches(top, **HOMES[home]))
+        done = nobody(["-m", "perfport.cli", "devices", "--json"], without_caches(top, **HOMES[home]))
         assert_well(done, top)
         works = {info["id"] for info in json.loads(done.stdout) if info["healthy"]}
         assert {info.id for info in opencl_infos} <= works
@@ -54,7 +53,7 @@ def test_a_run_without_a_home(opencl_infos: list[Any]) -> None:
     with shared_folder() as top:
         file = experiment(top, {"variants": ["good"]}, report={"path": "report.md"})
         file.chmod(0o644)
-        words = [sys.executable, "-m", "perfport.cli", "run", file, "--workloads", FAULTY, "--out", "out"]
+        words = ["-m", "perfport.cli", "run", file, "--workloads", FAULTY, "--out", "out"]
         for info in opencl_infos:
             words += ["-d", info.id]
         done = nobody(words, without_caches(top, HOME="/nonexistent"), cwd=top)

@@ -49,7 +49,10 @@ def test_paths_in_texts(text: str, kept: str) -> None:
 def test_folders_of_this_process() -> None:
     tree = Path(paths.__file__).parents[3]
     assert paths.shortened(f"{sys.prefix}/lib/libintelocl.so") == "$VENV/lib/libintelocl.so"
-    assert paths.shortened(f"{tree}/workloads/x.py") in ("$PERFPORT/workloads/x.py", f"$VENV/{tree.name}/workloads/x.py")
+    assert paths.shortened(f"{tree}/workloads/x.py") in (
+        "$PERFPORT/workloads/x.py",
+        f"$VENV/{tree.name}/workloads/x.py",
+    )
     assert paths.shortened(f"{tempfile.gettempdir()}/x") == "$TMPDIR/x"
 
 
@@ -66,9 +69,7 @@ def test_every_text_of_a_value_but_no_key() -> None:
 
 def test_a_command_can_be_read_and_typed() -> None:
     command = ["perfport", "run", "~/my.yaml", "--out=$TMPDIR/run", "-b", "two words", "$(x)", "~/two words"]
-    assert paths.shell(command) == (
-        "perfport run ~/my.yaml --out=$TMPDIR/run -b 'two words' '$(x)' '~/two words'"
-    )
+    assert paths.shell(command) == ("perfport run ~/my.yaml --out=$TMPDIR/run -b 'two words' '$(x)' '~/two words'")
 
 
 @pytest.mark.parametrize("home", ["/", ""])

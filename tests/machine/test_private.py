@@ -104,7 +104,13 @@ def test_only_own_folders_are_taken_for_left_over(top: Path) -> None:
 
 def test_a_file_system_without_modes_is_refused(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = tempfile.mkdtemp
-    monkeypatch.setattr(private.tempfile, "mkdtemp", lambda **given: os.chmod(path := made(**given), 0o777) or path)
+
+    def without_modes(**given: str) -> str:
+        path = Path(made(**given))
+        path.chmod(0o777)
+        return str(path)
+
+    monkeypatch.setattr(tempfile, "mkdtemp", without_modes)
     with pytest.raises(InfrastructureError, match=r"others can enter folders that are made here .* mode 777"):
         private.folder()
     assert list(top.iterdir()) == []
@@ -168,9 +174,7 @@ def test_what_makes_a_folder_unfit(top: Path) -> None:
     assert private.fault(Path("cache")) == "cache is no absolute path"
 
 
-def test_a_warning_is_said_once(
-    top: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_warning_is_said_once(top: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
     for _ in range(2):
         private.prepare()

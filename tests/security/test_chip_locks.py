@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import multiprocessing
 import os
 import re
 import socket
 import stat
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 
 import pytest
 from faulty_runs import command, experiment
-from second_user import NOBODY, as_root, nobody, shared_folder
+from second_user import as_root, does, meanwhile, shared_folder
 
 from perfport.machine.chip_lock import chip_lock
 from perfport.model.errors import InfrastructureError
@@ -61,9 +60,9 @@ def test_what_is_no_lock_is_refused(top: Path, kind: str) -> None:
         plant(top / LOCK, kind)
     except PermissionError as error:
         pytest.skip(f"{kind} cannot be made here: {error}")
-    with pytest.raises(InfrastructureError, match=f"{LOCK}: the lock of a chip is expected here, and this is {kind} "):
-        with chip_lock("A chip", pytest.fail):
-            pytest.fail("was held")
+    expected = f"{LOCK}: the lock of a chip is expected here, and this is {kind} "
+    with pytest.raises(InfrastructureError, match=expected), chip_lock("A chip", pytest.fail):
+        pytest.fail("was held")
     victim = top / "victim"
     assert not victim.exists() or victim.read_text() == "what is his", "made or changed through a link"
 
@@ -102,42 +101,38 @@ def test_another_user_s_lock_is_never_opened_as_if_to_make_it(top: Path, monkeyp
         return opened(path, flags, mode, **given)
 
     monkeypatch.setattr(os, "open", protected)
-    with chip_lock("A chip", pytest.fail):
-        with (top / LOCK).open() as other, pytest.raises(BlockingIOError):
-            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with chip_lock("A chip", pytest.fail), (top / LOCK).open() as other, pytest.raises(BlockingIOError):
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-HOLD = """
-import sys, time
-from perfport.machine.chip_lock import chip_lock
-with chip_lock("A chip", lambda text: print(text, flush=True)):
-    print("held", flush=True)
-    time.sleep(float(sys.argv[1]))
-"""
+def hold(begun: Any, chip: str, seconds: float) -> None:
+    """Hold a chip for a while; a lock that cannot be had, or has to be waited for, is an error."""
+
+    def refuse(text: str) -> None:
+        raise AssertionError(text)
+
+    with chip_lock(chip, refuse):
+        begun.set()
+        time.sleep(seconds)
 
 
 @as_root
 def test_users_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     with shared_folder() as shared:
         monkeypatch.setattr(tempfile, "tempdir", str(shared))
-        env = {"TMPDIR": str(shared), "PATH": os.environ["PATH"]}
+        begun = multiprocessing.get_context("fork").Event()
         before = os.umask(0o077)
         try:
             with chip_lock("A chip", pytest.fail):
-                pass
+                assert not does(hold, begun, "A chip", 0), "two at once"
         finally:
             os.umask(before)
-        done = nobody([sys.executable, "-c", HOLD, "0"], env)
-        assert done.stdout == "held\n", f"a lock of root's cannot be held: {done.stdout}{done.stderr}"
+        assert does(hold, begun, "A chip", 0), "a lock that root made cannot be held by another user"
 
+        begun.clear()
         said: list[str] = []
-        other = subprocess.Popen(
-            [sys.executable, "-c", HOLD, "3"], user=NOBODY, group=NOBODY, extra_groups=[], env=env, cwd="/", text=True,
-            stdout=subprocess.PIPE,
-        )  # fmt: skip
-        with other:
-            assert other.stdout and other.stdout.readline() == "held\n"
-            begun = time.monotonic()
+        with meanwhile(hold, begun, "A chip", 2):
+            assert begun.wait(60)
             with chip_lock("A chip", said.append):
-                assert other.wait(30) == 0 and time.monotonic() > begun
+                pass
         assert said == ["waiting for another run on A chip"]

@@ -41,7 +41,7 @@ def test_a_run(opencl_infos: list[Any], perfport: Any, no_ceilings: dict[str, st
         "~/faults.yaml", "-d", info.id, "--out", "~/out", "--workloads", "~/faulty",
     ]  # fmt: skip
     logs = [record.failure.log for record in stored.records if record.failure]
-    assert any("Traceback" in log and ".py\", line" in log for log in logs), "a log that has paths"
+    assert any("Traceback" in log and '.py", line' in log for log in logs), "a log that has paths"
     whole = (out / ENVIRONMENT).read_text() + (out / RECORDS).read_text()
     for folder in (str(home), sys.prefix, str(ROOT), no_ceilings["TMPDIR"], "/ann"):
         assert folder not in whole, folder

@@ -1,7 +1,8 @@
 """The lock of a chip: one run of this suite at a time measures on it, whoever's it is.
 
-The file lies in the temporary folder, where every user can put anything under its name. It is opened for reading, never
-written, and only if it is an ordinary file with no other name: a lock on a linked file would be one on what it links to.
+The file lies in the temporary folder, where every user can put anything under its name. It is opened for reading,
+never written, and only if it is an ordinary file with no other name: a lock on a linked file would be one on what it
+links to.
 """
 
 from __future__ import annotations
@@ -79,6 +80,6 @@ def _check(path: Path, status: os.stat_result) -> None:
         kind = "a file with further names"
     if kind:
         raise InfrastructureError(
-            f"{path}: the lock of a chip is expected here, and this is {kind} of user number {status.st_uid}; remove it, "
-            "or let TMPDIR name another folder"
+            f"{path}: the lock of a chip is expected here, and this is {kind} of user number {status.st_uid}; "
+            "remove it, or let TMPDIR name another folder"
         )

@@ -75,7 +75,9 @@ def ask_child(
         if line.startswith("DEVICES "):
             devices = [DeviceInfo.model_validate(device) for device in json.loads(line[8:])]
             if library and not devices:
-                return [_broken(name, backend_name, f"the runtime {library} cannot be loaded or has no device", library)]
+                return [
+                    _broken(name, backend_name, f"the runtime {library} cannot be loaded or has no device", library)
+                ]
             return devices
     last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
     if done.returncode < 0:

@@ -64,7 +64,7 @@ def shell(command: Sequence[str]) -> str:
     """Return a stored command as a line for the shell, which expands the names of folders in it."""
     words = []
     for word in map(str, command):
-        option, equals, value = word.rpartition("=")
+        option, _equals, value = word.rpartition("=")
         plain = _PLAIN.fullmatch(value) and re.fullmatch(r"[\w-]*", option)
         words.append(word if plain else shlex.quote(word))
     return " ".join(words)

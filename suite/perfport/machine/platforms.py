@@ -47,8 +47,8 @@ def runtimes() -> dict[str, str]:
 def use(libraries: Iterable[str]) -> None:
     """Make exactly these runtimes visible to the OpenCL loader of this process.
 
-    The loader runs the code of every library that an ``.icd`` file names, so that the folder of these files is a new one
-    that no other user can enter.
+    The loader runs the code of every library that an ``.icd`` file names: the folder of these files is a new one that
+    no other user can enter.
 
     Parameters
     ----------
@@ -67,7 +67,9 @@ def use(libraries: Iterable[str]) -> None:
         for number, library in enumerate(libraries):
             (folder / f"{number}.icd").write_text(library)
     except OSError as error:
-        raise InfrastructureError(f"{error.filename}: cannot be written for the OpenCL loader ({error.strerror})") from None
+        raise InfrastructureError(
+            f"{error.filename}: cannot be written for the OpenCL loader ({error.strerror})"
+        ) from None
     if any("intelocl" in library for library in libraries):
         _load_intel_support()
     os.environ["OCL_ICD_VENDORS"] = str(folder)

@@ -70,8 +70,8 @@ def _make(top: Path, prefix: str) -> Path:
         if others := _entered_by_others(made):
             made.rmdir()
             raise InfrastructureError(
-                f"{top}: others can enter folders that are made here ({others}); let TMPDIR name a folder on a file system "
-                "that has owners and modes"
+                f"{top}: others can enter folders that are made here ({others}); let TMPDIR name a folder on a file "
+                "system that has owners and modes"
             )
         held = os.open(made, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)  # closed by the end of the process
         with suppress(OSError):  # where nothing can be locked, nobody removes what is left over either
@@ -138,14 +138,14 @@ def settle_caches() -> str:
     reasons = [reason] if reason else []
     for variable, default in ELSEWHERE.items():
         chosen = os.environ.get(variable)
-        if why := fault(Path(chosen or os.path.expanduser(default))):
+        if why := fault(Path(chosen or os.path.expanduser(default))):  # noqa: PTH111 (no error without a home)
             os.environ[variable] = str(base / variable.partition("_")[0].lower())
             reasons += [f"{variable}: {why}"] if chosen else []
     if not reasons:
         return ""
     return (
-        f"caches are kept for this run alone ({'; '.join(reasons)}): kernels are compiled and ceilings measured anew each "
-        "time; let XDG_CACHE_HOME name a folder that you alone can write"
+        f"caches are kept for this run alone ({'; '.join(reasons)}): kernels are compiled and ceilings measured anew "
+        "each time; let XDG_CACHE_HOME name a folder that you alone can write"
     )
 
 

@@ -204,7 +204,7 @@ def _doubts(record: Record) -> Iterator[str]:
 
 
 def _as_kept(record: Record) -> Record:
-    """Return a record with the paths in its texts shortened; what was run stays as it was, or it could not be run again."""
+    """Return a record with the paths in its texts shortened; what was run stays, or it could not be run again."""
     failure = record.failure and Failure(reason=shortened(record.failure.reason), log=shortened(record.failure.log))
     return record.model_copy(update={"failure": failure, "options": shorten(record.options)})
 

@@ -173,7 +173,13 @@ def overall(quantities: Mapping[str, Comparison]) -> Verdict:
 
 
 def begin(folder: Path, environment: dict[str, Any]) -> None:
-    """Make a folder for counts to come, with paths in its environment shortened. Raises `InfrastructureError` where it cannot be written."""
+    """Make a folder for counts to come, with paths in its environment shortened.
+
+    Raises
+    ------
+    InfrastructureError
+        Where it cannot be written.
+    """
     with _writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / ENVIRONMENT).write_text(json.dumps(shorten(environment), indent=1, sort_keys=True) + "\n")
