@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -33,9 +34,10 @@ def child_of(process: subprocess.Popen[str], part: str) -> psutil.Process:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
         for child in psutil.Process(process.pid).children(recursive=True):
-            words = child.cmdline()
-            if "perfport.machine.discovery" in words and part in words[-1]:
-                return child
+            with contextlib.suppress(psutil.Error):  # gone meanwhile
+                words = child.cmdline()
+                if "perfport.machine.discovery" in words and part in words[-1]:
+                    return child
         time.sleep(0.02)
     raise AssertionError(f"no child asks for {part}")
 
@@ -48,26 +50,15 @@ def started(words: list[str], env: dict[str, str], cwd: Path) -> subprocess.Pope
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("selector", ["opencl:acme:0", "acme", "opencl:acme-platform:0", "opencl:acme"])
-def test_killed_by_the_system(hanging: dict[str, str], tmp_path: Path, selector: str) -> None:
-    process = started(["run", "quick", "-d", selector, "--out", str(tmp_path / "out")], hanging, tmp_path)
+def test_killed_by_the_system(hanging: dict[str, str], tmp_path: Path) -> None:
+    out = str(tmp_path / "out")
+    process = started(["run", "quick", "-d", "opencl:acme-platform:0", "--out", out], hanging, tmp_path)
     child_of(process, "libacme.so").kill()
     _, err = process.communicate(timeout=120)
     assert process.returncode == 4, err
     assert "killed by signal 9, as the kernel does when memory runs out" in err and "libacme.so" in err
     assert "did you mean" not in err and "Traceback" not in err
     assert not (tmp_path / "out").exists()
-
-
-def test_a_device_of_another_runtime_is_bad_input_still(
-    hanging: dict[str, str], tmp_path: Path, opencl_infos: list[Any]
-) -> None:
-    platform = opencl_infos[0].id.rpartition(":")[0]
-    for selector in (f"{platform}:77", "cuda:acme:7"):
-        process = started(["run", "quick", "-d", selector, "--out", str(tmp_path / "out")], hanging, tmp_path)
-        child_of(process, "libacme.so").kill()
-        _, err = process.communicate(timeout=120)
-        assert process.returncode == 2 and f"no device matches '{selector}'" in err, err
 
 
 def test_what_works_is_used_still(hanging: dict[str, str], tmp_path: Path, opencl_infos: list[Any]) -> None:
@@ -85,7 +76,7 @@ def test_nobody_waits_for_a_runtime_that_hangs_when_the_command_is_killed(
     child = child_of(process, "libacme.so")
     deadline = time.monotonic() + 60
     folder = Path(hanging["TMPDIR"])
-    while not any("libacme" in icd.read_text() for icd in folder.glob("perfport-*/icd-*/*.icd")):
+    while not any("libacme" in icd.read_text() for icd in folder.rglob("*.icd")):
         assert time.monotonic() < deadline, "the child does not come to its runtime"
         time.sleep(0.02)
     process.terminate()
