@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ def assert_well(done: Any, top: Path) -> None:
     assert [path.name for path in top.glob("perfport-*") if path.suffix != ".lock"] == []
 
 
-HOMES = {"nowhere": {"HOME": "/nonexistent"}, "unset": {}, "a file": {"XDG_CACHE_HOME": "/dev/null"}}
+HOMES = {"nowhere": {"HOME": "/nonexistent"}, "unset": {}}
 
 
 @as_root
@@ -44,6 +46,35 @@ def test_devices_without_a_home(opencl_infos: list[Any], home: str) -> None:
 def test_devices_without_a_cache(opencl_infos: list[Any], perfport: Any, tmp_path: Path) -> None:
     done = perfport("devices", "--json", env=without_caches(tmp_path, HOME="/dev/null"))
     assert_well(done, tmp_path)
+    works = {info["id"] for info in json.loads(done.stdout) if info["healthy"]}
+    assert {info.id for info in opencl_infos} <= works
+
+
+@pytest.fixture(params=["full", "read-only"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A disk that takes nothing."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs", folder], check=False).returncode:
+        pytest.skip("mounting a disk needs root")
+    try:
+        if request.param == "full":
+            with pytest.raises(OSError, match="No space left"):
+                (folder / "all").write_bytes(bytes(1 << 17))
+        else:
+            subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def test_devices_with_a_cache_on_a_disk_that_takes_nothing(
+    opencl_infos: list[Any], perfport: Any, tmp_path: Path, disk: Path
+) -> None:
+    (tmp_path / "tmp").mkdir()
+    env = without_caches(tmp_path / "tmp", HOME=str(tmp_path), XDG_CACHE_HOME=str(disk))
+    done = perfport("devices", "--json", env=env)
+    assert_well(done, tmp_path / "tmp")
     works = {info["id"] for info in json.loads(done.stdout) if info["healthy"]}
     assert {info.id for info in opencl_infos} <= works
 

@@ -131,7 +131,7 @@ def settle_caches() -> str:
     if base.is_absolute() and _existing(base).stat().st_uid in (0, os.geteuid()):  # in nobody else's home
         with suppress(OSError):
             base.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if reason := next(filter(None, map(fault, (base, *(base / name for name in USED)))), ""):
+    if reason := next(filter(None, map(fault, (base, *(base / name for name in USED)))), "") or _full(base):
         base = folder() / "cache"
         base.mkdir(mode=0o700, exist_ok=True)
         os.environ["XDG_CACHE_HOME"] = str(base)
@@ -167,6 +167,16 @@ def fault(path: Path) -> str:
     closed = any(not part.stat().st_mode & 0o077 for part in (there, *there.parents))
     if status.st_mode & 0o022 and not closed:
         return f"others can write into {there}"
+    return ""
+
+
+def _full(base: Path) -> str:
+    """Return why nothing more can be written into a folder that may be written; empty if something can."""
+    try:
+        with tempfile.TemporaryFile(dir=base) as file:
+            file.write(bytes(4096))
+    except OSError as error:
+        return f"{base} cannot be written: {error.strerror}"
     return ""
 
 
