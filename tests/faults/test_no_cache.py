@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +15,9 @@ from second_user import as_root, nobody, shared_folder
 WARNING = "perfport: caches are kept for this run alone ("
 
 
-def without_caches(top: Path, **more: str) -> dict[str, str]:
+def without_caches(known: dict[str, str], top: Path, **more: str) -> dict[str, str]:
     """The environment of a user who has no home."""
-    kept = {name: os.environ[name] for name in ("PATH", "OCL_ICD_VENDORS", "LD_LIBRARY_PATH") if name in os.environ}
+    kept = {name: known[name] for name in ("PATH", "OCL_ICD_VENDORS", "LD_LIBRARY_PATH") if name in known}
     return {**kept, "TMPDIR": str(top), "PYTHONDONTWRITEBYTECODE": "1", **more}
 
 
@@ -35,16 +34,18 @@ HOMES = {"nowhere": {"HOME": "/nonexistent"}, "unset": {}}
 
 @as_root
 @pytest.mark.parametrize("home", HOMES)
-def test_devices_without_a_home(opencl_infos: list[Any], home: str) -> None:
+def test_devices_without_a_home(no_ceilings: dict[str, str], opencl_infos: list[Any], home: str) -> None:
     with shared_folder() as top:
-        done = nobody(["-m", "perfport.cli", "devices", "--json"], without_caches(top, **HOMES[home]))
+        done = nobody(["-m", "perfport.cli", "devices", "--json"], without_caches(no_ceilings, top, **HOMES[home]))
         assert_well(done, top)
         works = {info["id"] for info in json.loads(done.stdout) if info["healthy"]}
         assert {info.id for info in opencl_infos} <= works
 
 
-def test_devices_without_a_cache(opencl_infos: list[Any], perfport: Any, tmp_path: Path) -> None:
-    done = perfport("devices", "--json", env=without_caches(tmp_path, HOME="/dev/null"))
+def test_devices_without_a_cache(
+    no_ceilings: dict[str, str], opencl_infos: list[Any], perfport: Any, tmp_path: Path
+) -> None:
+    done = perfport("devices", "--json", env=without_caches(no_ceilings, tmp_path, HOME="/dev/null"))
     assert_well(done, tmp_path)
     works = {info["id"] for info in json.loads(done.stdout) if info["healthy"]}
     assert {info.id for info in opencl_infos} <= works
@@ -69,10 +70,10 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
 
 
 def test_devices_with_a_cache_on_a_disk_that_takes_nothing(
-    opencl_infos: list[Any], perfport: Any, tmp_path: Path, disk: Path
+    no_ceilings: dict[str, str], opencl_infos: list[Any], perfport: Any, tmp_path: Path, disk: Path
 ) -> None:
     (tmp_path / "tmp").mkdir()
-    env = without_caches(tmp_path / "tmp", HOME=str(tmp_path), XDG_CACHE_HOME=str(disk))
+    env = without_caches(no_ceilings, tmp_path / "tmp", HOME=str(tmp_path), XDG_CACHE_HOME=str(disk))
     done = perfport("devices", "--json", env=env)
     assert_well(done, tmp_path / "tmp")
     works = {info["id"] for info in json.loads(done.stdout) if info["healthy"]}
@@ -80,19 +81,23 @@ def test_devices_with_a_cache_on_a_disk_that_takes_nothing(
 
 
 @as_root
-def test_a_run_without_a_home(opencl_infos: list[Any]) -> None:
+def test_a_run_without_a_home(no_ceilings: dict[str, str], opencl_infos: list[Any]) -> None:
     with shared_folder() as top:
         file = experiment(top, {"variants": ["good"]}, report={"path": "report.md"})
         file.chmod(0o644)
         words = ["-m", "perfport.cli", "run", file, "--workloads", FAULTY, "--out", "out"]
         for info in opencl_infos:
             words += ["-d", info.id]
-        done = nobody(words, without_caches(top, HOME="/nonexistent"), cwd=top)
+        done = nobody(words, without_caches(no_ceilings, top, HOME="/nonexistent"), cwd=top)
         assert_well(done, top)
         assert (top / "out" / "report.md").exists()
 
 
-def test_a_cache_that_serves_is_not_spoken_of(perfport: Any, opencl_infos: list[Any], tmp_path: Path) -> None:
+def test_a_cache_that_serves_is_not_spoken_of(
+    perfport: Any, no_ceilings: dict[str, str], opencl_infos: list[Any], tmp_path: Path
+) -> None:
     tmp_path.chmod(0o700)
-    done = perfport("devices", env=without_caches(tmp_path, HOME="/dev/null", XDG_CACHE_HOME=str(tmp_path / "cache")))
+    done = perfport(
+        "devices", env=without_caches(no_ceilings, tmp_path, HOME="/dev/null", XDG_CACHE_HOME=str(tmp_path / "cache"))
+    )
     assert done.returncode == 0 and done.stderr == ""

@@ -25,7 +25,7 @@ from .device_profile import match_profile
 
 CHECK_TIMEOUT_S = 60.0
 #: Signals that say more of why a child is gone.
-_CAUSES = {
+_CAUSES: dict[int, str] = {
     signal.SIGKILL: ", as the kernel does when memory runs out",
     signal.SIGXCPU: ", as the kernel does at a limit of processor time",
 }
