@@ -27,7 +27,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from .. import workload
-from ..model.errors import InfrastructureError, UsageError, check_writable
+from ..model.errors import InfrastructureError, Stopped, UsageError, check_writable
 from ..model.untrusted import line, say, slug
 from ..store.results import EXPERIMENT, Writer
 from . import local, plan
@@ -36,6 +36,7 @@ from .experiment import Experiment
 from .jobs import PLAN, Job, Outcome, Planned, Share, Stored, private, read
 from .merge import Part, merge, write
 from .runner import stamp
+from .signals import heeded
 
 JOBS = "jobs.json"
 #: Slurm's states of a job that goes on, by itself or when its turn comes.
@@ -154,9 +155,10 @@ def run(path: Path, definition: Experiment, options: local.Options) -> local.Fin
     try:
         writer.text(EXPERIMENT, path.read_text())
         session = Session(definition, options, jobs, cluster, writer)
-        session.run()
+        with heeded():
+            session.run()
         return session.close()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Stopped):
         say(f"the jobs go on; to collect them: perfport run {path} --resume --out {top}")
         raise
     finally:

@@ -20,8 +20,9 @@ from typing import IO, Any
 
 from pydantic import ValidationError
 
+from ..machine.paths import shorten, shortened
 from ..model.errors import InfrastructureError, UsageError
-from ..model.record import SCHEMA_VERSION, Record, Status
+from ..model.record import SCHEMA_VERSION, Failure, Record, Status
 from ..model.untrusted import inside
 
 ENVIRONMENT = "environment.json"
@@ -203,6 +204,12 @@ def _doubts(record: Record) -> Iterator[str]:
         yield f"failure: expected a reason with status {record.status.value!r}, got none"
 
 
+def _as_kept(record: Record) -> Record:
+    """Return a record with the paths in its texts shortened; what was run stays, or it could not be run again."""
+    failure = record.failure and Failure(reason=shortened(record.failure.reason), log=shortened(record.failure.log))
+    return record.model_copy(update={"failure": failure, "options": shorten(record.options)})
+
+
 class Writer:
     """Appends to a run's folder; holds its lock, so that a second run into the same folder is refused.
 
@@ -255,9 +262,9 @@ class Writer:
             self._file.truncate(whole)
 
     def append(self, record: Record) -> None:
-        """Write one record and flush it to disk."""
+        """Write one record and flush it to disk, with paths in its texts shortened."""
         assert self._file
-        line = record.model_dump_json(exclude_none=True, exclude_defaults=False).encode() + b"\n"
+        line = _as_kept(record).model_dump_json(exclude_none=True, exclude_defaults=False).encode() + b"\n"
         before = self._file.seek(0, os.SEEK_END)
         try:
             left = memoryview(line)

@@ -19,6 +19,7 @@ from ... import backend
 from ...machine import environment, platforms
 from ...machine.children import obey_parent
 from ...machine.chip_lock import chip_lock
+from ...machine.paths import shorten
 from ...model.device import DeviceInfo
 from ...model.errors import InfrastructureError, UnavailableError, UsageError
 from ...model.schema import Model
@@ -149,11 +150,11 @@ def file_name(info: DeviceInfo) -> str:
 
 
 def write(measured: Survey, folder: Path) -> Path:
-    """Store a survey. Raises `InfrastructureError` where the folder cannot be written."""
+    """Store a survey, with paths shortened. Raises `InfrastructureError` where the folder cannot be written."""
     path = inside(folder, file_name(measured.device))
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(measured.model_dump(mode="json"), indent=1) + "\n")
+        path.write_text(json.dumps(shorten(measured.model_dump(mode="json")), indent=1) + "\n")
     except OSError as error:
         raise InfrastructureError(f"{path}: cannot write the ceilings ({error.strerror})") from None
     return path

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
+from ...machine.paths import shell
 from ...model.errors import UsageError
 from ...model.untrusted import readable
 from ...store.results import Run
@@ -197,7 +197,7 @@ def _reproduce(runs: list[Run]) -> Iterator[str]:
         experiment = environment.get("experiment") or {}
         command = environment.get("command")
         yield f"### {run_title(run, label)}" if label else ""
-        yield fence(shlex.join(map(str, command)), "sh") if command else "The results do not hold the command."
+        yield fence(shell(command), "sh") if command else "The results do not hold the command."
         facts = [
             f"- experiment {code(experiment.get('name', ''))}, file {code(experiment.get('file', ''))}, "
             f"SHA-256 {code(experiment.get('sha256', ''))}" if experiment else f"- experiment: {NONE}",
