@@ -1,19 +1,17 @@
-"""The application: all commands in the order of ``--help``, and what becomes of an error.
+"""The application: all commands in the order of ``--help``, for `perfport.cli.ending` to run.
 
 Heavy imports happen inside the commands, so that ``--help`` answers at once.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 
-from ..model.errors import PerfportError, UsageError
 from . import exchange, looking, nightly, reporting, running, validating
-from .options import ExitCode
+from .ending import ending
 
 app = typer.Typer(
     name="perfport",
@@ -72,19 +70,6 @@ def _application(
 
 
 def main() -> None:
-    """Entry point: turns the suite's own errors into one message and an exit code."""
-    try:
+    """Entry point: runs the command, and ends as `ending` has it."""
+    with ending():
         app()
-    except UsageError as error:
-        _complain(error, ExitCode.USAGE)
-    except PerfportError as error:
-        _complain(error, ExitCode.INFRASTRUCTURE)
-    except KeyboardInterrupt:
-        _complain("interrupted", ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        sys.stderr.close()
-
-
-def _complain(error: object, code: ExitCode) -> None:
-    print(f"perfport: {error}", file=sys.stderr)
-    sys.exit(code)

@@ -67,11 +67,11 @@ def history_add(
 ) -> None:
     """Add runs to a history: one file each; older files are never touched, and the same run again changes nothing."""
     from ..nightly.history import add
-    from ..store.results import Run, find_runs
+    from ..store.results import each_run
 
     for path in results:
-        for folder in find_runs(path):
-            print(add(Run(folder), into))
+        for run in each_run(path):
+            print(add(run, into))
 
 
 def check(

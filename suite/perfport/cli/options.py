@@ -27,6 +27,7 @@ class ExitCode(IntEnum):
     INFRASTRUCTURE = 4
     SLOWER = 5
     INTERRUPTED = 130
+    CLOSED = 141
 
 
 def finish(*, wrong: bool = False, failed: bool = False, slower: bool = False) -> NoReturn:

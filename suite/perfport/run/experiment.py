@@ -12,15 +12,16 @@ from pydantic import Field, model_validator
 from ..measure.sampling import Targets
 from ..model import schema
 from ..model.errors import UsageError, nearest
+from ..model.files import read
 from ..model.names import NATIVE
 from ..model.record import Identity
-from ..model.schema import Model
+from ..model.schema import Finite
 
 MAX_INSTANCES = 26  # they are named by a letter
 Names = Annotated[list[str], Field(min_length=1)]
 
 
-class CheckOptions(Model):
+class CheckOptions(Finite):
     """``check``: what `perfport check` holds the cases to.
 
     Attributes
@@ -32,7 +33,7 @@ class CheckOptions(Model):
     threshold: float = Field(0.02, gt=0, lt=10)
 
 
-class Study(Model):
+class Study(Finite):
     """One entry of ``experiments``: a problem of a workload, and the axes of its matrix.
 
     Attributes
@@ -84,13 +85,13 @@ class Study(Model):
         )
 
 
-class ReportOptions(Model):
+class ReportOptions(Finite):
     """``report``: where the report goes (relative to the current folder); ``path: null`` writes none."""
 
     path: str | None = None
 
 
-class Partition(Model):
+class Partition(Finite):
     """One entry of ``executor.partitions``: what runs on the nodes of a Slurm partition.
 
     Attributes
@@ -108,7 +109,7 @@ class Partition(Model):
     sbatch: dict[str, str | int | bool] = Field(default_factory=dict)
 
 
-class Executor(Model):
+class Executor(Finite):
     """``executor``: where the cases run.
 
     Attributes
@@ -137,7 +138,7 @@ class Executor(Model):
         return self
 
 
-class Experiment(Model):
+class Experiment(Finite):
     """An experiment file.
 
     Attributes
@@ -217,4 +218,4 @@ def load(path: Path) -> Experiment:
 
 def digest(path: Path) -> str:
     """SHA-256 of the file, kept with the results."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(read(path)).hexdigest()

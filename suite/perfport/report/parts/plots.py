@@ -18,7 +18,7 @@ import matplotlib
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from ...model.errors import InfrastructureError
+from ...model.files import write
 from ...model.record import Interval, Record, Status
 from ...store.ratios import is_measured, time_of
 from .ladder import PICTURE, Ladder, Row
@@ -62,13 +62,10 @@ def image(plot: Plot, folder: str = "") -> list[str]:
 def write_page(destination: Path, content: str, plots: Sequence[Plot]) -> list[Path]:
     """Write a page and its plots; returns the files, the page first. Raises `InfrastructureError`."""
     folder = plot_folder(destination)
-    files = [(destination, (content + "\n").encode()), *((folder / plot.name, plot.content) for plot in plots)]
+    files: list[tuple[Path, str | bytes]] = [(destination, content + "\n")]
+    files += [(folder / plot.name, plot.content) for plot in plots]
     for path, data in files:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-        except OSError as error:
-            raise InfrastructureError(f"{path}: cannot write the report ({error.strerror})") from None
+        write(path, data)
     return [path for path, _ in files]
 
 
