@@ -210,7 +210,9 @@ class Writer:
             self._cut_torn_line()
         except OSError as error:
             self.close()
-            raise InfrastructureError(f"{self.folder}: cannot write results here ({error.strerror})") from None
+            raise InfrastructureError(
+                f"{self.folder / RECORDS}: cannot write results here ({error.strerror})"
+            ) from None
         return self
 
     def __exit__(
