@@ -86,12 +86,12 @@ def test_two_machines_that_add_at_once_lose_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"", "torn or no file of a history"),
-        (b"TORN", "torn or no file of a history"),
+        (b"", "not JSON"),
+        (b"TORN", "not JSON"),
         (b"[1, 2]", "no file of a history that this version reads"),
         (b'{"perfport_history": 99}', "perfport_history is 99"),
         (b'{"perfport_history": 1, "run": {}, "texts": [], "cases": {}}', "damaged"),
-        (b"SHORT", "columns differ in length"),
+        (b"SHORT", "expected columns of one length"),
     ],
 )
 def test_a_bad_file_is_named_and_the_rest_is_read(

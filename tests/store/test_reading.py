@@ -104,7 +104,7 @@ def test_lines_are_read_one_by_one_and_never_too_much_of_one(tmp_path: Path) -> 
         file.seek(3 * MOST_LINE)
         file.write(b"\nthree\ntorn")
     assert [(n, len(line), last) for n, line, last in lines(path)] == [
-        (1, 5, False), (3, MOST_LINE + 1, False), (4, 6, False), (5, 4, True)
+        (1, 3, False), (3, MOST_LINE + 1, False), (4, 5, False), (5, 4, True)
     ]  # fmt: skip
     with pytest.raises(UsageError, match=r"^here: expected at most 33,554,432 bytes in a line, got more"):
         parse(bytes(MOST_LINE + 1), "here")

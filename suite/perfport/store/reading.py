@@ -52,7 +52,7 @@ def lines(path: Path) -> Iterator[tuple[int, bytes, bool]]:
             if number == 1:
                 line = line.removeprefix(codecs.BOM_UTF8)
             if line.strip():
-                yield number, line, not end.endswith(b"\n")
+                yield number, line.rstrip(), not end.endswith(b"\n")
 
 
 def parse_line(form: type[Form], line: bytes, where: str, version: int) -> Form:
