@@ -363,7 +363,7 @@ def test_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
         load_profile(tmp_path)
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UsageError, match=r"binary\.yaml: not valid YAML"):
+    with pytest.raises(UsageError, match=r"binary\.yaml: not UTF-8"):
         load_profile(tmp_path / "binary.yaml")
 
 

@@ -86,12 +86,12 @@ def test_two_machines_that_add_at_once_lose_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"", "torn or no file of a history"),
-        (b"TORN", "torn or no file of a history"),
+        (b"", "not JSON"),
+        (b"TORN", "not JSON"),
         (b"[1, 2]", "no file of a history that this version reads"),
         (b'{"perfport_history": 99}', "perfport_history is 99"),
         (b'{"perfport_history": 1, "run": {}, "texts": [], "cases": {}}', "damaged"),
-        (b"SHORT", "columns differ in length"),
+        (b"SHORT", "expected columns of one length"),
     ],
 )
 def test_a_bad_file_is_named_and_the_rest_is_read(
@@ -108,6 +108,29 @@ def test_a_bad_file_is_named_and_the_rest_is_read(
     assert data.call(monkeypatch, "history", "--in", tmp_path) == 0
     told = capsys.readouterr()
     assert "bad.json" in told.err and "3 cases over 3 nights" in told.out
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "complaint"),
+    [
+        *(("time", seconds, "cases.time[0]") for seconds in (0.0, -0.1, 1e308, float("nan"), "x")),
+        *(
+            ("series", key, "cases.series: expected the key of a series")
+            for key in ("", "{}", "[1]", "3", '["a", "b"]')
+        ),
+        ("status", 10**6, "a number of a text that is not among the texts"),
+        ("status", 0, "cases.status: expected one of ok, wrong"),
+        ("driver", -1, "cases.driver[0]"),
+        ("workers", None, "cases.workers[0]"),
+    ],
+)
+def test_an_entry_that_cannot_be_is_named(tmp_path: Path, column: str, value: Any, complaint: str) -> None:
+    path = history_data.write_night(tmp_path, 0, np.full(3, 0.1))
+    content = json.loads(path.read_bytes())
+    content["cases"][column][0] = value
+    path.write_text(json.dumps(content))
+    (left,) = History(tmp_path).left_out
+    assert left.startswith(f"{path}: a file of a history, but damaged: ") and complaint in left
 
 
 def test_a_history_that_cannot_be_written_or_found(run: Run, tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_stored_convergence_is_read_back_and_anything_else_refused(
     convergence.store(list(found.values()), file)
     assert convergence.read(file) == list(found.values())
     file.write_text("[1]")
-    with pytest.raises(UsageError, match=r"convergence\.json: not what"):
+    with pytest.raises(UsageError, match=r"convergence\.json: \[0\]: input should be a valid dictionary"):
         convergence.read(file)
 
 

@@ -1,11 +1,10 @@
-"""The application: all commands in the order of ``--help``, and what becomes of an error.
+"""The application: all commands in the order of ``--help``, for `perfport.cli.ending` to run.
 
 Heavy imports happen inside the commands, so that ``--help`` answers at once.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Annotated, Any
@@ -13,10 +12,10 @@ from typing import Annotated, Any
 import typer
 
 from ..machine.private import settle_caches
-from ..model.errors import InfrastructureError, PerfportError, Stopped, UsageError
+from ..model.errors import InfrastructureError
 from ..model.untrusted import say
 from . import exchange, looking, nightly, reporting, running, validating
-from .options import ExitCode
+from .ending import ending
 
 app = typer.Typer(
     name="perfport",
@@ -75,23 +74,8 @@ def _application(
 
 
 def main() -> None:
-    """Entry point: turns the suite's own errors into one message and an exit code."""
-    with suppress(InfrastructureError):  # where it matters, discovery says so
-        settle_caches()
-    try:
+    """Entry point: runs the command, and ends as `ending` has it."""
+    with ending():
+        with suppress(InfrastructureError):  # where it matters, discovery says so
+            settle_caches()
         app()
-    except UsageError as error:
-        _complain(error, ExitCode.USAGE)
-    except PerfportError as error:
-        _complain(error, ExitCode.INFRASTRUCTURE)
-    except KeyboardInterrupt:
-        _complain("interrupted", ExitCode.INTERRUPTED)
-    except Stopped as stopped:
-        _complain(stopped, ExitCode(stopped.code))
-    except BrokenPipeError:
-        sys.stderr.close()
-
-
-def _complain(error: object, code: ExitCode) -> None:
-    say(f"perfport: {error}", error=True)
-    sys.exit(code)

@@ -66,12 +66,11 @@ def history_add(
     ),
 ) -> None:
     """Add runs to a history: one file each; older files are never touched, and the same run again changes nothing."""
-    from ..nightly.history import add
-    from ..store.results import Run, find_runs
+    from ..nightly.history import add_runs
 
     for path in results:
-        for folder in find_runs(path):
-            say(add(Run(folder), into))
+        for added in add_runs(path, into):
+            say(added)
 
 
 def check(

@@ -28,6 +28,7 @@ class ExitCode(IntEnum):
     SLOWER = 5
     HUNG_UP = 129
     INTERRUPTED = 130
+    CLOSED = 141
     TERMINATED = 143
 
 

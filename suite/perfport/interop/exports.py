@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from ..model.errors import UsageError, nearest
+from ..model.files import write
 from ..model.names import names
 from ..model.record import Record
 from ..model.untrusted import cell, distinct_line, inside, line
@@ -245,6 +246,8 @@ def export(runs: Sequence[Run], form: str, path: Path) -> list[Path]:
     ------
     UsageError
         For a format that there is not, several runs where the format holds one, or no measured case.
+    InfrastructureError
+        If a file cannot be written; what was there stays.
     """
     allowed = [*OF_ONE_RUN, *OF_MANY]
     if form not in allowed:
@@ -259,6 +262,5 @@ def export(runs: Sequence[Run], form: str, path: Path) -> list[Path]:
         listed = ", ".join(run.name for run in runs)
         raise UsageError(f"--format {form} holds one run, got {len(runs)}: {listed}")
     for file, content in files.items():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(content)
+        write(file, content)
     return list(files)

@@ -9,51 +9,109 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, Field, model_validator
 
 from ..machine.paths import shorten
 from ..measure.intervals import summarise
 from ..measure.roofline import problem_bound
-from ..model.errors import UsageError, nearest
+from ..model import schema
+from ..model.errors import UsageError, leave_out, nearest, shown
+from ..model.files import parse_json, read, read_text
 from ..model.record import Identity, Interval, MetricValue, Record, Status, Timing
 from ..store.ratios import time_of
+from ..store.reading import LONGEST, MOST_NAME, SHORTEST
 from ..store.results import EXPERIMENT, Run, Writer
 
 TARGET = 0.02  # half the interval of the median, relative: the default of experiments
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 Samples = dict[str, list[float]]
+#: What is imported is held to what is read from records.
+Seconds = Annotated[float, Field(ge=SHORTEST, le=LONGEST)]
+Name = Annotated[str, Field(min_length=1, max_length=MOST_NAME, pattern=r"^[^\p{C}]*$")]
 
 
-def _pytest_benchmark(content: Any) -> Samples:
-    return {entry["fullname"]: entry["stats"]["data"] for entry in content["benchmarks"]}
+class _Statistics(BaseModel):
+    data: list[Seconds]
 
 
-def _google_benchmark(content: Any) -> Samples:
-    samples: Samples = {}
-    for entry in content["benchmarks"]:
-        if entry.get("run_type", "iteration") == "iteration" and not entry.get("error_occurred"):
-            samples.setdefault(entry["name"], []).append(entry["real_time"] * UNITS[entry["time_unit"]])
-    return samples
+class _PytestBenchmark(BaseModel):
+    fullname: Name
+    stats: _Statistics
+
+    def samples(self) -> Sequence[float]:
+        return self.stats.data
 
 
-def _pyperf(content: Any) -> Samples:
-    shared, samples = content.get("metadata") or {}, {}
-    for entry in content["benchmarks"]:
-        known = {**shared, **(entry.get("metadata") or {})}
-        if known.get("unit", "second") == "second":
-            samples[known["name"]] = [value for run in entry["runs"] for value in run.get("values", ())]
-    return samples
+class _GoogleBenchmark(BaseModel):
+    """Aggregates (``run_type``) and entries with an error have no time of their own."""
+
+    name: Name
+    run_type: str = "iteration"
+    error_occurred: bool = False
+    real_time: float | None = None
+    time_unit: Literal["s", "ms", "us", "ns"] = "ns"
+
+    @model_validator(mode="after")
+    def _timed(self) -> Self:
+        if any(not SHORTEST <= seconds <= LONGEST for seconds in self.samples()):
+            expected = f"expected {SHORTEST:g} to {LONGEST:g} s"
+            raise ValueError(f"real_time: {expected}, got {shown(self.real_time)} {self.time_unit}")
+        return self
+
+    @property
+    def fullname(self) -> str:
+        return self.name
+
+    def samples(self) -> Sequence[float]:
+        if self.run_type != "iteration" or self.error_occurred:
+            return ()
+        return [(self.real_time or 0.0) * UNITS[self.time_unit]]
 
 
-READERS: dict[str, Callable[[Any], Samples]] = {
-    "pytest-benchmark": _pytest_benchmark,
-    "google-benchmark": _google_benchmark,
-    "pyperf": _pyperf,
+class _Metadata(BaseModel):
+    name: Name | None = None
+    unit: str | None = None
+
+
+class _PyperfRun(BaseModel):
+    values: list[Seconds] = Field(default_factory=list)  # none in one that calibrates
+
+
+class _Pyperf(BaseModel):
+    """``shared`` is what the file says of all of its benchmarks."""
+
+    metadata: _Metadata = Field(default_factory=_Metadata)
+    shared: _Metadata
+    runs: list[_PyperfRun]
+
+    @model_validator(mode="after")
+    def _named(self) -> Self:
+        if not self.fullname:
+            raise ValueError("metadata.name: required key is missing")
+        return self
+
+    @property
+    def fullname(self) -> str:
+        return self.metadata.name or self.shared.name or ""
+
+    def samples(self) -> Sequence[float]:
+        unit = self.metadata.unit or self.shared.unit or "second"
+        return [value for run in self.runs for value in run.values] if unit == "second" else ()
+
+
+#: An entry of ``benchmarks``, by format.
+FORMS: dict[str, type[_PytestBenchmark | _GoogleBenchmark | _Pyperf]] = {
+    "pytest-benchmark": _PytestBenchmark,
+    "google-benchmark": _GoogleBenchmark,
+    "pyperf": _Pyperf,
 }
 
 
@@ -68,9 +126,13 @@ class Source:
         return f"{self.form} file {self.file.name}"
 
     @cached_property
+    def _content(self) -> bytes:
+        return read(self.file)
+
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of the file."""
-        return hashlib.sha256(self.file.read_bytes()).hexdigest()
+        return hashlib.sha256(self._content).hexdigest()
 
     @property
     def taken(self) -> str:
@@ -78,7 +140,7 @@ class Source:
         return datetime.fromtimestamp(self.file.stat().st_mtime, UTC).isoformat(timespec="milliseconds")
 
     def samples(self) -> Samples:
-        """Return the samples in seconds of each benchmark.
+        """Return the samples in seconds of each benchmark; entries that are none are named and left out.
 
         Raises
         ------
@@ -86,22 +148,31 @@ class Source:
             For an unknown format, or a file that is not of that format or holds no samples.
         """
         file, form = self.file, self.form
-        if form not in READERS:
-            raise UsageError(f"--format: {form!r} is not one of {', '.join(READERS)}{nearest(form, READERS)}")
-        try:
-            samples = READERS[form](json.loads(file.read_text()))
-        except OSError as error:
-            raise UsageError(f"{file}: cannot be read ({error.strerror})") from None
-        except (ValueError, UnicodeDecodeError):
-            raise UsageError(f"{file}: not JSON") from None
-        except (KeyError, TypeError, AttributeError) as error:
-            raise UsageError(
-                f"{file}: not a file of {form} with its samples ({type(error).__name__}: {error})"
-            ) from None
+        if form not in FORMS:
+            raise UsageError(f"--format: {form!r} is not one of {', '.join(FORMS)}{nearest(form, FORMS)}")
+        content = parse_json(self._content, str(file))
+        entries = content.get("benchmarks") if isinstance(content, dict) else None
+        if not isinstance(entries, list):
+            raise UsageError(f"{file}: not a file of {form} (expected a list under the key benchmarks)")
+        samples: Samples = defaultdict(list)
+        for number, entry in enumerate(entries):
+            try:
+                held = schema.validate(FORMS[form], _whole(entry, content, form), f"{file}: benchmarks[{number}]")
+            except UsageError as error:
+                leave_out(error)
+                continue
+            samples[held.fullname] += held.samples()
         samples = {name: values for name, values in samples.items() if values}
         if not samples:
             raise UsageError(f"{file}: no samples of any benchmark")
         return samples
+
+
+def _whole(entry: Any, content: dict[str, Any], form: str) -> Any:
+    """An entry with what its file says of all."""
+    if form != "pyperf" or not isinstance(entry, dict):
+        return entry
+    return {**entry, "shared": content.get("metadata") or {}}
 
 
 def template(run: Run, case: str) -> Record:
@@ -155,7 +226,7 @@ def adopt(source: Source, run: Run, case: str, folder: Path, command: list[str])
     with Writer(folder) as writer:
         writer.environment(environment)
         if (run.folder / EXPERIMENT).exists():
-            writer.text(EXPERIMENT, (run.folder / EXPERIMENT).read_text())
+            writer.text(EXPERIMENT, read_text(run.folder / EXPERIMENT))
         for record in records:
             writer.append(record)
     return records

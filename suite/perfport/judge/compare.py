@@ -20,7 +20,7 @@ from ..store.collection import Filter, collect, find_site
 from ..store.comparable import fastest_first
 from ..store.crossfit import compare_best
 from ..store.ratios import Comparison, is_measured
-from ..store.results import Run, find_runs
+from ..store.results import load_runs
 
 Kind = Literal["runs", "devices", "variants"]
 #: Records by name; of several the fastest counts, which comes first.
@@ -89,7 +89,7 @@ def contrast(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[K
 def _sides(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[Kind, list[_Side]]:
     folders = [Path(side) for side in (a, b)]
     if all(folder.is_dir() for folder in folders):
-        collections = [collect([Run(run) for run in find_runs(folder)], chosen, str(folder)) for folder in folders]
+        collections = [collect(load_runs([folder]), chosen, str(folder)) for folder in folders]
         # What is now wrong must not hide behind an earlier result.
         cases = _by_inputs([[replace(case, record=case.newest) for case in side.cases] for side in collections])
         labels = _site_names(*({case.site for case in side} for side in cases))
@@ -97,8 +97,7 @@ def _sides(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[Kin
     missing = [str(folder) for folder in folders if "/" in str(folder) and not folder.is_dir()]
     if missing:
         raise UsageError(f"compare: {missing[0]}: no such folder")
-    runs = [Run(folder) for path in results for folder in find_runs(path)]
-    held = collect(runs, chosen, ", ".join(map(str, results)))
+    held = collect(load_runs(results), chosen, ", ".join(map(str, results)))
     known = {site.name for site in held.sites} | {held.label(site) for site in held.sites}
     if a in known and b in known:
         sites = [find_site(held, side) for side in (a, b)]

@@ -21,7 +21,7 @@ from ..store import columns
 from ..store.collection import Collection
 from ..store.columns import Column, frame_of
 from ..store.frames import CaseFrames
-from ..store.results import Run, find_runs
+from ..store.results import load_runs
 from .claims import Claim, Judgement, Number, evaluate, ledger
 from .claims import Verdict as ClaimVerdict
 
@@ -105,8 +105,8 @@ class Results(CaseFrames):
         given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
         if not given:
             raise UsageError("load: no path given; expected run folders, or folders of run folders")
-        folders = {folder.resolve(): folder for path in given for folder in find_runs(path)}
-        return cls(Collection([Run(folder) for folder in folders.values()]))
+        runs = {run.folder.resolve(): run for run in load_runs(given)}
+        return cls(Collection(list(runs.values())))
 
     def __repr__(self) -> str:
         held = self.collection

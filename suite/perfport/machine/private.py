@@ -13,7 +13,6 @@ import functools
 import os
 import shutil
 import stat
-import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +20,7 @@ from pathlib import Path
 import platformdirs
 
 from ..model.errors import InfrastructureError
+from ..model.untrusted import say
 
 #: Folders in a user's cache that this suite and what it loads make: each may be another's, as after a run as root.
 USED = ("perfport", "pocl", "pyopencl", "pytools")

@@ -17,13 +17,13 @@ from typing import Any
 from pydantic import Field
 
 from . import schema
-from .schema import Model
+from .schema import Finite, Model
 
 FILE = "published.yaml"
 _FOLDER = "perfport.published_results"
 
 
-class Figure(Model):
+class Figure(Finite):
     """One figure of a publication.
 
     Attributes

@@ -15,17 +15,70 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from typing import Annotated, Self
 
-from ..model.errors import InfrastructureError, UsageError
+from pydantic import BaseModel, Field, TypeAdapter, model_validator
+from pydantic_core import ArgsKwargs, from_json
+
+from ..model import schema
+from ..model.errors import InfrastructureError, UsageError, leave_out, shown
+from ..model.files import read_json
 from ..model.record import Status
 from ..model.untrusted import inside, slug
-from ..store.results import Run
+from ..store.reading import LONGEST, MOST_NUMBER, SHORTEST
+from ..store.results import Run, each_run
 from .night import COLUMNS, HEAD, NUMBERS, TEXTS, Night, night
 from .place import Place, compact
 
 VERSION = 1  # of the files; in one, entries of `TEXTS` are numbers of entries of its list of texts
+
+
+_PLACE = TypeAdapter(Place)
+Numbers = list[Annotated[int, Field(ge=0, lt=1 << 31)]]
+Limits = list[Annotated[float, Field(ge=0, le=MOST_NUMBER)] | None]
+
+
+class _Head(BaseModel):
+    name: str
+    started: str
+    experiment: str
+    commit: str
+
+
+class _Columns(BaseModel):
+    """Columns with one entry per case; those of `TEXTS` hold numbers of entries in the file's list of texts."""
+
+    series: list[str]
+    preset: Numbers
+    status: Numbers
+    driver: Numbers
+    source: Numbers
+    settings: Numbers
+    software: Numbers
+    reason: Numbers
+    time: list[Annotated[float, Field(ge=SHORTEST, le=LONGEST)] | None]
+    low: Limits
+    high: Limits
+    bound: Limits
+    workers: Numbers
+
+    @model_validator(mode="after")
+    def _of_one_length(self) -> Self:
+        if len({len(column) for column in self.__dict__.values()}) > 1:
+            raise ValueError("expected columns of one length")
+        return self
+
+
+class _File(BaseModel):
+    """A file of a history, as JSON has it."""
+
+    run: _Head
+    texts: list[str]
+    cases: _Columns
 
 
 def add(run: Run, folder: Path) -> Path:
@@ -42,6 +95,19 @@ def add(run: Run, folder: Path) -> Path:
     if not held.series:
         raise UsageError(f"{run.folder}: no case to add to a history")
     return store(held, folder)
+
+
+def add_runs(path: Path, folder: Path) -> Iterator[Path]:
+    """Add the runs at or directly below ``path``; yields the files. Of several, one that cannot be added is named and
+    left out. Raises as `add` does, and as `each_run`.
+    """
+    for run in each_run(path):
+        try:
+            yield add(run, folder)
+        except UsageError as error:
+            if run.folder == path:
+                raise
+            leave_out(error)
 
 
 def store(held: Night, folder: Path) -> Path:
@@ -97,24 +163,35 @@ def read_night(path: Path) -> Night:
     UsageError
         Naming the file, if it is torn, or no file of a history that this version reads.
     """
-    try:
-        content = json.loads(path.read_bytes())
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
-    except ValueError as error:
-        raise UsageError(f"{path}: not JSON, torn or no file of a history ({error})") from None
+    content = read_json(path)
     version = content.get("perfport_history") if isinstance(content, dict) else None
     if version != VERSION:
-        raise UsageError(f"{path}: no file of a history that this version reads (perfport_history is {version!r})")
+        version = f"perfport_history is {shown(version)}"
+        raise UsageError(f"{path}: no file of a history that this version reads ({version})")
+    damaged = f"{path}: a file of a history, but damaged"
+    held = schema.validate(_File, content, damaged)
+    texts = [sys.intern(text) for text in held.texts]
+    columns = vars(held.cases)
     try:
-        columns = content["cases"]
-        if len({len(columns[name]) for name in COLUMNS}) > 1:
-            raise ValueError("columns differ in length")
-        texts = [sys.intern(value) for value in content["texts"]]
         columns |= {name: [texts[number] for number in columns[name]] for name in TEXTS}
-        return Night.of(content["run"], columns)
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise UsageError(f"{path}: a file of a history, but damaged ({error})") from None
+    except IndexError:
+        raise UsageError(f"{damaged}: cases: a number of a text that is not among the texts") from None
+    for key in columns["series"]:
+        if not _is_place(key):
+            raise UsageError(f"{damaged}: cases.series: expected the key of a series, got {shown(key)}")
+    if other := set(columns["status"]) - set(Status):
+        raise UsageError(f"{damaged}: cases.status: expected one of {', '.join(Status)}, got {shown(min(other))}")
+    return Night.of(vars(held.run), columns)
+
+
+@cache
+def _is_place(key: str) -> bool:
+    """Whether a series' key stands for a place; most nights have the same ones."""
+    try:
+        _PLACE.validate_python(ArgsKwargs(tuple(from_json(key))))
+    except (ValueError, TypeError):  # TypeError: no list
+        return False
+    return True
 
 
 @dataclass

@@ -32,9 +32,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ..judge.crosstuning import defaults
+from ..model import files, schema
 from ..model.errors import UsageError
 from ..model.names import NATIVE
 from ..model.record import Record
@@ -58,6 +57,8 @@ BLOCK = re.compile(r"(<!-- (best|peers) (\S+)(.*?) -->\n\n)(.*?)(\n\n<!-- end --
 UNMEASURED = "Not measured yet."
 BOLD = re.compile(r"\*\*(?!\s)(.+?)\*\*")
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)")
+#: Bytes of a text.
+MOST_TEXT = 16 * files.MIB
 #: Headings of sections in which every bold number is a quotation.
 LOG = re.compile(r"## Performance log\b")
 
@@ -198,7 +199,7 @@ def _read(words: Iterable[str], held: dict[str, Any]) -> None:
         if not equal:
             bare.append(word)
         elif value:
-            held[name] = value if name in (*FIELDS, *OTHERS) else yaml.safe_load(value)
+            held[name] = value if name in (*FIELDS, *OTHERS) else schema.parse(value, word)
         else:
             held.pop(name, None)
     if len(bare) > len(BARE):
@@ -338,12 +339,9 @@ def check_files(paths: Sequence[Path], results: Path, write: bool = False) -> It
     """
     quotes = Quotes(results)
     for file in texts(paths):
-        try:
-            content = file.read_text(encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"{file}: cannot be read ({error.strerror})") from None
+        content = files.read_text(file, MOST_TEXT)
         checked = quotes.check(content)
         if write and checked.text != content:
-            file.write_text(checked.text, encoding="utf-8")
+            files.write(file, checked.text)
         left = quotes.check(checked.text).complaints if write else checked.complaints
         yield file, checked.complaints, bool(left)

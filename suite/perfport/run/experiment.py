@@ -13,9 +13,10 @@ from pydantic import Field, field_validator, model_validator
 from ..measure.sampling import Targets
 from ..model import schema
 from ..model.errors import UsageError, nearest
+from ..model.files import read
 from ..model.names import NATIVE
 from ..model.record import Identity
-from ..model.schema import Model
+from ..model.schema import Finite
 
 MAX_INSTANCES = 26  # they are named by a letter
 Names = Annotated[list[str], Field(min_length=1)]
@@ -31,7 +32,7 @@ OWN_OPTIONS = frozenset({
 })  # fmt: skip
 
 
-class CheckOptions(Model):
+class CheckOptions(Finite):
     """``check``: what `perfport check` holds the cases to.
 
     Attributes
@@ -43,7 +44,7 @@ class CheckOptions(Model):
     threshold: float = Field(0.02, gt=0, lt=10)
 
 
-class Study(Model):
+class Study(Finite):
     """One entry of ``experiments``: a problem of a workload, and the axes of its matrix.
 
     Attributes
@@ -95,7 +96,7 @@ class Study(Model):
         )
 
 
-class ReportOptions(Model):
+class ReportOptions(Finite):
     """``report``: the markdown file for the report, below the current folder; ``path: null`` writes none."""
 
     path: str | None = None
@@ -109,7 +110,7 @@ class ReportOptions(Model):
         return path
 
 
-class Partition(Model):
+class Partition(Finite):
     """One entry of ``executor.partitions``: what runs on the nodes of a Slurm partition.
 
     Attributes
@@ -143,7 +144,7 @@ class Partition(Model):
         return options
 
 
-class Executor(Model):
+class Executor(Finite):
     """``executor``: where the cases run.
 
     Attributes
@@ -180,7 +181,7 @@ class Executor(Model):
         return self
 
 
-class Experiment(Model):
+class Experiment(Finite):
     """An experiment file.
 
     Attributes
@@ -260,4 +261,4 @@ def load(path: Path) -> Experiment:
 
 def digest(path: Path) -> str:
     """SHA-256 of the file, kept with the results."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(read(path)).hexdigest()

@@ -21,9 +21,11 @@ from ..machine.paths import shorten
 from ..measure.repeats import workers_of
 from ..model.device import DeviceInfo
 from ..model.errors import InfrastructureError, Stopped, UsageError, check_writable
+from ..model.files import read_text
 from ..model.record import RETRY, SCHEMA_VERSION, Record, Status
 from ..model.untrusted import inside, say
-from ..store.results import ENVIRONMENT, EXPERIMENT, RECORDS, Writer, find_runs, read_environment, read_records
+from ..store.reading import read_records
+from ..store.results import ENVIRONMENT, EXPERIMENT, RECORDS, Writer, find_runs, read_environment
 from ..workload import Workload, discover
 from . import defaults, experiment, plan, sources
 from .cases import Group, pending
@@ -271,7 +273,7 @@ def opened(prepared: Prepared) -> Iterator[tuple[Writer, dict[str, Any]]]:
             content["planned"] = max(content.get("planned", 0), len(held | _keys(prepared.groups)))
         else:
             content = _environment(prepared)
-            writer.text(EXPERIMENT, prepared.path.read_text())
+            writer.text(EXPERIMENT, read_text(prepared.path))
         writer.environment(content)
         yield writer, content
 

@@ -18,12 +18,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from pydantic import ValidationError
-
 from ..machine.paths import shorten, shortened
-from ..model.errors import InfrastructureError, UsageError
+from ..model.errors import InfrastructureError, UsageError, from_system, leave_out
 from ..model.record import SCHEMA_VERSION, Failure, Record, Status
 from ..model.untrusted import inside
+from .reading import NotJsonError, lines, parse, read_records
 
 ENVIRONMENT = "environment.json"
 RECORDS = "records.jsonl"
@@ -32,6 +31,8 @@ EXPERIMENT = "experiment.yaml"
 
 class Run:
     """A stored run, read-only: ``environment`` (dict) and ``records`` (the last one of each key, in file order).
+
+    Lines that are no record are named and left out (`perfport.store.reading`).
 
     Raises
     ------
@@ -81,20 +82,48 @@ def find_runs(path: Path | str, without_records: bool = False) -> list[Path]:
 
     def holds(folder: Path) -> bool:
         begun = without_records and (folder / ENVIRONMENT).exists() and (folder / EXPERIMENT).exists()
-        return begun or (folder / RECORDS).exists()
+        return begun or os.path.lexists(folder / RECORDS)  # a link to nowhere is named when it is read
 
     path = Path(path)
     if holds(path):
         return [path]
-    folders = sorted(filter(holds, path.iterdir())) if path.is_dir() else []
+    try:
+        folders = sorted(filter(holds, path.iterdir())) if path.is_dir() else []
+    except OSError as error:
+        raise from_system(error, f"{path}: cannot be read") from None
     if not folders:
         raise UsageError(f"{path}: no results here (expected a folder with {RECORDS}, or a folder of such folders)")
     return folders
 
 
-def load_runs(paths: Iterable[Path]) -> list[Run]:
-    """Return the runs at or directly below some paths. Raises `UsageError` for a path without one."""
-    return [Run(folder) for path in paths for folder in find_runs(path)]
+def each_run(path: Path | str) -> Iterator[Run]:
+    """Yield the runs at or directly below ``path``. One of several that cannot be read is named and left out.
+
+    Raises
+    ------
+    UsageError
+        If there is none that can be read.
+    """
+    folders = find_runs(path)
+    if folders == [Path(path)]:  # it is the one that is meant
+        yield Run(path)
+        return
+    left_out = 0
+    for folder in folders:
+        try:
+            run = Run(folder)
+        except UsageError as error:
+            leave_out(error)
+            left_out += 1
+            continue
+        yield run
+    if left_out == len(folders):
+        raise UsageError(f"{path}: none of the {len(folders)} runs here can be read")
+
+
+def load_runs(paths: Iterable[Path | str]) -> list[Run]:
+    """Return the runs at or directly below some paths. Raises as `each_run` does."""
+    return [run for path in paths for run in each_run(path)]
 
 
 def read_environment(folder: Path) -> dict[str, Any]:
@@ -116,56 +145,6 @@ def _check_version(where: Path | str, content: Any) -> None:
         raise UsageError(f"{where}: schema version {version!r}; this version of perfport reads {SCHEMA_VERSION}")
 
 
-def read_records(path: Path) -> Iterator[Record]:
-    """Yield the records of a file. A torn last line is skipped; any other bad line is an error that names it.
-
-    Raises
-    ------
-    UsageError
-        For a line that is not a record of this schema version.
-    """
-    for number, line, last in _lines(path):
-        try:
-            yield _record(f"{path}:{number}", line)
-        except _NoJson:
-            if not last:
-                raise
-
-
-class _NoJson(UsageError):
-    """A line that is not JSON; the last one of a file may be torn."""
-
-
-def _lines(path: Path) -> Iterator[tuple[int, bytes, bool]]:
-    """Yield the lines of a file that are not blank: number, content, and whether it is an unfinished last one."""
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            yield number, line, number == len(lines)
-
-
-def _record(where: str, line: bytes) -> Record:
-    try:
-        content = json.loads(line)
-    except ValueError:
-        raise _NoJson(f"{where}: not JSON") from None
-    _check_version(where, content)
-    try:
-        return Record.model_validate(content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key, message, given = (
-            ".".join(map(str, first["loc"])),
-            first["msg"].removeprefix("Value error, "),
-            first["input"],
-        )
-        shown = "" if isinstance(given, dict | list) else f", got {given!r}"
-        raise UsageError(f"{where}: {key}: {message[0].lower()}{message[1:]}{shown}") from None
-
-
 def faults(folder: Path) -> list[str]:
     """Return everything that is wrong with a run folder, each with its file and, where it has one, its line."""
     path, complaints, keys, bad = folder / RECORDS, [], set(), 0
@@ -175,13 +154,13 @@ def faults(folder: Path) -> list[str]:
     except UsageError as error:
         complaints.append(str(error))
     try:
-        for number, line, last in _lines(path):
+        for number, line, last in lines(path):
             try:
-                record = _record(f"{path}:{number}", line)
+                record = parse(line, f"{path}:{number}")
                 keys.add(record.key)
                 complaints += [f"{path}:{number}: {doubt}" for doubt in _doubts(record)]
             except UsageError as error:
-                torn = last and isinstance(error, _NoJson)
+                torn = last and isinstance(error, NotJsonError)
                 bad += not torn
                 complaints.append(f"{path}:{number}: torn, the run was stopped while it wrote" if torn else str(error))
     except UsageError as error:
@@ -239,7 +218,9 @@ class Writer:
             self._cut_torn_line()
         except OSError as error:
             self.close()
-            raise InfrastructureError(f"{self.folder}: cannot write results here ({error.strerror})") from None
+            raise InfrastructureError(
+                f"{self.folder / RECORDS}: cannot write results here ({error.strerror})"
+            ) from None
         return self
 
     def __exit__(

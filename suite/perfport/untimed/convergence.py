@@ -17,14 +17,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from ..backend import Artifact
 from ..backend.base import define_flags
 from ..backend.offline import OfflineDevice, cuda_info
+from ..model import schema
 from ..model.device import DeviceInfo
-from ..model.errors import InfrastructureError, PerfportError, UsageError
-from ..model.schema import Model
+from ..model.errors import PerfportError
+from ..model.files import read_json, write
 from ..workload import Peer, Session, Setup, Variant, Workload
 
 #: The name of a stored convergence among results.
@@ -35,7 +34,7 @@ Line = tuple[str, int]
 Compiled = tuple[str, str, tuple[str, ...]]
 
 
-class Convergence(Model):
+class Convergence(schema.Model):
     """How many source lines of a variant each backend compiles, how many all of them, and how many some of them.
 
     ``problem`` and ``variant`` are `ALL` for those of a whole problem or workload. A backend that cannot run a variant
@@ -204,11 +203,7 @@ _OWN_MACRO = {"opencl": "__OPENCL_C_VERSION__=120", "cuda": "__CUDACC__=1"}
 
 def store(convergences: Sequence[Convergence], file: Path) -> None:
     """Write convergences as JSON. Raises `InfrastructureError` if the file cannot be written."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps([each.model_dump() for each in convergences], indent=1) + "\n")
-    except OSError as error:
-        raise InfrastructureError(f"{file}: cannot be written ({error.strerror})") from None
+    write(file, json.dumps([each.model_dump() for each in convergences], indent=1) + "\n")
 
 
 def read(file: Path) -> list[Convergence]:
@@ -219,7 +214,4 @@ def read(file: Path) -> list[Convergence]:
     UsageError
         If it is something else.
     """
-    try:
-        return TypeAdapter(list[Convergence]).validate_json(file.read_bytes())
-    except (OSError, ValidationError) as error:
-        raise UsageError(f"{file}: not what 'perfport convergence' writes ({str(error).splitlines()[0]})") from None
+    return schema.validate(list[Convergence], read_json(file), str(file))

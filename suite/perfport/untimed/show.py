@@ -20,7 +20,7 @@ from ..model.record import Identity, Record
 from ..run import experiment, local, plan
 from ..run.experiment import Experiment, Study
 from ..run.runner import stamp
-from ..store.results import EXPERIMENT, Run, find_runs
+from ..store.results import EXPERIMENT, Run, each_run
 from ..workload import Session, Setup, Variant, Workload
 
 
@@ -68,8 +68,7 @@ def find(case: str, results: Path, preset: str, workload_paths: list[str]) -> Su
             role=chosen.role, rung=chosen.rung, devices=[], backend="", precision=chosen.precision,
         )  # fmt: skip
         return Subject(identity, workloads, workload_paths)
-    for folder in find_runs(results):
-        run = Run(folder)
+    for run in each_run(results):
         for record in run.records:
             if record.key == case:
                 return Subject(record.identity, workloads, workload_paths, record, run, record.seed)

@@ -55,7 +55,7 @@ def test_bad_claims_are_named(tmp_path: Path, change: dict[str, Any], complaint:
     content = {k: v for k, v in {**content, **change}.items() if v is not None}
     file = tmp_path / "claims.yaml"
     file.write_text(yaml.safe_dump([content]))
-    with pytest.raises(UsageError, match=r"claims\.yaml: 0") as caught:
+    with pytest.raises(UsageError, match=r"claims\.yaml: \[0\]") as caught:
         read(file)
     assert complaint in str(caught.value)
 

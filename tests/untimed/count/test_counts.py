@@ -63,7 +63,7 @@ def test_tolerance_and_negligible_quantities() -> None:
 def test_bad_stores(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"counts\.jsonl: cannot be read"):
         read(tmp_path)
-    (tmp_path / "counts.jsonl").write_text('{"identity": 1}\n')
+    (tmp_path / "counts.jsonl").write_text('{"schema_version": 1, "identity": 1}\n')
     with pytest.raises(UsageError, match=r"counts\.jsonl:1: identity"):
         read(tmp_path)
     with pytest.raises(InfrastructureError, match="cannot write counts here"):

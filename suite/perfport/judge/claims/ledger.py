@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from ...model import schema
 from ...model.device import DeviceKind
@@ -16,6 +16,7 @@ from ...model.errors import UsageError
 from ...model.record import Record
 from ...workload.discovery import CLAIMS
 
+Number = Annotated[float, Field(ge=-math.inf)]  # infinite, but never NaN
 Scalar = bool | int | float | str | None  # None: not set
 
 
@@ -26,8 +27,8 @@ class _Model(BaseModel):
 class Range(_Model):
     """Numbers from ``min`` to ``max``, ends included, but for multiples of ``no_multiple_of``."""
 
-    min: float = -math.inf
-    max: float = math.inf
+    min: Number = -math.inf
+    max: Number = math.inf
     no_multiple_of: int | None = Field(None, ge=2)
 
     def holds(self, value: Any) -> bool:
@@ -158,9 +159,9 @@ class Claim(_Model):
     kernels: list[str] = Field(default_factory=list)
     over: Literal["each", "mean"] = "each"
     stated: float | None = Field(None, gt=1)
-    at_least: float | None = None
-    at_most: float | None = None
-    no_effect: float | None = None
+    at_least: Number | None = None
+    at_most: Number | None = None
+    no_effect: Number | None = None
     judged_on: str | None = None
     applies_to: list[DeviceKind] = Field(default_factory=list)
     by_construction: str | None = None
@@ -254,14 +255,7 @@ def read(file: Path) -> list[Claim]:
     UsageError
         If it is no list of claims; the text names file, entry and key.
     """
-    content = schema.read(file)
-    try:
-        claims = TypeAdapter(list[Claim]).validate_python(content or [])
-    except ValidationError as error:
-        first: Any = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        what = first["ctx"]["error"] if first["type"] == "value_error" else first["msg"]
-        raise UsageError(f"{file}: {where}: {what}, got {first['input']!r}") from None
+    claims = schema.validate(list[Claim], schema.read(file) or [], str(file))
     names = [claim.id for claim in claims]
     for name in names:
         if names.count(name) > 1:

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from ...measure.roofline import variant_bound
-from ...model.errors import UsageError
+from ...model.errors import UsageError, leave_out
+from ...model.files import read_json
 from ...model.names import settings
 from ...model.record import Identity, Interval, Record
 from ...model.work import Traffic
-from ...store.results import ENVIRONMENT, Run, find_runs
+from ...store.results import ENVIRONMENT, Run, each_run, find_runs
 from ...untimed.count import Count, Verdict, read
 from ...untimed.count.counts import COUNTS
 from .markdown import NONE, code, details, join, table, text, titled
@@ -39,11 +40,7 @@ class Counts:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.counts = read(folder)
-        try:
-            environment = json.loads((folder / ENVIRONMENT).read_text())
-        except (OSError, ValueError) as error:
-            raise UsageError(f"{folder / ENVIRONMENT}: cannot be read ({error})") from None
-        self.chips = _chips(environment)
+        self.chips = _chips(read_json(folder / ENVIRONMENT))
 
 
 def stored(paths: Sequence[Path]) -> tuple[list[Run], list[Counts]]:
@@ -54,23 +51,31 @@ def stored(paths: Sequence[Path]) -> tuple[list[Run], list[Counts]]:
     UsageError
         For a path with neither.
     """
-    runs, counts = [], []
+    runs: list[Run] = []
+    counts: list[Counts] = []
     for path in paths:
         holders = [path] if (path / COUNTS).exists() else sorted(file.parent for file in path.glob(f"*/{COUNTS}"))
-        counts += [Counts(folder) for folder in holders]
+        for folder in holders:
+            try:
+                counts.append(Counts(folder))
+            except UsageError as error:
+                if folder == path:
+                    raise
+                leave_out(error)
         try:
-            folders = find_runs(path)
+            find_runs(path)
         except UsageError:
             if not holders:
                 raise
             continue
-        runs += [Run(folder) for folder in folders]
+        runs += each_run(path)
     return runs, counts
 
 
-def _chips(environment: dict[str, Any]) -> dict[str, str]:
-    devices = environment.get("devices") or {}
-    return {id_: str(info["chip"]) for id_, info in devices.items() if info.get("chip")}
+def _chips(environment: Any) -> dict[str, str]:
+    devices = environment.get("devices") if isinstance(environment, dict) else None
+    told = devices.items() if isinstance(devices, dict) else ()
+    return {id_: str(info["chip"]) for id_, info in told if isinstance(info, dict) and info.get("chip")}
 
 
 def _case(identity: Identity) -> str:

@@ -18,7 +18,7 @@ import matplotlib
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from ...model.errors import InfrastructureError
+from ...model.files import write
 from ...model.record import Interval, Record, Status
 from ...model.untrusted import inside, line, printable, slug
 from ...store.ratios import is_measured, time_of
@@ -71,14 +71,10 @@ def write_page(destination: Path, content: str, plots: Sequence[Plot]) -> list[P
         If a file cannot be written, or a plot's would leave the folder of the page.
     """
     folder = plot_folder(destination)
-    drawn = [(inside(destination.parent, folder.name, plot.name), plot.content) for plot in plots]
-    files = [(destination, (content + "\n").encode()), *drawn]
+    files: list[tuple[Path, str | bytes]] = [(destination, content + "\n")]
+    files += [(inside(destination.parent, folder.name, plot.name), plot.content) for plot in plots]
     for path, data in files:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-        except OSError as error:
-            raise InfrastructureError(f"{path}: cannot write the report ({error.strerror})") from None
+        write(path, data)
     return [path for path, _ in files]
 
 

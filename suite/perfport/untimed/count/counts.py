@@ -10,14 +10,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from ...machine.paths import shorten, shortened
-from ...model.errors import InfrastructureError, UsageError
+from ...model.errors import InfrastructureError
 from ...model.record import Identity, Status
 from ...model.schema import Model
 from ...model.untrusted import inside
 from ...model.work import Traffic
+from ...store.reading import entries, parse_line
 from ...store.results import ENVIRONMENT
 from .coalescing import AccessPattern
 
@@ -205,26 +206,12 @@ def _writing(folder: Path) -> Iterator[None]:
 def read(folder: Path | str) -> list[Count]:
     """Read the counts of a folder, in the order in which they were taken.
 
+    Lines that are no count of this schema version are named, with file and line, and left out.
+
     Raises
     ------
     UsageError
-        If the folder holds none, or a line is not a count of this schema version; the text names file and line.
+        If the file cannot be read, or none of its lines is a count.
     """
     path = Path(folder) / COUNTS
-    try:
-        lines = path.read_text().splitlines()
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
-    counts = []
-    for number, line in enumerate(lines, 1):
-        try:
-            count = Count.model_validate_json(line)
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise UsageError(f"{path}:{number}: {where}: {first['msg']}") from None
-        if count.schema_version != SCHEMA_VERSION:
-            version = f"schema version {count.schema_version}; this version of perfport reads {SCHEMA_VERSION}"
-            raise UsageError(f"{path}:{number}: {version}")
-        counts.append(count)
-    return counts
+    return list(entries(path, lambda line, where: parse_line(Count, line, where, SCHEMA_VERSION)))
