@@ -13,8 +13,15 @@ def machine_instructions(cubin: bytes) -> int:
     Raises
     ------
     ValueError
-        For anything that is no 64-bit ELF file.
+        For anything that is no whole 64-bit ELF file.
     """
+    try:
+        return _instructions(cubin)
+    except (struct.error, IndexError) as error:
+        raise ValueError(f"a damaged ELF file ({error})") from None
+
+
+def _instructions(cubin: bytes) -> int:
     if cubin[:5] != b"\x7fELF\x02":
         raise ValueError("not a 64-bit ELF file")
     table = struct.unpack_from("<Q", cubin, 0x28)[0]
