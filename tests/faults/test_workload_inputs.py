@@ -46,7 +46,7 @@ def test_damaged_bytes(name: str, damage: str, tmp_path: Path) -> None:
     target = TARGETS[name]
     for content in target.seeds().values():
         said = tried(target, DAMAGE[damage](content), tmp_path)  # raises for anything but a UsageError
-        if damage in ("empty", "first byte alone", "ones", "noise", "reversed", "a web page", "JSON", "a pickle"):
+        if damage in ("empty", "ones", "noise", "reversed", "a web page", "JSON", "a pickle"):
             assert target.name in said
 
 

@@ -16,7 +16,7 @@ def test_errors_of_libraries_become_the_projects_own() -> None:
         with pytest.raises(UsageError, match=r"^a\.npy: damaged \(.+\)$") as raised, damaged("a.npy: damaged"):
             raise error
         assert len(str(raised.value)) < 300 and "\n" not in str(raised.value)
-    with pytest.raises(UnavailableError, match="^as it was$"), damaged("a.npy: damaged"):
+    with pytest.raises(UnavailableError, match=r"^as it was$"), damaged("a.npy: damaged"):
         raise UnavailableError("as it was")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import re
 import zipfile
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +20,10 @@ ODD: tuple[Any, ...] = (
 )  # fmt: skip
 
 _DEEP = "@deep@"  # stands for lists inside each other, more of them than an encoder writes
+
+# Those in C, where PyYAML was built with them.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 Bytes = Callable[[bytes, int], bytes]
 
@@ -55,7 +60,8 @@ def _lines(content: bytes, rng: random.Random, _: Bytes) -> bytes:
 
 
 def _yaml(content: bytes, rng: random.Random, _: Bytes) -> bytes:
-    return _deepened(yaml.safe_dump(_changed(yaml.safe_load(content), rng), sort_keys=False), rng)
+    changed = _changed(yaml.load(content, _LOADER), rng)
+    return _deepened(yaml.dump(changed, Dumper=_DUMPER, sort_keys=False), rng)
 
 
 def _deepened(text: str, rng: random.Random) -> bytes:
@@ -81,7 +87,17 @@ def _zip(content: bytes, rng: random.Random, mutate: Bytes) -> bytes:
     return made.getvalue()
 
 
-_FORMS = {"json": _json, "lines": _lines, "yaml": _yaml, "zip": _zip}
+def _words(content: bytes, rng: random.Random, _: Bytes) -> bytes:
+    """One word becomes another of the file, or an odd one, is left out or given twice."""
+    words = [match.span() for match in re.finditer(rb"[\w.$%+-]+", content)]
+    begin, end = rng.choice(words)
+    at = rng.choice(words)
+    odd = str(rng.choice(ODD[:-6])).encode(errors="surrogatepass")
+    word = rng.choice((content[slice(*at)], odd, odd, b"", content[begin:end] + b" " + content[begin:end]))
+    return content[:begin] + word + content[end:]
+
+
+_FORMS = {"json": _json, "lines": _lines, "yaml": _yaml, "zip": _zip, "words": _words}
 
 
 def _changed(value: Any, rng: random.Random) -> Any:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 import report_data
+import yaml
 from PIL import Image
 
 from perfport.model.errors import CompileError, PerfportError, UsageError
@@ -36,14 +37,14 @@ class Target:
         Returns contents that are read without an error, by name.
     form : str
         How a mutation keeps the outer form, so that more of them get past it: values of JSON (one for each line, or
-        as YAML), members of a zip archive, or plain bytes.
+        as YAML), members of a zip archive, words of a text, or plain bytes.
     raises : class of error
     """
 
     read: Callable[[Path], Any]
     name: str
     seeds: Callable[[], dict[str, bytes]]
-    form: Literal["bytes", "json", "lines", "yaml", "zip"] = "bytes"
+    form: Literal["bytes", "words", "json", "lines", "yaml", "zip"] = "bytes"
     raises: type[PerfportError] = UsageError
 
 
@@ -84,20 +85,27 @@ def _beside() -> bytes:
 
 
 def _records(path: Path) -> None:
-    from perfport.store.collection import Collection
     from perfport.store.results import Run, faults
 
     (path.parent / "environment.json").write_bytes(_beside())
     faults(path.parent)
-    Collection.of([Run(path.parent)])
+    _collected(Run(path.parent))
+
+
+def _collected(run: Any) -> None:
+    """What every report begins with."""
+    from perfport.store.collection import Collection
+
+    collection = Collection([run])
+    assert all(map(collection.label, collection.places)) and collection.families is not None
+    assert collection.comparable is not None
 
 
 def _environment(path: Path) -> None:
-    from perfport.store.collection import Collection
     from perfport.store.results import Run
 
     (path.parent / "records.jsonl").write_bytes(_lines()["ladder"])
-    Collection.of([Run(path.parent)])
+    _collected(Run(path.parent))
 
 
 @cache
@@ -139,8 +147,20 @@ def _published(path: Path) -> None:
     read(path)
 
 
-def _shipped(*names: str) -> Callable[[], dict[str, bytes]]:
-    return lambda: {Path(name).stem: (ROOT / name).read_bytes() for name in names}
+def _shipped(name: str, most: int) -> Callable[[], dict[str, bytes]]:
+    """A shipped file, of each list its first entries."""
+
+    def seeds() -> dict[str, bytes]:
+        content = _first(yaml.safe_load((ROOT / name).read_text()), most)
+        return {Path(name).stem: yaml.safe_dump(content, sort_keys=False).encode()}
+
+    return seeds
+
+
+def _first(value: Any, most: int) -> Any:
+    if isinstance(value, dict):
+        return {key: _first(part, most) for key, part in value.items()}
+    return [_first(part, most) for part in value[:most]] if isinstance(value, list) else value
 
 
 def _imports(path: Path) -> None:
@@ -187,7 +207,7 @@ def _history(path: Path) -> None:
     read_night(path)
     history = History(path.parent)
     for series in history.series.values():
-        assert series.place.what
+        assert series.place.title
         history.events(series)
 
 
@@ -213,7 +233,8 @@ CASCADE = b"""<?xml version="1.0"?>
 <height>10</height><width>12</width>
 <stages><_><stageThreshold>-0.5</stageThreshold><weakClassifiers>
 <_><internalNodes>0 -1 0 -0.25</internalNodes><leafValues>0.5 -0.75</leafValues></_>
-<_><internalNodes>1 0 1 0.125 -1 -2 0 0.5</internalNodes><leafValues>1 2 3</leafValues></_></weakClassifiers></_></stages>
+<_><internalNodes>1 0 1 0.125 -1 -2 0 0.5</internalNodes><leafValues>1 2 3</leafValues></_></weakClassifiers></_>
+</stages>
 <features><_><rects><_>2 1 6 4 -1.</_><_>2 1 3 4 2.</_></rects><tilted>0</tilted></_>
 <_><rects><_>5 1 3 2 -1.</_><_>5 1 3 1 2.</_></rects><tilted>1</tilted></_></features>
 </cascade></opencv_storage>
@@ -233,7 +254,7 @@ def _arrays(path: Path) -> None:
 
     with suppress(UsageError):
         load_layer(path)
-    check(load(path), Operator(3, 4, 5, 5, 3, 3), str(path))
+    check(load(path), Operator(3, 4, 3, 3, 5, 5), str(path))
 
 
 def _npz(**arrays: np.ndarray) -> bytes:
@@ -335,19 +356,19 @@ $L__BB0_2:
 TARGETS: dict[str, Target] = {
     "records": Target(_records, "records.jsonl", _lines, "lines"),
     "environment": Target(_environment, "environment.json", _environments, "json"),
-    "experiment": Target(_experiment, "experiment.yaml", _shipped("experiments/quick.yaml"), "yaml"),
-    "profile": Target(_profile, "profile.yaml", _shipped("device_profiles/hd7970.yaml"), "yaml"),
-    "claims": Target(_claims, "claims.yaml", _shipped("workloads/gdn/claims.yaml"), "yaml"),
-    "published": Target(_published, "published.yaml", _shipped("results/published/gdn.yaml"), "yaml"),
+    "experiment": Target(_experiment, "experiment.yaml", _shipped("experiments/quick.yaml", 2), "yaml"),
+    "profile": Target(_profile, "profile.yaml", _shipped("device_profiles/hd7970.yaml", 2), "yaml"),
+    "claims": Target(_claims, "claims.yaml", _shipped("workloads/gdn/claims.yaml", 2), "yaml"),
+    "published": Target(_published, "published.yaml", _shipped("results/published/gdn.yaml", 2), "yaml"),
     "imports": Target(_imports, "theirs.json", _foreign, "json"),
     "history": Target(_history, "night.json", _nights, "json"),
-    "cascade": Target(_cascade, "cascade.xml", lambda: {"small": CASCADE}),
-    "libsvm": Target(_libsvm, "mine.libsvm", lambda: {"two": b"1 1:0.5 3:2 # points\n-1 2:1e-3\n"}),
+    "cascade": Target(_cascade, "cascade.xml", lambda: {"small": CASCADE}, "words"),
+    "libsvm": Target(_libsvm, "mine.libsvm", lambda: {"two": b"1 1:0.5 3:2 # points\n-1 2:1e-3\n"}, "words"),
     "npz": Target(_arrays, "layer.npz", _layers, "zip"),
     "npy": Target(_points, "points.npy", _npys),
     "bvecs": Target(_points, "points.bvecs", _vectors("<u1")),
     "fvecs": Target(_points, "points.fvecs", _vectors("<f4")),
     "tree": Target(_tree, "tree.npz", _trees, "zip"),
     "image": Target(_image, "image.png", _images),
-    "ptx": Target(_ptx, "template.ptx", lambda: {"small": PTX}, raises=CompileError),
+    "ptx": Target(_ptx, "template.ptx", lambda: {"small": PTX}, "words", CompileError),
 }

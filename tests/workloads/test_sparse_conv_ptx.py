@@ -264,7 +264,7 @@ def test_damaged_cubins_are_refused() -> None:
     whole = CudaBackend().build("k.cu", "__kernel void k(__global float *x) { x[0] = 1; }", {}, TARGET).code
     assert machine_instructions(whole) > 0
     for cut in range(0, len(whole), 97):
-        with pytest.raises(ValueError, match="ELF file|not found"):
+        with pytest.raises(ValueError, match=r"ELF file|not found"):
             machine_instructions(whole[:cut])
 
 

@@ -91,7 +91,7 @@ def read(path: Path) -> np.ndarray:
     with (
         opened(path) as file,
         damaged(f"{path}: not a readable image of the formats {', '.join(FORMATS)}"),
-        warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning),  # `PIXELS` is the limit
+        warnings.catch_warnings(action="ignore"),  # of size (`PIXELS` is the limit) and of damaged remarks in the file
         Image.open(file, formats=FORMATS) as image,
     ):
         if image.mode not in MODES:

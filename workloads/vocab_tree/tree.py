@@ -217,7 +217,7 @@ def _check_nodes(clusters: int, levels: Sequence[Level], where: str) -> None:
     """Refuse nodes of a file that are no child of the level above, or not in order: numbering rests on both."""
     if clusters ** len(levels) > 1 << 64:
         raise UsageError(f"{where}: paths of {len(levels)} levels to the base {clusters} have more than 64 bits")
-    children = np.zeros(1, np.uint64)  # the root
+    children: np.ndarray = np.zeros(1, np.uint64)  # the root
     for number, level in enumerate(levels):
         paths = level.paths
         if not paths.size or (paths[1:] <= paths[:-1]).any() or not np.isin(paths, children).all():

@@ -58,7 +58,7 @@ class _Builder(ElementTree.TreeBuilder):
     def doctype(self, name: str, public: str | None, system: str | None) -> None:
         raise UsageError(f"{self.where}: expected XML without a document type, got <!DOCTYPE {cut(name)}>")
 
-    def start(self, tag: str, attributes: dict[str, str]) -> ElementTree.Element:  # type: ignore[override]
+    def start(self, tag: str, attributes: dict[str, str]) -> ElementTree.Element:
         self.depth += 1
         if self.depth > XML_DEPTH:
             raise UsageError(f"{self.where}: expected at most {XML_DEPTH} elements inside each other, got more")
