@@ -103,8 +103,9 @@ def fuzz(name: str, seconds: float, folder: Path) -> None:
 
     with atheris.instrument_imports(include=PACKAGES):
         from fuzz_mutations import mutated
-        from fuzz_targets import TARGETS, tried
+        from fuzz_targets import LOG, TARGETS, tried
 
+        LOG.propagate = False  # what is left out would fill the log
         target = TARGETS[name]
         shared = Path("/dev/shm")
         scratch = Path(tempfile.mkdtemp(dir=shared if os.access(shared, os.W_OK) else None))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import logging
+import shutil
+import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +19,7 @@ import report_data
 import yaml
 from PIL import Image
 
-from perfport.model.errors import CompileError, PerfportError, UsageError
+from perfport.model.errors import LOG, CompileError, PerfportError, UsageError
 
 ROOT = Path(__file__).parents[2]
 #: Characters of a message: one that quotes a file has to stop somewhere.
@@ -52,8 +55,19 @@ class Broken(AssertionError):
     """The reader answered in another way than documented."""
 
 
+class _LeftOut(logging.Handler):
+    """What a reader says that it leaves out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said.append(record.getMessage())
+
+
 def tried(target: Target, content: bytes, folder: Path) -> str:
-    """Read a content as a file in a folder; returns what was wrong with it, or nothing.
+    """Read a content as a file in a folder; returns what the reader says of it, nothing if it takes all of it.
 
     Raises
     ------
@@ -64,16 +78,20 @@ def tried(target: Target, content: bytes, folder: Path) -> str:
     """
     path = folder / target.name
     path.write_bytes(content)
+    left_out = _LeftOut()
+    LOG.addHandler(left_out)
     try:
         target.read(path)
     except target.raises as error:
-        said = str(error)
-        if len(said) > MESSAGE_LIMIT:
-            raise Broken(f"a message of {len(said)} characters: {said[:200]}") from None
-        if target.raises is UsageError and path.name not in said:
-            raise Broken(f"a message that does not name {path.name}: {said[:200]}") from None
-        return said
-    return ""
+        left_out.said.append(str(error))
+    finally:
+        LOG.removeHandler(left_out)
+    for message in left_out.said:
+        if len(message) > MESSAGE_LIMIT:
+            raise Broken(f"a message of {len(message)} characters: {message[:200]}")
+        if target.raises is UsageError and path.name not in message:
+            raise Broken(f"a message that does not name {path.name}: {message[:200]}")
+    return "\n".join(left_out.said)
 
 
 # --- Files of the suite -------------------------------------------------------------------------------------------
@@ -163,42 +181,35 @@ def _first(value: Any, most: int) -> Any:
     return [_first(part, most) for part in value[:most]] if isinstance(value, list) else value
 
 
-def _imports(path: Path) -> None:
-    """Each format gets every file, and what one of them accepts becomes a run."""
-    from perfport.interop.imports import READERS, Source, adopt
-    from perfport.store.results import Run
+def _imports(form: str) -> Callable[[Path], None]:
+    def read(path: Path) -> None:
+        from perfport.interop.imports import Source, adopt
+        from perfport.store.results import Run
 
-    faults = []
-    for number, form in enumerate(READERS):
-        try:
-            out = path.parent / f"adopted-{number}"
-            adopt(Source(path, form), _own_run(), "demo/rows", out, [])
-            Run(out)
-        except UsageError as error:
-            faults.append(error)
-        finally:
-            for name in ("records.jsonl", "environment.json", "lock"):
-                (path.parent / f"adopted-{number}" / name).unlink(missing_ok=True)
-    if len(faults) == len(READERS):
-        raise faults[0]
+        out = path.parent / "adopted"
+        shutil.rmtree(out, ignore_errors=True)
+        adopt(Source(path, form), _own_run(), "demo/rows", out, [])
+        assert Run(out).records
+
+    return read
 
 
 @cache
 def _own_run() -> Any:
-    import tempfile
-
     return report_data.store(Path(tempfile.mkdtemp()) / "own", report_data.ladder(report_data.POCL)[:1])
 
 
-def _foreign() -> dict[str, bytes]:
-    google = {"name": "a", "run_type": "iteration", "real_time": 2.0, "time_unit": "us"}
-    pyperf = {"metadata": {"name": "a", "unit": "second"}, "runs": [{"values": [0.1, 0.2]}]}
-    contents: dict[str, Any] = {
-        "pytest": {"benchmarks": [{"fullname": "a", "stats": {"data": [0.1, 0.2, 0.3]}}]},
-        "google": {"context": {}, "benchmarks": [google, google]},
-        "pyperf": {"version": "1.0", "metadata": {}, "benchmarks": [pyperf]},
-    }
-    return {name: json.dumps(content).encode() for name, content in contents.items()}
+def _foreign(content: Any) -> Callable[[], dict[str, bytes]]:
+    return lambda: {"small": json.dumps(content).encode()}
+
+
+GOOGLE = {"name": "a", "run_type": "iteration", "real_time": 2.0, "time_unit": "us"}
+PYPERF = {"metadata": {"name": "a", "unit": "second"}, "runs": [{"values": [0.1, 0.2]}]}
+FOREIGN: dict[str, Any] = {
+    "pytest-benchmark": {"benchmarks": [{"fullname": "a", "stats": {"data": [0.1, 0.2, 0.3]}}]},
+    "google-benchmark": {"context": {}, "benchmarks": [GOOGLE, GOOGLE]},
+    "pyperf": {"version": "1.0", "metadata": {}, "benchmarks": [PYPERF]},
+}
 
 
 def _history(path: Path) -> None:
@@ -360,7 +371,7 @@ TARGETS: dict[str, Target] = {
     "profile": Target(_profile, "profile.yaml", _shipped("device_profiles/hd7970.yaml", 2), "yaml"),
     "claims": Target(_claims, "claims.yaml", _shipped("workloads/gdn/claims.yaml", 2), "yaml"),
     "published": Target(_published, "published.yaml", _shipped("results/published/gdn.yaml", 2), "yaml"),
-    "imports": Target(_imports, "theirs.json", _foreign, "json"),
+    **{form: Target(_imports(form), "theirs.json", _foreign(content), "json") for form, content in FOREIGN.items()},
     "history": Target(_history, "night.json", _nights, "json"),
     "cascade": Target(_cascade, "cascade.xml", lambda: {"small": CASCADE}, "words"),
     "libsvm": Target(_libsvm, "mine.libsvm", lambda: {"two": b"1 1:0.5 3:2 # points\n-1 2:1e-3\n"}, "words"),
