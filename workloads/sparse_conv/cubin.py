@@ -29,8 +29,10 @@ def _instructions(cubin: bytes) -> int:
     headers = [struct.unpack_from("<IIQQQQ", cubin, table + i * entry) for i in range(count)]
     names = headers[names_at][4]
     code = 0
-    for name, _, _, _, _, size in headers:
+    for name, _, _, _, offset, size in headers:
         end = cubin.index(b"\0", names + name)
         if cubin[names + name : end].startswith(b".text."):
+            if offset + size > len(cubin):
+                raise ValueError(f"a damaged ELF file (code to byte {offset + size} of {len(cubin)})")
             code += size
     return code // INSTRUCTION_BYTES
