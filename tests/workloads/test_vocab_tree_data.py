@@ -279,6 +279,8 @@ HEADER = {"format": tree.FORMAT, "clusters": 4, "dims": 32, "levels": 3, "fracti
     [
         ("no JSON", "header: not JSON"),
         ("[" * 100_000, "header: not JSON"),
+        ('{"\ud800": 1}', "header: not JSON"),
+        ('{"\\ud800": 1}', "header: not JSON"),
         ("[1]", r"expected the format 'perfport vocabulary tree 1', got '\[1\]'"),
         ({**HEADER, "levels": "3"}, "header: levels: input should be a valid integer, got '3'"),
         ({**HEADER, "levels": 10**9}, "header: levels: .*less than or equal to 64"),

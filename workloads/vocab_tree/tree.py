@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from perfport.workload import REAL, TEXT, Model, UsageError, damaged, read_npz, validate
+from perfport.workload import REAL, TEXT, Model, UsageError, damaged, parse_json, read_npz, validate
 
 from .fixed_point import CLUSTERS_LIMIT, DIMS_LIMIT, ONE
 
@@ -174,7 +174,7 @@ def load(path: Path) -> Tree:
     if text is None or text.shape or text.dtype.kind != "U":
         raise UsageError(f"{path}: not a vocabulary tree (expected a text 'header' in it)")
     with damaged(f"{path}: header: not JSON"):
-        content = json.loads(text.item())
+        content = parse_json(text.item().encode(), f"{path}: header")  # no lone surrogate gets past either
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         given = content.get("format") if isinstance(content, dict) else content
         raise UsageError(f"{path}: expected the format {FORMAT!r}, got {str(given)[:80]!r}")

@@ -15,7 +15,7 @@ from ..model.errors import (
     UsageError,
     nearest,
 )
-from ..model.files import opened
+from ..model.files import opened, parse_json
 from ..model.files import read as read_file
 from ..model.inputs import damaged, xml
 from ..model.record import OutputError
@@ -83,6 +83,7 @@ __all__ = [
     "discover",
     "nearest",
     "opened",
+    "parse_json",
     "read_file",
     "read_npy",
     "read_npz",
