@@ -21,6 +21,8 @@ ODD: tuple[Any, ...] = (
 
 _DEEP = "@deep@"  # stands for lists inside each other, more of them than an encoder writes
 
+_NESTED = b"[" * 30
+
 # Those in C, where PyYAML was built with them.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -60,6 +62,8 @@ def _lines(content: bytes, rng: random.Random, _: Bytes) -> bytes:
 
 
 def _yaml(content: bytes, rng: random.Random, _: Bytes) -> bytes:
+    if _NESTED in content:  # libyaml's composer has no limit but the stack
+        raise ValueError("nested too deeply to be changed")
     changed = _changed(yaml.load(content, _LOADER), rng)
     return _deepened(yaml.dump(changed, Dumper=_DUMPER, sort_keys=False), rng)
 
