@@ -69,6 +69,8 @@ def test_leaves_of_stumps_lie_in_the_order_of_the_decision() -> None:
         ("</cascade>", "", "not an XML file"),
         ('"1.0"?', '"1.0" encoding="none-such"?', "not an XML file"),
         (TEXT, "<a/>", "element <cascade> is missing"),
+        ("?>", '?><!DOCTYPE a [<!ENTITY b "c">]>', "expected XML without a document type"),
+        ("<features>", "<features>" + "<_>" * 100, "at most 64 elements inside each other"),
         (TEXT, '<a><b type_id="opencv-haar-classifier"/></a>', "format before OpenCV 2"),
         ("HAAR", "LBP", "only HAAR is supported, got 'LBP'"),
         ("HAAR", "HOG", "only HAAR is supported, got 'HOG'"),
@@ -126,6 +128,10 @@ def test_files_by_name_and_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         cascade.load(str(path))
     path.write_text(TEXT)
     assert cascade.load(str(path)).stages == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(cascade, "FILE_LIMIT", len(TEXT) - 1)
+        with pytest.raises(UsageError, match=r"mine\.xml: expected at most [\d,]+ bytes, got"):
+            cascade.load(str(path))
     monkeypatch.setattr(cascade, "folders", lambda: [tmp_path])
     path.rename(tmp_path / "haarcascade_mine.xml")
     assert cascade.load("mine").name == str(tmp_path / "haarcascade_mine.xml")

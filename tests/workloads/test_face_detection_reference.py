@@ -5,6 +5,8 @@ from __future__ import annotations
 import secrets
 import subprocess
 import sys
+import warnings
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +182,27 @@ def test_bad_image_files(tmp_path: Path) -> None:
         path.write_bytes(content)
         with pytest.raises(UsageError, match=r"mine\.png: not a readable image"):
             images.photograph(str(path))
+
+
+def test_an_image_may_state_any_size_and_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Headers alone: nothing is unpacked. Pillow warns of the first, refuses the last, and lets no other through."""
+    path = tmp_path / "mine.png"
+    for side, message in ((11_000, None), (12_000, r"expected at most 134217728 pixels, got 12000 x 12000"),
+                          (60_000, "not a readable image .*decompression bomb")):  # fmt: skip
+        chunk = b"IHDR" + side.to_bytes(4, "big") * 2 + bytes([8, 0, 0, 0, 0])
+        end = b"\0\0\0\0IDAT" + zlib.crc32(b"IDAT").to_bytes(4, "big")
+        path.write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\x0d" + chunk + zlib.crc32(chunk).to_bytes(4, "big") + end)
+        with warnings.catch_warnings(action="error"), pytest.raises(UsageError, match=message or "truncated"):
+            images.photograph(str(path))
+
+
+def test_no_program_is_run_for_an_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pillow has Ghostscript, an interpreter, draw EPS."""
+    path = tmp_path / "mine.png"
+    Image.new("L", (4, 4)).save(path, "EPS")
+    monkeypatch.setattr(subprocess, "Popen", lambda *args, **kwargs: pytest.fail("a program was run"))
+    with pytest.raises(UsageError, match=r"mine\.png: not a readable image of the formats BMP"):
+        images.photograph(str(path))
 
 
 def test_photographs_of_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,7 +154,7 @@ def test_a_layer_from_a_file_is_used(tmp_path: Path) -> None:
         ({"gamma": np.ones((5, 5)), "beta": np.zeros(5)}, "layer.npz: beta must be positive"),
         ({"gamma": -np.ones((5, 5)), "beta": np.ones(5)}, "layer.npz: gamma must not be negative"),
         ({"gamma": np.full((5, 5), np.nan), "beta": np.ones(5)}, "layer.npz: gamma must be finite"),
-        ({"gamma": np.ones((5, 5))}, "layer.npz holds no array beta"),
+        ({"gamma": np.ones((5, 5))}, "layer.npz: holds no array beta"),
     ],
 )
 def test_bad_layers_are_named(tmp_path: Path, arrays: dict[str, np.ndarray], expected: str) -> None:
@@ -164,8 +164,8 @@ def test_bad_layers_are_named(tmp_path: Path, arrays: dict[str, np.ndarray], exp
 
 def test_files_that_are_no_layers(tmp_path: Path) -> None:
     (tmp_path / "text.npz").write_text("gamma")
-    for name in ("text.npz", "missing.npz"):
-        with pytest.raises(UsageError, match=rf"{name} is not an .npz file"):
+    for name, message in (("text.npz", "is not an .npz file"), ("missing.npz", "cannot be read")):
+        with pytest.raises(UsageError, match=rf"{name}: {message}"):
             forward(channels=N, height=2, width=3, layer=str(tmp_path / name))
 
 

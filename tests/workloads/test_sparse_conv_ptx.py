@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,50 @@ def test_what_the_pass_does_not_understand_it_refuses(line: str, why: str, weigh
         made_of(straight(*known, line), {ONE_HALF: weight})
 
 
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("bra", "nothing"),
+        ("@%p1 bra.uni", "nothing"),
+        ("fma.rn.f32", "has 0 operands, not 4"),
+        ("fma.rn.f32 %f7, %f1, %f1", "has 3 operands, not 4"),
+        ("fma.rn.f32 %f7, %f1, 0f3FC00000, %f1, %f1", "has 5 operands, not 4"),
+        ("mul.f32 %f7, 0f3FC00000", "has 2 operands, not 3"),
+        ("mul.f32 {%f7}, %f1, 0f3FC00000", "defines {%f7}, which is no register"),
+        ("mul.f32 x, %f1, 0f3FC00000", "defines x, which is no register"),
+        ("mov.f32", "has 0 operands, not 2"),
+        ("mov.f32 %f7", "has 1 operands, not 2"),
+        ("mov.b32 %f7, {%r1, %r2}, %r3", "has 3 operands, not 2"),
+        ("mov.f32 x, 0f3FC00000", "defines x, which is no register"),
+        ("mov.f32 x, %f2", "defines x, which is no register"),
+        ("st.global.f32", "has 0 operands, not 2"),
+        ("st.global.f32 [%rd1]", "has 1 operands, not 2"),
+        ("st.shared.f32 [%rd1], %f1, %f1", "has 3 operands, not 2"),
+        ("add.f32 %f7, %f1, 0f", "nothing"),
+        ("mov.f32 x, 0f00000000", "nothing"),
+        ("add.f32 %f7, %f1, 0fG0000000", "nothing"),
+        ("add.f32 %f7, %f1, 0F3fc00000", "uses a template value"),
+        ("add.f32 %f7, {%f1, 0f3FC00000", "nothing"),
+    ],
+)
+def test_malformed_instructions_are_refused_or_left_to_the_assembler(line: str, why: str) -> None:
+    """Never another error than the pass's own."""
+    text = straight("fma.rn.f32 %f2, %f1, 0f3FC00000, 0f00000000", line, "$L__BB0_2:", "st.global.f32 [%rd1], %f2")
+    if why == "nothing":
+        assert line.split()[-1] in made_of(text, {ONE_HALF: 2.0}).text
+    else:
+        with pytest.raises(CompileError, match=rf"refuses line 2 .*it {re.escape(why)}"):
+            made_of(text, {ONE_HALF: 2.0})
+
+
+@pytest.mark.parametrize(
+    "line", ["a" * 100_000, "@%" + "p" * 100_000, "\t" * 100_000, "a " * 50_000, "a" + ";x" * 50_000]
+)
+def test_long_lines_that_are_no_instructions_take_no_time(line: str) -> None:
+    """A pattern that tries every split of such a line would need minutes."""
+    assert list(ptx.parsed(line)) == [line]
+
+
 def test_other_instructions_are_left_alone() -> None:
     lines = ("add.f32 %f7, %f1, %f1", "bar.sync 0", "fma.rn.f32 %f8, %f1, %f7, %f1", "mov.f32 %f3, 0f00000000")
     kept = made_of(straight(*lines, "fma.rn.f32 %f2, %f1, 0f3FC00000, %f3"), {ONE_HALF: 1.0})
@@ -213,6 +258,20 @@ def test_templates_keep_within_their_limit() -> None:
         assert filters * o.taps * 2 <= template.TEMPLATE_LIMIT
     with pytest.raises(UnsupportedError, match=r"one filter has 18434 multiply-adds, the limit of a template is 18432"):
         template.filters_of(Operator(13, 1, 1, 709, 1, 709), 2)
+
+
+def test_damaged_cubins_are_refused() -> None:
+    whole = CudaBackend().build("k.cu", "__kernel void k(__global float *x) { x[0] = 1; }", {}, TARGET).code
+    count = machine_instructions(whole)
+    assert count > 0
+    refused = 0
+    for cut in range(0, len(whole), 97):
+        try:
+            assert machine_instructions(whole[:cut]) == count  # what is missing is no code
+        except ValueError as error:
+            assert "ELF file" in str(error) or "not found" in str(error)
+            refused += 1
+    assert refused > len(whole) // 97 // 2
 
 
 def test_machine_instructions_go_with_ptx_instructions() -> None:

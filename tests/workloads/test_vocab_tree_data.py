@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -85,6 +87,7 @@ def test_files_are_read(tmp_path: Path) -> None:
     assert np.array_equal(sample, data.points(str(tmp_path / "a.npy"), 10, 32, 4)) and len(sample) == 10
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -93,7 +96,9 @@ def test_files_are_read(tmp_path: Path) -> None:
         ("a.bvecs", vecs(small(2)) + np.int32(16).tobytes() + bytes(32), "vector 2 has 16 dimensions, expected 32"),
         ("a.bvecs", np.int32(-3).tobytes(), "begins with -3"),
         ("a.fvecs", vecs(np.full((2, 4), 0.5, "<f4")), "whole numbers from 0 to 255, got 0.5"),
-        ("a.npy", b"nothing", "cannot be read"),
+        ("a.npy", b"nothing", "is not an .npy file, or a damaged one"),
+        ("a.fvecs", vecs(np.full((2, 4), np.nan, "<f4")), "whole numbers from 0 to 255, got nan"),
+        ("a.fvecs", vecs(np.full((2, 4), 256, "<f4")), "whole numbers from 0 to 255, got 256"),
         ("a.txt", b"1 2", "nor a .fvecs, .bvecs or .npy file"),
     ],
 )
@@ -109,7 +114,7 @@ def test_files_of_the_wrong_size_are_refused(tmp_path: Path) -> None:
         data.points(str(tmp_path / "a.npy"), 10, 64, 0)
     with pytest.raises(UsageError, match="has 20 points, expected at least 21"):
         data.points(str(tmp_path / "a.npy"), 21, 32, 0)
-    with pytest.raises(UsageError, match="does not exist"):
+    with pytest.raises(UsageError, match=r"cannot be read \(No such file"):
         data.read(tmp_path / "b.npy")
     np.save(tmp_path / "c.npy", np.zeros(5))
     with pytest.raises(UsageError, match=r"expected an array \(points, dims\)"):
@@ -249,11 +254,11 @@ def test_a_failed_save_leaves_the_old_file(
 def test_damaged_trees_are_refused(built: tuple[np.ndarray, tree.Tree], tmp_path: Path) -> None:
     _, found = built
     path = tmp_path / "tree.npz"
-    with pytest.raises(UsageError, match="not a vocabulary tree"):
+    with pytest.raises(UsageError, match="cannot be read"):
         tree.load(path)
     found.save(path)
     path.write_bytes(path.read_bytes()[:-200])
-    with pytest.raises(UsageError, match="not a vocabulary tree, or a damaged one"):
+    with pytest.raises(UsageError, match=r"is not an \.npz file, or a damaged one"):
         tree.load(path)
     np.savez(path, header=np.array('{"format": "other"}'))
     with pytest.raises(UsageError, match="expected the format"):
@@ -262,6 +267,79 @@ def test_damaged_trees_are_refused(built: tuple[np.ndarray, tree.Tree], tmp_path
         tree.from_arrays(4, 32, 1, {**found.arrays(), "paths_0": np.zeros(1, np.int32)})
     with pytest.raises(UsageError, match="has no centres_0"):
         tree.from_arrays(4, 32, 1, {k: v for k, v in found.arrays().items() if k != "centres_0"})
+    with pytest.raises(UsageError, match=r"paths_0: expected uint64 \(1,\), got uint64 \(\)"):
+        tree.from_arrays(4, 32, 1, {**found.arrays(), "paths_0": np.array(0, np.uint64)})
+
+
+HEADER = {"format": tree.FORMAT, "clusters": 4, "dims": 32, "levels": 3, "fraction_bits": 8}
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("no JSON", "header: not JSON"),
+        ("[" * 100_000, "header: not JSON"),
+        ('{"\ud800": 1}', "header: not JSON"),
+        ('{"\\ud800": 1}', "header: not JSON"),
+        ("[1]", r"expected the format 'perfport vocabulary tree 1', got '\[1\]'"),
+        ({**HEADER, "levels": "3"}, "header: levels: input should be a valid integer, got '3'"),
+        ({**HEADER, "levels": 10**9}, "header: levels: .*less than or equal to 64"),
+        ({**HEADER, "levels": 4}, "has no paths_3"),
+        ({**HEADER, "clusters": 1}, "header: clusters: .*greater than or equal to 2"),
+        ({**HEADER, "clusters": 4.5}, "header: clusters: input should be a valid integer"),
+        ({**HEADER, "clusters": 8}, r"centres_0: expected uint16 \(1, 8, 32\), got uint16 \(1, 4, 32\)"),
+        ({**HEADER, "dims": -1}, "header: dims: .*greater than or equal to 1"),
+        ({**HEADER, "fraction_bits": 9}, "header: fraction_bits: input should be 8"),
+        ({k: v for k, v in HEADER.items() if k != "dims"}, "header: dims: required key is missing"),
+        ({**HEADER, "more": 1}, "header: more: unknown key"),
+        (None, "not a vocabulary tree"),
+        (np.zeros(3), "not a vocabulary tree"),
+        (np.array(["a", "b"]), "not a vocabulary tree"),
+    ],
+)
+def test_bad_headers_are_refused(
+    built: tuple[np.ndarray, tree.Tree], tmp_path: Path, header: Any, message: str
+) -> None:
+    arrays = built[1].arrays()
+    if header is not None:
+        text = json.dumps(header) if isinstance(header, dict) else header
+        arrays["header"] = text if isinstance(text, np.ndarray) else np.array(text)
+    np.savez(tmp_path / "tree.npz", **arrays)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=rf"tree\.npz: .*{message}"):
+        tree.load(tmp_path / "tree.npz")
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("paths_0", lambda a: a + np.uint64(1), r"paths_0: expected ascending paths of the root, 0, got \[1\]"),
+        ("paths_1", lambda a: a[::-1], "paths_1: expected ascending paths of children of the nodes of level 0"),
+        ("paths_2", lambda a: np.full_like(a, a[0]), "paths_2: expected ascending paths"),
+        ("paths_2", lambda a: a + np.uint64(4**3), "paths_2: expected ascending paths of children of .* level 1, got"),
+        ("centres_1", lambda a: np.full_like(a, 65535), "centres_1: expected at most 65280, got 65535"),
+        ("points", lambda a: np.full_like(a, 2**31), "points: expected uint32 numbers of"),
+        ("points", lambda a: a.reshape(-1, 1), "points: expected uint32 numbers of"),
+        ("counts_0", lambda a: a.astype(np.int32), "counts_0: expected uint32"),
+    ],
+)
+def test_nodes_that_make_no_tree_are_refused(
+    built: tuple[np.ndarray, tree.Tree], tmp_path: Path, name: str, change: Any, message: str
+) -> None:
+    arrays = built[1].arrays()
+    arrays |= {name: change(arrays[name]), "header": np.array(json.dumps(HEADER))}
+    np.savez(tmp_path / "tree.npz", **arrays)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=rf"tree\.npz: .*{message}"):
+        tree.load(tmp_path / "tree.npz")
+
+
+def test_paths_beyond_64_bits_are_refused(tmp_path: Path) -> None:
+    level = {"paths": np.zeros(1, np.uint64), "centres": np.zeros((1, 256, 1), np.uint16)}
+    level["counts"] = np.zeros((1, 256), np.uint32)
+    header = {**HEADER, "clusters": 256, "dims": 1, "levels": 9}
+    arrays = {f"{name}_{number}": array for number in range(9) for name, array in level.items()}
+    np.savez(tmp_path / "tree.npz", header=np.array(json.dumps(header)), **arrays)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="paths of 9 levels to the base 256 have more than 64 bits"):
+        tree.load(tmp_path / "tree.npz")
 
 
 # --- retrieval ----------------------------------------------------------------------------------------------------

@@ -6,16 +6,17 @@ import importlib.util
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from perfport.workload import UnavailableError, UsageError
+from perfport.workload import UnavailableError, UsageError, read_file, xml
 
 #: Sums of leaves are kept in units of 2^-FRACTION as 64-bit integers: exact, so that their order does not matter.
 FRACTION = 40
 EPSILON = np.float32(1e-5)  # OpenCV takes this from every stage threshold, in FP32
 WINDOW_AREA = 32_768  # pixels: sums of 8-bit pixels then fit into 24 bits with their sign
+FILE_LIMIT = 1 << 24  # bytes: six times the largest stock cascade
 SYSTEM_FOLDER = Path("/usr/share/opencv4/haarcascades")
 
 
@@ -142,20 +143,12 @@ def read(path: Path) -> Cascade:
     UsageError
         Naming the file and what is wrong with it.
     """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
-    return parse(content, str(path))
+    return parse(read_file(path, FILE_LIMIT), str(path))
 
 
-def parse(content: bytes, name: str) -> Cascade:
+def parse(text: bytes, name: str) -> Cascade:
     """Parse the text of a cascade file; ``name`` stands in error messages. Raises `UsageError`."""
-    try:
-        root = ElementTree.fromstring(content)
-    except (ElementTree.ParseError, ValueError, LookupError) as error:  # bad syntax, bad bytes, unknown encoding
-        raise UsageError(f"{name}: not an XML file ({error})") from None
-    return _Parser(name).cascade(root)
+    return _Parser(name).cascade(xml(text, name))
 
 
 class _Parser:
@@ -167,13 +160,13 @@ class _Parser:
     def fail(self, where: str, what: str) -> UsageError:
         return UsageError(f"{self.name}: {where}: {what}")
 
-    def child(self, parent: ElementTree.Element, tag: str, where: str) -> ElementTree.Element:
+    def child(self, parent: Element, tag: str, where: str) -> Element:
         child = parent.find(tag)
         if child is None:
             raise self.fail(where, f"element <{tag}> is missing")
         return child
 
-    def numbers(self, element: ElementTree.Element, where: str, count: int | None = None) -> list[float]:
+    def numbers(self, element: Element, where: str, count: int | None = None) -> list[float]:
         text = element.text or ""
         try:
             values = [float(word) for word in text.split()]
@@ -187,14 +180,14 @@ class _Parser:
 
     def integers(self, values: list[float], where: str) -> list[int]:
         if any(value != int(value) for value in values):
-            raise self.fail(where, f"expected integers, got {values}")
+            raise self.fail(where, f"expected integers, got {values[:5]}")
         return [int(value) for value in values]
 
-    def integer(self, parent: ElementTree.Element, tag: str, where: str) -> int:
+    def integer(self, parent: Element, tag: str, where: str) -> int:
         inner = f"{where}.{tag}"
         return self.integers(self.numbers(self.child(parent, tag, where), inner, 1), inner)[0]
 
-    def cascade(self, root: ElementTree.Element) -> Cascade:
+    def cascade(self, root: Element) -> Cascade:
         top = root.find("cascade")
         if top is None:
             if any(child.get("type_id") == "opencv-haar-classifier" for child in root):
@@ -217,9 +210,7 @@ class _Parser:
             raise self.fail("stages", "there are none")
         return self.assembled(stages, features, width, height)
 
-    def feature(
-        self, element: ElementTree.Element, where: str, width: int, height: int
-    ) -> tuple[np.ndarray, np.ndarray, bool]:
+    def feature(self, element: Element, where: str, width: int, height: int) -> tuple[np.ndarray, np.ndarray, bool]:
         rectangles, weights = np.zeros((3, 4), np.int32), np.zeros(3, np.int32)
         given = list(self.child(element, "rects", where))
         if not 1 <= len(given) <= 3:
@@ -241,7 +232,7 @@ class _Parser:
 
     def assembled(
         self,
-        stages: list[ElementTree.Element],
+        stages: list[Element],
         features: list[tuple[np.ndarray, np.ndarray, bool]],
         width: int,
         height: int,

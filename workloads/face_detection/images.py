@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
-from perfport.workload import UnavailableError, UsageError
+from perfport.workload import UnavailableError, UsageError, damaged, opened, read_npy
 
 #: Photographs by name: package that ships it, and path inside.
 PHOTOGRAPHS = {
@@ -17,6 +18,10 @@ PHOTOGRAPHS = {
     "grace_hopper": ("matplotlib", "mpl-data/sample_data/grace_hopper.jpg"),
 }
 BACKGROUNDS = ("coffee.png", "rocket.jpg", "chelsea.png")  # of scikit-image
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")  # not EPS and its like, which run programs
+#: Pixels of an image file at most: a few bytes can state any size. The integral images of more exceed most devices.
+PIXELS = 1 << 27
+MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
 FACES = 100  # lfw_subset.npy holds as many faces, then as many images without one
 FACE = 25  # pixels, width and height
 
@@ -81,15 +86,19 @@ def read(path: Path) -> np.ndarray:
     Raises
     ------
     UsageError
-        If it is not an image, or not one of 8 bits per channel.
+        If it is not an image of one of `FORMATS`, not one of 8 bits per channel, or has more than `PIXELS`.
     """
-    try:
-        with Image.open(path) as image:
-            if image.mode not in ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr"):
-                raise UsageError(f"{path}: expected 8 bits per channel, got the image mode {image.mode!r}")
-            return np.asarray(image.convert("L" if image.mode in ("1", "L") else "RGB"))
-    except (OSError, UnidentifiedImageError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise UsageError(f"{path}: not a readable image ({error})") from None
+    with (
+        opened(path) as file,
+        damaged(f"{path}: not a readable image of the formats {', '.join(FORMATS)}"),
+        warnings.catch_warnings(action="ignore"),  # of size (`PIXELS` is the limit) and of damaged remarks in the file
+        Image.open(file, formats=FORMATS) as image,
+    ):
+        if image.mode not in MODES:
+            raise UsageError(f"{path}: expected 8 bits per channel, got the image mode {image.mode!r}")
+        if image.width * image.height > PIXELS:
+            raise UsageError(f"{path}: expected at most {PIXELS} pixels, got {image.width} x {image.height}")
+        return np.asarray(image.convert("L" if image.mode in ("1", "L") else "RGB"))
 
 
 def picture(source: str) -> np.ndarray:
@@ -109,7 +118,7 @@ def photograph(source: str) -> np.ndarray:
 
 def crops() -> np.ndarray:
     """Return small photographs of faces, uint8, shape (`FACES`, `FACE`, `FACE`), from scikit-image's LFW subset."""
-    stored = np.load(_packaged("skimage", "data/lfw_subset.npy"))[:FACES]
+    stored = read_npy(_packaged("skimage", "data/lfw_subset.npy"))[:FACES]
     return np.rint(np.clip(stored, 0, 1) * 255).astype(np.uint8)
 
 

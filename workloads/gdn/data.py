@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from perfport.workload import UsageError
+from perfport.workload import UsageError, read_npz
 
 from . import reference
 
@@ -103,14 +103,9 @@ def load_layer(path: Path) -> tuple[np.ndarray, np.ndarray]:
     UsageError
         If the file is not there, is no .npz file, or lacks one of the two arrays.
     """
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            missing = {"gamma", "beta"} - set(arrays.files)
-            if missing:
-                raise UsageError(f"layer: {path} holds no array {' and no '.join(sorted(missing))}")
-            return arrays["gamma"].astype(np.float32), arrays["beta"].astype(np.float32)
-    except (OSError, ValueError, AttributeError) as error:
-        raise UsageError(f"layer: {path} is not an .npz file with gamma and beta ({error})") from None
+    arrays = read_npz(path, ["beta", "gamma"], where=f"layer: {path}")
+    with np.errstate(over="ignore"):  # beyond FP32: infinite, which is refused
+        return arrays["gamma"].astype(np.float32), arrays["beta"].astype(np.float32)
 
 
 def uniform(index: np.ndarray, seed: int) -> np.ndarray:

@@ -13,8 +13,15 @@ def machine_instructions(cubin: bytes) -> int:
     Raises
     ------
     ValueError
-        For anything that is no 64-bit ELF file.
+        For anything that is no whole 64-bit ELF file.
     """
+    try:
+        return _instructions(cubin)
+    except (struct.error, IndexError) as error:
+        raise ValueError(f"a damaged ELF file ({error})") from None
+
+
+def _instructions(cubin: bytes) -> int:
     if cubin[:5] != b"\x7fELF\x02":
         raise ValueError("not a 64-bit ELF file")
     table = struct.unpack_from("<Q", cubin, 0x28)[0]
@@ -22,8 +29,10 @@ def machine_instructions(cubin: bytes) -> int:
     headers = [struct.unpack_from("<IIQQQQ", cubin, table + i * entry) for i in range(count)]
     names = headers[names_at][4]
     code = 0
-    for name, _, _, _, _, size in headers:
+    for name, _, _, _, offset, size in headers:
         end = cubin.index(b"\0", names + name)
         if cubin[names + name : end].startswith(b".text."):
+            if offset + size > len(cubin):
+                raise ValueError(f"a damaged ELF file (code to byte {offset + size} of {len(cubin)})")
             code += size
     return code // INSTRUCTION_BYTES

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import platformdirs
 
-from perfport.workload import UnavailableError
+from perfport.workload import UnavailableError, UsageError, read_npz
 
 from . import reference
 from .operators import OPERATORS, Operator
@@ -103,18 +103,30 @@ def trained(sparsity: float) -> Trained:
     """
     key = hashlib.sha256(f"{Path(__file__).read_text()} {sparsity!r}".encode()).hexdigest()[:16]
     path = Path(platformdirs.user_cache_dir("perfport")) / "sparse_conv" / f"network-{key}.npz"
-    if not path.exists():
-        network, accuracies = _train(sparsity)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        arrays: dict[str, Any] = {f"dense{i}": values for i, values in enumerate(network.dense)}
-        arrays |= {f"pruned{i}": values for i, values in enumerate(network.pruned)}
-        part = path.with_suffix(".part.npz")
-        np.savez(part, accuracy=accuracies, **arrays)
-        part.replace(path)
-        return network
-    with np.load(path) as kept:
-        dense, pruned = ([kept[f"{kind}{i}"] for i in range(len(STAGES))] for kind in ("dense", "pruned"))
-        return Trained(dense, pruned, *map(float, kept["accuracy"]))
+    if path.exists() and (kept := _kept(path)):
+        return kept
+    network, accuracies = _train(sparsity)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    arrays: dict[str, Any] = {f"dense{i}": values for i, values in enumerate(network.dense)}
+    arrays |= {f"pruned{i}": values for i, values in enumerate(network.pruned)}
+    part = path.with_suffix(".part.npz")
+    np.savez(part, accuracy=accuracies, **arrays)
+    part.replace(path)
+    return network
+
+
+def _kept(path: Path) -> Trained | None:
+    """Return a network of the cache; ``None`` for a damaged file, in whose place it is trained again."""
+    names = [f"{kind}{i}" for kind in ("dense", "pruned") for i in range(len(STAGES))]
+    try:
+        arrays = read_npz(path, [*names, "accuracy"])
+    except UsageError:
+        return None
+    weights = [arrays[name] for name in names]
+    shapes = [stage.operator.shape for stage in STAGES] * 2
+    if [array.shape for array in weights] != shapes or arrays["accuracy"].shape != (2,):
+        return None
+    return Trained(weights[: len(STAGES)], weights[len(STAGES) :], *map(float, arrays["accuracy"]))
 
 
 def _train(sparsity: float) -> tuple[Trained, list[float]]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 REGISTER = re.compile(r"%[a-z]+\d+")
 NO_RESULT = ("st.", "bra", "bar.", "red.", "cp.", "ret")
+_IMMEDIATE = re.compile(r"0[fF]([0-9A-Fa-f]{8})")
 _STATEMENT = re.compile(r"\s*(?:(@!?%\w+)\s+)?([a-z][\w.:]*)\s*(.*);\s*$")
 
 
@@ -116,7 +117,8 @@ class Registers:
 def parsed(text: str) -> Iterator[Instruction | str]:
     """Yield the instructions of a PTX text, and its other lines (directives, labels, comments) as they stand."""
     for number, line in enumerate(text.split("\n"), 1):
-        statement = _STATEMENT.match(line)
+        # Without the first test, what does not match is tried at every length of the opcode: quadratic in the line.
+        statement = _STATEMENT.match(line) if line.rstrip().endswith(";") else None
         if statement is None:
             yield line
         else:
@@ -154,4 +156,5 @@ def bits(value: float) -> int:
 
 def immediate_bits(operand: str) -> int | None:
     """The bits of a FP32 immediate; None for anything else."""
-    return int(operand[2:], 16) if operand.startswith("0f") else None
+    digits = _IMMEDIATE.fullmatch(operand)
+    return int(digits[1], 16) if digits else None

@@ -25,6 +25,8 @@ from .ptx import REGISTER, Instruction, Program, bits, immediate, immediate_bits
 MULTIPLY_ADD, MULTIPLY = "fma.rn.f32", ("mul.rn.f32", "mul.f32")
 MOVES = ("mov.f32", "mov.b32")
 STORES = ("st.global", "st.shared")
+#: Operands of the instructions that the pass looks into.
+OPERANDS = {MULTIPLY_ADD: 4, **dict.fromkeys(MULTIPLY, 3), **dict.fromkeys(MOVES, 2)}
 ZERO = immediate(0.0)
 LABEL = re.compile(r"\s*([$\w]+):")
 
@@ -127,10 +129,10 @@ class _Pass:
                 if label := LABEL.match(item):
                     labels.add(label[1])
                     # Paths meet here: what holds is what nothing else defines.
-                    self.known = {name: held for name, held in self.known.items() if self.definitions[name] == 1}
+                    self.known = {name: held for name, held in self.known.items() if self.definitions.get(name) == 1}
                 continue
             self.instructions += 1
-            if item.opcode.startswith("bra") and item.operands[0] in labels:
+            if item.opcode.startswith("bra") and not labels.isdisjoint(item.operands):
                 raise self._refusal(item, "branches backwards: the template must be straight")
             line = self._instruction(item)
             if line is None:
@@ -144,6 +146,9 @@ class _Pass:
     def _instruction(self, item: Instruction) -> str | None:
         """The instruction's new text, or None where it goes."""
         opcode, operands = item.opcode, item.operands
+        expected = OPERANDS.get(opcode, 2 if opcode.startswith(STORES) else len(operands))
+        if len(operands) != expected:
+            raise self._refusal(item, f"has {len(operands)} operands, not {expected}")
         if opcode == MULTIPLY_ADD or opcode in MULTIPLY:
             factors = self._template_value(item)
             if factors is not None:
@@ -236,8 +241,11 @@ class _Pass:
         return register in self.sums or register in self.equals or register in self.literals
 
     def _only_definition(self, item: Instruction, register: str) -> None:
-        if self.definitions[register] != 1:
-            raise self._refusal(item, f"defines {register}, which is defined more than once")
+        count = self.definitions.get(register, 0)
+        if count != 1:
+            raise self._refusal(
+                item, f"defines {register}, which is {'defined more than once' if count else 'no register'}"
+            )
 
     @staticmethod
     def _refusal(item: Instruction, why: str) -> CompileError:

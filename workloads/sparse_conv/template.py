@@ -94,7 +94,7 @@ def compiled(operator: Operator, shape: Shape, target: str) -> Template:
     path = cache_folder() / f"template-{key}.ptx"
     started = time.perf_counter()
     if path.exists():
-        ptx = path.read_text()
+        ptx = path.read_text(errors="replace")  # of a damaged one, the pass or the assembler says so
         return Template(ptx, values, time.perf_counter() - started, True, key)
     ptx = backend.ptx("template.cu", text, {}, target)
     seconds = time.perf_counter() - started

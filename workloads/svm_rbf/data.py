@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from perfport.workload import UnavailableError, UsageError
+from perfport.workload import UnavailableError, UsageError, damaged, opened
 
 PACKAGED = ("breast_cancer", "digits", "patches", "mnist")
+VALUES_LIMIT = 1 << 29  # of a file: they are kept dense, 4 GiB in FP64
 PATCH = 18  # 18 x 18 x 3 = 972 dimensions, the source's dimensionality
 
 
@@ -116,12 +117,18 @@ def load(source: str, points: int | None, seed: int) -> tuple[np.ndarray, np.nda
 def _libsvm(path: Path) -> tuple[np.ndarray, np.ndarray]:
     from sklearn.datasets import load_svmlight_file
 
-    try:
-        sparse, labels = load_svmlight_file(str(path))
-    except Exception as error:
-        raise UsageError(f"{path}: not a LIBSVM-format file ({error})") from None
-    if 0 in sparse.shape:
+    with opened(path) as file, damaged(f"{path}: not a LIBSVM-format file"):
+        sparse, labels = load_svmlight_file(file)
+    points, features = sparse.shape
+    if not points or not features:
         raise UsageError(f"{path}: holds no points or no features")
+    if points * features > VALUES_LIMIT:
+        raise UsageError(f"{path}: expected at most {VALUES_LIMIT} values, got {points} points x {features} features")
+    # From 2^53 on FP64 does not tell a whole number from the next.
+    whole = np.isfinite(labels) & (np.abs(labels) < 2**53) & (labels == np.rint(labels))
+    if not whole.all():
+        first = int(np.argmin(whole))
+        raise UsageError(f"{path}: point {first + 1}: expected a whole number as label, got {labels[first]:g}")
     return sparse.toarray(), labels
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from perfport.workload import UnavailableError, UsageError, in_blocks
+from perfport.workload import UnavailableError, UsageError, damaged, in_blocks, opened, read_npy
 
 SOURCES = ("generated", "sift", "equal", "extreme")
 SIFT_DIMS = 128
@@ -164,14 +164,10 @@ def read(path: Path) -> np.ndarray:
         raise UsageError(
             f"source: {str(path)!r} is neither {' nor '.join(map(repr, SOURCES))} nor a .fvecs, .bvecs or .npy file"
         )
-    try:
-        if path.suffix == ".npy":
-            return _bytes(np.load(path, allow_pickle=False), path)
-        content = np.fromfile(path, np.uint8)
-    except FileNotFoundError:
-        raise UsageError(f"source: {path} does not exist") from None
-    except (OSError, ValueError, EOFError) as error:
-        raise UsageError(f"source: {path} cannot be read ({error})") from None
+    if path.suffix == ".npy":
+        return _bytes(read_npy(path, f"source: {path}"), path)
+    with opened(path) as file, damaged(f"source: {path}: cannot be read"):
+        content = np.fromfile(file, np.uint8)
     if content.size < 4:
         raise UsageError(f"source: {path} is truncated: {content.size} bytes, expected at least one vector")
     dims = int(content[:4].view("<i4")[0])
@@ -197,11 +193,11 @@ def _bytes(array: np.ndarray, path: Path) -> np.ndarray:
         raise UsageError(f"source: {path}: expected an array (points, dims), got shape {array.shape}")
     if array.dtype == np.uint8:
         return np.ascontiguousarray(array)
-    if not np.issubdtype(array.dtype, np.number) or np.iscomplexobj(array):
+    if array.dtype == np.bool_:
         raise UsageError(f"source: {path}: expected whole numbers from 0 to 255, got {array.dtype}")
-    bytes_ = array.astype(np.uint8)
     with np.errstate(invalid="ignore"):
-        different = bytes_ != array
+        bytes_ = array.astype(np.uint8)
+    different = bytes_ != array
     if different.any():
         at = tuple(int(i) for i in np.argwhere(different)[0])
         raise UsageError(f"source: {path}: expected whole numbers from 0 to 255, got {array[at]} at {list(at)}")

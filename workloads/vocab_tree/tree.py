@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
+from pydantic import Field
 
-from perfport.workload import UsageError
+from perfport.workload import REAL, TEXT, Model, UsageError, damaged, parse_json, read_npz, validate
+
+from .fixed_point import CLUSTERS_LIMIT, DIMS_LIMIT, ONE
 
 FORMAT = "perfport vocabulary tree 1"
 ABSENT = np.uint32(0xFFFFFFFF)  # no such child
@@ -148,23 +151,37 @@ class Tree:
         }  # fmt: skip
 
 
+class _Header(Model):
+    """What the file says of its tree."""
+
+    format: str
+    clusters: int = Field(strict=True, ge=2, le=CLUSTERS_LIMIT)
+    dims: int = Field(strict=True, ge=1, le=DIMS_LIMIT)
+    levels: int = Field(strict=True, ge=1, le=64)
+    fraction_bits: Literal[8]
+
+
 def load(path: Path) -> Tree:
     """Read a tree that `Tree.save` wrote.
 
     Raises
     ------
     UsageError
-        If the file is missing, truncated, of another format, or its arrays do not fit together.
+        If the file is missing, truncated, of another format, its arrays do not fit together, or its nodes make no tree.
     """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            header = json.loads(str(file["header"]))
-            if header.get("format") != FORMAT:
-                raise UsageError(f"{path}: expected the format {FORMAT!r}, got {header.get('format')!r}")
-            arrays = {name: file[name] for name in file.files if name != "header"}
-            return from_arrays(header["clusters"], header["dims"], header["levels"], arrays, str(path))
-    except (OSError, KeyError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
-        raise UsageError(f"{path}: not a vocabulary tree, or a damaged one ({error})") from None
+    arrays = read_npz(path, kinds=REAL + TEXT)
+    text = arrays.pop("header", None)
+    if text is None or text.shape or text.dtype.kind != "U":
+        raise UsageError(f"{path}: not a vocabulary tree (expected a text 'header' in it)")
+    with damaged(f"{path}: header: not JSON"):
+        content = parse_json(text.item().encode(), f"{path}: header")  # no lone surrogate gets past either
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        given = content.get("format") if isinstance(content, dict) else content
+        raise UsageError(f"{path}: expected the format {FORMAT!r}, got {str(given)[:80]!r}")
+    header = validate(_Header, content, f"{path}: header")
+    levels = _levels(header.clusters, header.dims, header.levels, arrays, str(path))
+    _check_nodes(header.clusters, levels, str(path))
+    return _tree(header.clusters, header.dims, levels, arrays, str(path))
 
 
 def from_arrays(clusters: int, dims: int, levels: int, arrays: Mapping[str, np.ndarray], where: str = "tree") -> Tree:
@@ -175,13 +192,17 @@ def from_arrays(clusters: int, dims: int, levels: int, arrays: Mapping[str, np.n
     UsageError
         If an array is missing, or of another type or shape than the others ask for.
     """
+    return _tree(clusters, dims, _levels(clusters, dims, levels, arrays, where), arrays, where)
+
+
+def _levels(clusters: int, dims: int, levels: int, arrays: Mapping[str, np.ndarray], where: str) -> list[Level]:
     made = []
     for number in range(levels):
         names = [f"{name}_{number}" for name in ("paths", "centres", "counts")]
         if missing := [name for name in names if name not in arrays]:
             raise UsageError(f"{where}: has no {', '.join(missing)}")
         own = [arrays[name] for name in names]
-        nodes = len(own[0])
+        nodes = own[0].size
         expected = (np.uint64, (nodes,)), (np.uint16, (nodes, clusters, dims)), (np.uint32, (nodes, clusters))
         for name, array, (dtype, shape) in zip(names, own, expected, strict=True):
             if array.dtype != dtype or array.shape != shape:
@@ -189,7 +210,30 @@ def from_arrays(clusters: int, dims: int, levels: int, arrays: Mapping[str, np.n
                     f"{where}: {name}: expected {np.dtype(dtype)} {shape}, got {array.dtype} {array.shape}"
                 )
         made.append(Level(*own))
-    tree = Tree(clusters, dims, made)
+    return made
+
+
+def _check_nodes(clusters: int, levels: Sequence[Level], where: str) -> None:
+    """Refuse nodes of a file that are no child of the level above, or not in order: numbering rests on both."""
+    if clusters ** len(levels) > 1 << 64:
+        raise UsageError(f"{where}: paths of {len(levels)} levels to the base {clusters} have more than 64 bits")
+    children: np.ndarray = np.zeros(1, np.uint64)  # the root
+    for number, level in enumerate(levels):
+        paths = level.paths
+        if not paths.size or (paths[1:] <= paths[:-1]).any() or not np.isin(paths, children).all():
+            above = f"children of the nodes of level {number - 1}" if number else "the root, 0"
+            raise UsageError(f"{where}: paths_{number}: expected ascending paths of {above}, got {_excerpt(paths)}")
+        if (most := level.centres.max()) > 255 * ONE:
+            raise UsageError(f"{where}: centres_{number}: expected at most {255 * ONE}, got {most}")
+        children = (paths[:, None] * np.uint64(clusters) + np.arange(clusters, dtype=np.uint64)).ravel()
+
+
+def _excerpt(values: np.ndarray) -> str:
+    return f"{values[:5].tolist()}{' ...' if values.size > 5 else ''}"
+
+
+def _tree(clusters: int, dims: int, levels: Sequence[Level], arrays: Mapping[str, np.ndarray], where: str) -> Tree:
+    tree = Tree(clusters, dims, levels)
     points = arrays.get("points", np.empty(0))
     if points.dtype != np.uint32 or points.ndim != 1 or (points.size and points.max() >= tree.words):
         raise UsageError(f"{where}: points: expected uint32 numbers of {tree.words} words, got {points.dtype}")

@@ -2,6 +2,7 @@
 
 from ..backend import Artifact, Buffer, Kernel, OpenDevice
 from ..model.arithmetic import ceil_div, round_up
+from ..model.arrays import REAL, TEXT, read_npy, read_npz
 from ..model.device import DeviceInfo
 from ..model.errors import (
     CompileError,
@@ -14,7 +15,11 @@ from ..model.errors import (
     UsageError,
     nearest,
 )
+from ..model.files import opened, parse_json
+from ..model.files import read as read_file
+from ..model.inputs import damaged, xml
 from ..model.record import OutputError
+from ..model.schema import Model, validate
 from ..model.work import Traffic, Work
 from .blocks import in_blocks
 from .discovery import Workload, discover
@@ -31,7 +36,9 @@ from .variant import ROLES, Tunable, Variant
 __all__ = [
     "COMPILER",
     "POISON",
+    "REAL",
     "ROLES",
+    "TEXT",
     "THREADS",
     "Artifact",
     "Buffer",
@@ -45,6 +52,7 @@ __all__ = [
     "InfrastructureError",
     "Kernel",
     "Metric",
+    "Model",
     "OpenDevice",
     "Output",
     "OutputError",
@@ -71,14 +79,22 @@ __all__ = [
     "compare",
     "compare_exact",
     "compare_signed",
+    "damaged",
     "digest_of",
     "discover",
     "in_blocks",
     "nearest",
+    "opened",
+    "parse_json",
+    "read_file",
+    "read_npy",
+    "read_npz",
     "read_source",
     "round_up",
     "signs",
     "thread_count",
     "usable_cores",
+    "validate",
     "version_of",
+    "xml",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -124,7 +125,18 @@ class PtxTemplateWithoutPrefetch(PtxTemplate):
 def measured_template(template: Template, target: str) -> dict[str, int]:
     """Size of the template's own cubin and its machine instructions; assembled once, then kept beside the template."""
     path = cache_folder() / f"template-{template.key}.json"
-    if not path.exists():
+    sizes = _kept_sizes(path)
+    if sizes is None:
         code = CudaBackend().assemble("template.ptx", template.ptx, target).code
-        path.write_text(json.dumps({"cubin_bytes": len(code), "machine_instructions": machine_instructions(code)}))
-    return dict(json.loads(path.read_text()))
+        sizes = {"cubin_bytes": len(code), "machine_instructions": machine_instructions(code)}
+        path.write_text(json.dumps(sizes))
+    return sizes
+
+
+def _kept_sizes(path: Path) -> dict[str, int] | None:
+    """What the cache says; ``None`` where it says nothing, or a kill or a full disk cut it off."""
+    try:
+        kept = json.loads(path.read_bytes())
+        return {name: int(kept[name]) for name in ("cubin_bytes", "machine_instructions")}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
