@@ -16,8 +16,8 @@ from ...model.errors import InfrastructureError
 from ...model.record import Identity, Status
 from ...model.schema import Model
 from ...model.work import Traffic
+from ...store.environment import ENVIRONMENT
 from ...store.reading import entries, parse_line
-from ...store.results import ENVIRONMENT
 from .coalescing import AccessPattern
 
 COUNTS = "counts.jsonl"
