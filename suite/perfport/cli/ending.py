@@ -26,18 +26,23 @@ class _Named(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.told: set[str] = set()
+        self._told: set[str] = set()
+        self._more = 0
 
     def emit(self, record: logging.LogRecord) -> None:
         message = record.getMessage()
-        if message not in self.told and len(self.told) < MOST_NAMED:
+        if message in self._told:
+            return
+        if len(self._told) < MOST_NAMED:
+            self._told.add(message)
             say(message)
-        self.told.add(message)
+        else:
+            self._more += 1
 
     def close(self) -> None:
         """Say how many were not printed."""
-        if len(self.told) > MOST_NAMED:
-            say(f"and {len(self.told) - MOST_NAMED} more like that")
+        if self._more:
+            say(f"and {self._more} more like that")
         super().close()
 
 

@@ -66,12 +66,11 @@ def history_add(
     ),
 ) -> None:
     """Add runs to a history: one file each; older files are never touched, and the same run again changes nothing."""
-    from ..nightly.history import add
-    from ..store.results import each_run
+    from ..nightly.history import add_runs
 
     for path in results:
-        for run in each_run(path):
-            print(add(run, into))
+        for added in add_runs(path, into):
+            print(added)
 
 
 def check(

@@ -15,6 +15,7 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -24,11 +25,11 @@ from pydantic import BaseModel, Field, TypeAdapter, model_validator
 from pydantic_core import ArgsKwargs, from_json
 
 from ..model import schema
-from ..model.errors import InfrastructureError, UsageError, shown
+from ..model.errors import InfrastructureError, UsageError, leave_out, shown
 from ..model.files import read_json
 from ..model.record import Status
 from ..store.reading import LONGEST, MOST_NUMBER, SHORTEST
-from ..store.results import Run
+from ..store.results import Run, each_run
 from .night import COLUMNS, HEAD, NUMBERS, TEXTS, Night, night
 from .place import Place, compact
 
@@ -93,6 +94,19 @@ def add(run: Run, folder: Path) -> Path:
     if not held.series:
         raise UsageError(f"{run.folder}: no case to add to a history")
     return store(held, folder)
+
+
+def add_runs(path: Path, folder: Path) -> Iterator[Path]:
+    """Add the runs at or directly below ``path``; yields the files. Of several, one that cannot be added is named and
+    left out. Raises as `add` does, and as `each_run`.
+    """
+    for run in each_run(path):
+        try:
+            yield add(run, folder)
+        except UsageError as error:
+            if run.folder == path:
+                raise
+            leave_out(error)
 
 
 def store(held: Night, folder: Path) -> Path:

@@ -172,9 +172,14 @@ def entries(path: Path, read: Callable[[bytes, str], Entry]) -> Iterator[Entry]:
         except UsageError as error:
             if last and isinstance(error, NotJsonError):
                 continue
-            first, bad = first or error, bad + 1
-            leave_out(error)
+            bad += 1
+            if good:
+                leave_out(error)
+            else:
+                first = first or error
             continue
+        if first and not good:
+            leave_out(first if bad == 1 else UsageError(f"{first}; and {bad - 1} lines after it"))
         good += 1
         yield entry
     if first and not good:

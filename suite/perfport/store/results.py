@@ -198,7 +198,9 @@ class Writer:
             self._ceilings = LineFile(self.folder / CEILINGS)
         except OSError as error:
             self.close()
-            raise InfrastructureError(f"{self.folder}: cannot write results here ({error.strerror})") from None
+            raise InfrastructureError(
+                f"{self.folder / RECORDS}: cannot write results here ({error.strerror})"
+            ) from None
         return self
 
     def __exit__(
