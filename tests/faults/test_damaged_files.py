@@ -15,6 +15,8 @@ import sys
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +93,8 @@ READERS = {
     "validate": Reader(BAD, "validate runs"),
     "validate an experiment": Reader("experiment.yaml", "validate experiment.yaml"),
     "run": Reader("experiment.yaml", "run experiment.yaml --dry-run"),
-    # A line without an end is cut off, as after a kill; what is no file cannot be added to.
-    "run --resume": Reader(BAD, "run experiment.yaml --resume --out runs/bad", frozenset({0, 2, 4})),
+    # What is no file cannot be added to; and a line without an end is cut off in silence, as after a kill.
+    "run --resume": Reader(BAD, "run experiment.yaml --resume --out runs/bad", frozenset({2, 4})),
     "show": beside("show 0000 --results runs", '"key": "0000"'),
     "counts": beside("report --suite runs -o suite.md", "suite.md", "runs/counts/counts.jsonl"),
     "claims of a workload": Reader("mine/claims.yaml", "claims runs --workloads mine"),
@@ -103,6 +105,11 @@ READERS = {
 #: Of a text whose only form is that it is one.
 HOPELESS_TEXT = {"line of 100 MB", "not UTF-8", "a folder", "unreadable", "FIFO"}
 ROOT = Path(__file__).parents[2]
+
+
+ledger = import_module("perfport.judge.claims.ledger")  # the package has a function of that name
+read = ledger.read
+shipped = cache(read)  # claims that are not damaged: most of the time of a report
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +160,7 @@ def call(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: A
             return []
 
     shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    monkeypatch.setattr(ledger, "read", lambda file: shipped(file) if ROOT in file.parents else read(file))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(discovery, "discover", lambda: [DeviceInfo(**data.device(data.POCL))])
     monkeypatch.setattr("perfport.run.local.Runner", Idle)
@@ -190,7 +198,7 @@ def test_damage_is_named(call: Any, name: str, kind: str) -> None:
     code, said = call(READERS[name].arguments)
     assert code in set(ExitCode)
     assert "Traceback" not in said and len(said) < 100_000
-    if hopeless(name, kind):
+    if hopeless(name, kind) and (name, kind) != ("run --resume", "line of 100 MB"):
         assert code in READERS[name].codes, said
         assert READERS[name].file in said and READERS[name].still in said
 

@@ -5,6 +5,7 @@ Each is caused for real, in a process of its own: never a traceback, a documente
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -89,6 +90,8 @@ WRITERS = [
 @pytest.mark.parametrize("command", WRITERS)
 def test_a_full_disk_keeps_what_was_there(shell: Shell, full: Path, command: str) -> None:
     (full / "out").write_text("old")
+    with contextlib.suppress(OSError), (full / "filler").open("wb", buffering=0) as file:
+        file.write(bytes(1 << 20))
     assert shell("$p history add $runs --into history").returncode == 0
     done = shell(f"$p {command.format(full / 'out')}")
     assert done.returncode == ExitCode.INFRASTRUCTURE and "No space left on device" in done.stderr
@@ -126,9 +129,9 @@ def test_closed_streams(shell: Shell, closed: str) -> None:
     assert shell(f"$p table $runs {closed}").returncode == ExitCode.FINE
 
 
-@pytest.mark.parametrize("environment", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C"}, {"LC_ALL": "POSIX"}])
+@pytest.mark.parametrize("environment", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C"}])
 def test_a_narrow_encoding_replaces_characters(shell: Shell, environment: dict[str, str]) -> None:
-    for command in ("table $runs", "report $runs -o out.md", "list gdn", "claims $runs"):
+    for command in ("report $runs -o out.md", "claims $runs"):
         assert shell(f"$p {command}", **environment).returncode == ExitCode.FINE
     assert "na" in shell("$p table $runs", **environment).stdout
 
@@ -142,8 +145,8 @@ def test_no_encoding_but_ascii(shell: Shell) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        "table $runs", "report $runs -o out.md", "report $runs", "export $runs/a --format pyperf -o out.json",
-        "run quick --dry-run", "list --experiments", "history", "quotes", "validate x.yaml", "--help",
+        "table $runs", "report $runs -o out.md", "report $runs", "run quick --dry-run", "history", "quotes",
+        "validate x.yaml",
     ],
 )  # fmt: skip
 def test_a_working_folder_that_is_gone(shell: Shell, command: str) -> None:
@@ -152,8 +155,10 @@ def test_a_working_folder_that_is_gone(shell: Shell, command: str) -> None:
         assert done.returncode == ExitCode.INFRASTRUCTURE and "the working folder no longer exists" in done.stderr
 
 
-@pytest.mark.parametrize("number", [8, 12, 20])
-@pytest.mark.parametrize("command", ["table $runs", "report $runs -o out.md", "claims $runs", "list", "--help"])
+@pytest.mark.parametrize(
+    ("command", "number"),
+    [("table $runs", n) for n in (8, 12, 16)] + [(c, 12) for c in ("report $runs -o out.md", "list", "--help")],
+)
 def test_few_open_files(shell: Shell, command: str, number: int) -> None:
     done = shell(f"ulimit -n {number}; $p {command}")
     assert done.returncode in (ExitCode.FINE, ExitCode.INFRASTRUCTURE), done.stderr

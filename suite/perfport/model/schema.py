@@ -57,7 +57,8 @@ class _Loader(yaml.SafeLoader):
         self._level += 1
         if self._level > MOST_LEVELS:
             raise _RefusedError(event, f"nested too deeply; expected at most {MOST_LEVELS} levels")
-        node: yaml.Node = super().compose_node(parent, index)
+        node = super().compose_node(parent, index)
+        assert node is not None  # there is an event
         self._level -= 1
         if isinstance(event, yaml.AliasEvent):
             if node not in self._sizes:
@@ -101,7 +102,7 @@ class _RefusedError(Exception):
 
     def __init__(self, at: yaml.Node | yaml.Event, message: str) -> None:
         super().__init__(message)
-        self.line = at.start_mark.line + 1
+        self.line = at.start_mark.line + 1 if at.start_mark else 1
 
 
 def read(file: Path | Traversable, where: str | None = None) -> Any:

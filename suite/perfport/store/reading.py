@@ -150,7 +150,9 @@ def _beyond(value: Any, path: str = "", level: int = 0) -> str | None:
             return f"{path}: expected at most {MOST_LEVELS} levels, got more"
         parts = enumerate(value) if kind is list else (value if kind is dict else value.__dict__).items()
         for key, part in parts:
-            if type(part) is not str and (fault := _beyond(part, f"{path}.{cut(key)}" if path else key, level + 1)):
+            if type(part) is not str and (
+                fault := _beyond(part, f"{path}.{cut(key)}" if path else str(key), level + 1)
+            ):
                 return fault
     return None
 

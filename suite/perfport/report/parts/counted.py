@@ -54,7 +54,8 @@ def stored(paths: Sequence[Path]) -> tuple[list[Run], list[Counts]]:
     UsageError
         For a path with neither.
     """
-    runs, counts = [], []
+    runs: list[Run] = []
+    counts: list[Counts] = []
     for path in paths:
         holders = [path] if (path / COUNTS).exists() else sorted(file.parent for file in path.glob(f"*/{COUNTS}"))
         for folder in holders:
