@@ -17,8 +17,15 @@ from perfport.store.results import EXPERIMENT, RECORDS, Run, Writer, faults, fin
 
 
 def record(key: str, status: Status = Status.CRASHED, reason: str = "r") -> Record:
-    identity = Identity(workload="w", problem="p", variant="v", devices=["d"], backend="opencl")
-    return Record(key=key, run="r", time="t", status=status, identity=identity, failure=Failure(reason=reason))
+    identity = Identity(workload="w", problem="p", variant="v", devices=["opencl:d:0"], backend="opencl")
+    return Record(
+        key=key,
+        run="r",
+        time="2026-11-23T12:00:00+00:00",
+        status=status,
+        identity=identity,
+        failure=Failure(reason=reason),
+    )
 
 
 @pytest.fixture

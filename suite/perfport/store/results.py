@@ -130,7 +130,8 @@ def load_runs(paths: Iterable[Path | str]) -> list[Run]:
 
 def faults(folder: Path) -> list[str]:
     """Return everything that is wrong with a run folder, each with its file and, where it has one, its line."""
-    path, complaints, keys, bad = folder / RECORDS, [], set(), 0
+    path, keys, bad = folder / RECORDS, set(), 0
+    complaints: list[str] = []
     environment: dict[str, Any] = {}
     try:
         environment, left_out = read_environment(folder)
