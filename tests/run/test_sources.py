@@ -189,7 +189,6 @@ def test_without_a_digest_the_history_tells(
 
     def verdicts(variant: str) -> list[tuple[Age, str]]:
         sources._changed_since.cache_clear()
-    sources._changed_of.cache_clear()
         sources._changed_of.cache_clear()
         told = [age(run, record(variant).identity, found) for run in runs.values()]
         return [(verdict.age, verdict.why) for verdict in told]

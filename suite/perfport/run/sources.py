@@ -204,13 +204,8 @@ def _changed_of(own: frozenset[Path], commit: str, folder: Path) -> tuple[str, .
     since = _changed_since(commit)
     if since is None:
         return None
-    measuring = [MEASURING] if since & _measuring() else []
+    measuring = [MEASURING] if since & {path.resolve() for path in harness_files()} else []
     return *measuring, *(path.relative_to(folder.resolve()).as_posix() for path in sorted(since & own))
-
-
-@cache
-def _measuring() -> frozenset[Path]:
-    return frozenset(path.resolve() for path in harness_files())
 
 
 @cache
