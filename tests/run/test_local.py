@@ -225,9 +225,9 @@ def test_disk_full_in_the_middle(
     run = background(arguments)
     run.until(lambda: len(lines(out)) >= 2)
     children = descendants(run.process.pid)
-    if name == CEILINGS:  # a later probe no longer fits, whatever does
+    if name == CEILINGS:  # a later probe no longer fits, while records do
         with (out / CEILINGS).open("a") as file:
-            file.write(" " * (out / RECORDS).stat().st_size * 2 + "\n")
+            file.write(" " * (1 << 20) + "\n")
     else:
         assert (out / CEILINGS).stat().st_size < (out / RECORDS).stat().st_size
     size = (out / name).stat().st_size + 100
