@@ -92,7 +92,7 @@ def test_run_names_its_folder_and_writes_the_report(stored: Path) -> None:
     (run,) = (stored / "results").iterdir()
     assert run.name.startswith("test-")
     files = sorted(file.name for file in run.iterdir())
-    assert files == ["environment.json", "experiment.yaml", "lock", "records.jsonl"]
+    assert files == ["ceilings.jsonl", "environment.json", "experiment.yaml", "lock", "records.jsonl"]
     assert (run / "experiment.yaml").read_text() == (stored / "experiment.yaml").read_text()
     environment = Run(run).environment
     assert environment["seed"] == 3 and environment["versions"]["numpy"] and environment["command"][0] == "perfport"

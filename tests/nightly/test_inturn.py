@@ -30,7 +30,8 @@ from perfport.nightly.history import History
 from perfport.nightly.inturn import ROUNDS, TURNS, measure_in_turn
 from perfport.report.pages.check import view
 from perfport.run.experiment import load
-from perfport.store.results import ENVIRONMENT, EXPERIMENT, RECORDS, Run
+from perfport.store.environment import ENVIRONMENT
+from perfport.store.results import EXPERIMENT, RECORDS, Run
 from perfport.workload import discover
 
 ROOT = Path(__file__).parents[2]

@@ -1,4 +1,4 @@
-"""Three weeks of nightly runs, each with the right exit code and a summary that says why; runs killed and resumed."""
+"""Three weeks of nightly runs, each with the right exit code and a summary that says why."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import kill_runs
 import pytest
 from nightly_weeks import WEEKS, Night
 
@@ -72,12 +71,3 @@ def test_each_case_is_measured_by_fresh_workers(answers: list[dict[str, Any]], f
         assert record.timing and record.timing.workers == [0] * 3 + [1] * 3 + [2] * 3
         before = first[record.key].timing
         assert before and record.timing.wall[:3] == before.wall and len(set(record.timing.rounds)) == 9
-
-
-def test_kill_9_loses_nothing(
-    opencl_infos: list[DeviceInfo], no_ceilings: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    for name in ("XDG_CACHE_HOME", "TMPDIR"):
-        monkeypatch.setenv(name, no_ceilings[name])
-    kills = kill_runs.survive(5, tmp_path, opencl_infos[0], seed=9)
-    assert kills.started == 5 and kills.finished >= 1 and kills.nights == kills.finished

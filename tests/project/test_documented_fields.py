@@ -91,7 +91,7 @@ def test_environment() -> None:
     written = next(node.value for node in ast.walk(function) if isinstance(node, ast.Return))
     assert isinstance(written, ast.Dict)
     keys = {key.value for key in written.keys if isinstance(key, ast.Constant)}
-    assert set(documented("records.md", "`environment.json`")) == keys | {"imported"}
+    assert set(documented("records.md", "`environment.json`")) == keys | {"ceilings", "probes", "imported"}
 
 
 def test_resources_and_clocks() -> None:

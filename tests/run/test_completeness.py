@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from perfport.run.experiment import load
 from perfport.run.local import Options, Prepared, opened
 from perfport.run.sources import Age, age
 from perfport.store.collection import Collection
+from perfport.store.environment import ENVIRONMENT
 from perfport.store.results import Run
 from perfport.workload import discover
 
@@ -94,7 +96,7 @@ def prepared(folder: Path, variants: list[str]) -> Prepared:
 
 def stored(folder: Path, found: Prepared, names: list[str]) -> Run:
     """Open the run's folder as a run does, and store records of some of its cases."""
-    with opened(found) as (writer, _):
+    with opened(found) as writer:
         for case in (case for group in found.groups for case in group.cases):
             if case.identity.variant in names:
                 writer.append(data.record("x").model_copy(update={"key": case.key, "identity": case.identity}))
@@ -119,3 +121,31 @@ def test_a_run_that_goes_on_with_more_has_a_larger_plan(tmp_path: Path) -> None:
     stored(folder, prepared(folder, ["row_major"]), ["row_major"])
     assert stored(folder, prepared(folder, ["local_memory", "vectorized"]), ["vectorized"]).planned == 3
     assert stored(folder, prepared(folder, ["local_memory"]), ["local_memory"]).incomplete is False
+
+
+def test_a_run_goes_on_where_its_environment_is_lost(tmp_path: Path) -> None:
+    """What the rest was measured with nobody knows any more, unless its cases are still those that are planned."""
+    folder = tmp_path / "run"
+    found = prepared(folder, ["row_major", "local_memory"])
+    whole = stored(folder, found, ["row_major"]).environment
+    (folder / ENVIRONMENT).write_text("{")
+    again = stored(folder, found, ["local_memory"])
+    assert len(again.records) == 2 and again.environment == {**whole, "started": again.environment["started"]}
+    assert (folder / f"{ENVIRONMENT}.damaged").read_text() == "{"
+    (folder / ENVIRONMENT).unlink()
+    other = prepared(folder, ["row_major"])
+    assert {"code", "defaults"} & set(stored(folder, other, []).environment) == set(), (
+        "local_memory is of a plan before"
+    )
+
+
+def test_what_is_left_of_an_environment_is_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    found = prepared(folder, ["row_major"])
+    whole = stored(folder, found, ["row_major"]).environment
+    before = (folder / ENVIRONMENT).read_bytes()
+    assert stored(folder, found, []).environment == whole and (folder / ENVIRONMENT).read_bytes() == before
+    fixed = json.loads(before)
+    (folder / ENVIRONMENT).write_text(json.dumps({**fixed, "host": "a machine"}))
+    assert stored(folder, found, []).environment == {name: held for name, held in whole.items() if name != "host"}
+    assert json.loads((folder / f"{ENVIRONMENT}.damaged").read_text())["host"] == "a machine"

@@ -18,7 +18,8 @@ import psutil
 import pytest
 from faulty_runs import FAULTY, command, executed, experiment, lines, named_variants
 
-from perfport.store.results import ENVIRONMENT, RECORDS, Run, Writer
+from perfport.store.environment import CEILINGS, ENVIRONMENT
+from perfport.store.results import RECORDS, Run, Writer
 
 LONG = {"variants": ["good", "slow"], "parameters": {"n": [100, 200, 300, 400]}}
 
@@ -215,25 +216,53 @@ def test_results_folder_that_cannot_be_written(selector: str, perfport: Any, no_
     assert f"--out: {tmp_path / 'file' / 'out'} cannot be written ({tmp_path / 'file'} is not a folder)" in done.stderr
 
 
+@pytest.mark.parametrize("name", [RECORDS, CEILINGS])
 def test_disk_full_in_the_middle(
-    selector: str, perfport: Any, no_ceilings: Any, background: Any, tmp_path: Path
+    selector: str, perfport: Any, no_ceilings: Any, background: Any, tmp_path: Path, name: str
 ) -> None:
     out = tmp_path / "out"
     arguments = command(experiment(tmp_path, LONG), selector, out)
     run = background(arguments)
     run.until(lambda: len(lines(out)) >= 2)
     children = descendants(run.process.pid)
-    # A later record of this run no longer fits; the environment, which is written anew between two groups, does.
-    size = max((out / RECORDS).stat().st_size, 2 * (out / ENVIRONMENT).stat().st_size) + 100
+    if name == CEILINGS:  # a later probe no longer fits, while records do
+        with (out / CEILINGS).open("a") as file:
+            file.write(" " * (1 << 20) + "\n")
+    else:
+        assert (out / CEILINGS).stat().st_size < (out / RECORDS).stat().st_size
+    size = (out / name).stat().st_size + 100
     psutil.Process(run.process.pid).rlimit(resource.RLIMIT_FSIZE, (size, size))
     code = run.process.wait(60)
     errors = run.errors.read_text()
-    assert code == 4 and "Traceback" not in errors and RECORDS in errors.splitlines()[-1], errors
+    assert code == 4 and "Traceback" not in errors and name in errors.splitlines()[-1], errors
     assert_gone(children)
     kept = lines(out)
     assert all(line.endswith(b"\n") for line in kept) and 2 <= len(Run(out).records) == len(kept)
     done = perfport(*arguments, "--resume", env=no_ceilings, cwd=tmp_path)
     assert done.returncode == 0 and len(lines(out)) == CASES and lines(out)[: len(kept)] == kept
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{", b"[1]", b'{"schema_version": 2}'])
+def test_a_damaged_environment_keeps_no_run_from_going_on(
+    selector: str, perfport: Any, no_ceilings: Any, tmp_path: Path, content: bytes | None
+) -> None:
+    out = tmp_path / "out"
+    arguments = command(experiment(tmp_path, {"variants": ["good"], "parameters": {"n": [100, 200]}}), selector, out)
+    assert perfport(*arguments, "--seed", "7", env=no_ceilings, cwd=tmp_path).returncode == 0
+    before = lines(out)
+    (out / RECORDS).write_bytes(before[0])
+    (out / ENVIRONMENT).unlink()
+    if content is not None:
+        (out / ENVIRONMENT).write_bytes(content)
+    for reading in (["report", out, "-o", "r.md"], ["report", "--suite", out, "-o", "s.md"], ["table", out]):
+        done = perfport(*reading, env=no_ceilings, cwd=tmp_path)
+        assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+        assert content == b'{"schema_version": 2}' or f"left out: {out / ENVIRONMENT}: " in done.stderr
+    done = perfport(*arguments, "--resume", env=no_ceilings, cwd=tmp_path)
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+    run = Run(out)
+    assert lines(out)[0] == before[0] and len(run.records) == 2 and {record.seed for record in run.records} == {7}
+    assert run.environment["planned"] == 2
 
 
 def test_two_runs_into_one_folder(selector: str, perfport: Any, no_ceilings: Any, tmp_path: Path) -> None:

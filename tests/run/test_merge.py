@@ -11,6 +11,7 @@ import report_data as data
 from perfport.model.record import Record, Status
 from perfport.run.merge import Part, merge, write
 from perfport.run.plan import Case
+from perfport.store.environment import ENVIRONMENT
 from perfport.store.results import EXPERIMENT, Run
 
 LATER = "2026-11-22T12:00:00+00:00"
@@ -114,3 +115,31 @@ def test_merged_runs_say_what_their_parts_say(top: Path) -> None:
     assert run.planned == len(run.records) == 3 and not run.incomplete
     assert run.environment["code"]["variants"] == {f"demo/rows/{name}": f"digest of {name}" for name in "ab"}
     assert set(run.environment["defaults"][data.POCL]) == {"demo/rows/a", "demo/rows/b"}
+
+
+def test_a_part_that_does_not_say_where_it_ran_loses_no_record(top: Path) -> None:
+    a, b, c = (data.record(name, 0.02) for name in "abc")
+    parts = [part(top, "n1", [a]), part(top, "n2", [b])]
+    for lost in (parts[0], parts[1]):
+        (lost.folder / ENVIRONMENT).write_text("{")
+    alone = [Part(each.pool, each.folder, each.planned, each.fate) for each in parts]
+    (folder,) = write(top, alone, merge(alone, seed=7))
+    assert {record.identity.variant for record in Run(folder).records} == {"a", "b"}
+    assert Run(folder).environment == {"schema_version": 2, "run": "out-cpu", "planned": 2}
+    beside = [*alone, part(top, "n3", [c])]
+    (folder,) = write(top, beside, merge(beside, seed=7))
+    assert {record.identity.variant for record in Run(folder).records} == {"a", "b", "c"}
+    assert set(Run(folder).environment["devices"]) == {data.POCL}
+
+
+@pytest.mark.parametrize("field", ["devices", "probes", "started", "ceilings", "host", "profiles", "workloads"])
+def test_environments_that_lack_a_field_are_joined(top: Path, field: str) -> None:
+    content = data.environment((data.POCL,), run="n2")
+    del content[field]
+    parts = [part(top, "n1", [data.record("a")]), part(top, "n2", [data.record("b", key="0b")])]
+    data.store(parts[1].folder, [data.record("b", key="0b")], content)
+    parts[1] = Part("cpu", parts[1].folder, parts[1].planned, "done")
+    for order in (parts, parts[::-1]):
+        folders = write(top, order, merge(order, seed=7))
+        assert len(folders) == (2 if field == "host" else 1)
+        assert sum(len(Run(folder).records) for folder in folders) == 2

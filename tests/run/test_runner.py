@@ -32,7 +32,8 @@ from perfport.run.messages import (
     WorkerFailed,
 )
 from perfport.run.runner import QUIET, Runner, WorkerDied, WorkerHandle
-from perfport.store.results import ENVIRONMENT, Run, Writer
+from perfport.store.environment import CEILINGS
+from perfport.store.results import Run, Writer
 
 #: Status and part of the reason, per variant of tests/data/faulty that has no result.
 EXPECTED = {
@@ -203,7 +204,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *scripts: list[Any
     monkeypatch.setattr(runner, "chip_lock", lambda *_: contextlib.nullcontext())
     progress = type("P", (), {name: lambda self, *_: None for name in ("group", "step", "record", "say")})()
     with Writer(tmp_path / "run") as writer:
-        made = Runner(writer, {"ceilings": {}, "probes": []}, [], progress)
+        made = Runner(writer, [], progress)
         made.run([group])
     return made
 
@@ -242,8 +243,9 @@ def test_a_group_without_all_its_records_is_not_done(monkeypatch: pytest.MonkeyP
     assert [record.key for record in scripted(monkeypatch, tmp_path, *every).records] == ["a", "b", "c"]
 
 
-def test_ceilings_and_probes_go_into_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    said = [CeilingsInUse("d", {"entries": {}}), CeilingsProbed({"when": "before"})]
-    made = scripted(monkeypatch, tmp_path, [*said, *((n, range(3)) for n in range(3)), GroupFinished()])
-    assert made.environment == {"ceilings": {"d": {"entries": {}}}, "probes": [{"when": "before"}]}
-    assert json.loads((tmp_path / "run" / ENVIRONMENT).read_text()) == made.environment
+def test_ceilings_and_probes_are_stored_as_they_come(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ceilings, probe = {"device": "d", "entries": {}}, {"device": "d", "when": "before", "entries": {}}
+    said = [CeilingsInUse("d", ceilings), CeilingsProbed(probe), CeilingsInUse("d", ceilings)]
+    scripted(monkeypatch, tmp_path, [*said, *((n, range(3)) for n in range(3)), GroupFinished()])
+    stored = [json.loads(line) for line in (tmp_path / "run" / CEILINGS).read_text().splitlines()]
+    assert stored == [{"ceilings": ceilings}, {"probe": probe}], "ceilings once, until they change"

@@ -189,6 +189,7 @@ def test_without_a_digest_the_history_tells(
 
     def verdicts(variant: str) -> list[tuple[Age, str]]:
         sources._changed_since.cache_clear()
+        sources._changed_of.cache_clear()
         told = [age(run, record(variant).identity, found) for run in runs.values()]
         return [(verdict.age, verdict.why) for verdict in told]
 
@@ -201,6 +202,7 @@ def test_without_a_digest_the_history_tells(
     monkeypatch.setattr(sources, "harness_files", lambda: [found["demo"].folder / "kernels" / "fast.cl"])
     assert verdicts("slow")[0] == (Age.STALE, MEASURING)
     sources._changed_since.cache_clear()
+    sources._changed_of.cache_clear()
 
 
 def test_the_list_says_what_is_stale_and_why(tmp_path: Path, found: dict[str, Workload]) -> None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from perfport.model.errors import InfrastructureError, UsageError
 from perfport.model.record import SCHEMA_VERSION, Failure, Identity, Record, Status
-from perfport.store.results import ENVIRONMENT, EXPERIMENT, RECORDS, Run, Writer, faults, find_runs, read_records
+from perfport.store.environment import CEILINGS, ENVIRONMENT
+from perfport.store.reading import read_records
+from perfport.store.results import EXPERIMENT, RECORDS, Run, Writer, faults, find_runs
 
 
 def record(key: str, status: Status = Status.CRASHED, reason: str = "r") -> Record:
@@ -116,18 +116,6 @@ def test_an_unknown_field_or_status_is_named(stored: Path) -> None:
             Run(stored)
 
 
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [("{", "not JSON"), ('{"schema_version": 0}', "schema version 0"), (None, "cannot be read")],
-)
-def test_a_bad_environment_is_named(stored: Path, content: str | None, expected: str) -> None:
-    (stored / ENVIRONMENT).unlink()
-    if content is not None:
-        (stored / ENVIRONMENT).write_text(content)
-    with pytest.raises(UsageError, match=expected):
-        Run(stored)
-
-
 def test_one_writer_at_a_time(stored: Path) -> None:
     with Writer(stored) as first:
         with pytest.raises(InfrastructureError, match="another run is writing here"):
@@ -179,16 +167,6 @@ def test_a_full_disk_leaves_whole_records(stored: Path, room: int) -> None:
     assert keys(stored) == ["a", "b", "c"] + (["d"] if room == 2000 else [])
 
 
-def test_a_record_is_on_disk_when_append_returns(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that loses power after a case must not lose it: what was flushed holds the whole record."""
-    flushed: list[bytes] = []
-    monkeypatch.setattr(os, "fsync", lambda number: flushed.append(os.pread(number, 1 << 20, 0)))
-    with Writer(stored) as writer:
-        writer.append(record("d"))
-        assert flushed and flushed[-1] == (stored / RECORDS).read_bytes()
-        assert flushed[-1].count(b"\n") == 4
-
-
 def test_find_runs(stored: Path, tmp_path: Path) -> None:
     with Writer(tmp_path / "another") as writer:
         writer.append(record("z"))
@@ -198,17 +176,6 @@ def test_find_runs(stored: Path, tmp_path: Path) -> None:
     for nothing in (tmp_path / "empty", tmp_path / "absent"):
         with pytest.raises(UsageError, match="no results here"):
             find_runs(nothing)
-
-
-def test_small_files_are_replaced_whole(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    with Writer(stored) as writer:
-        monkeypatch.setattr(Path, "write_text", fail)
-        with pytest.raises(InfrastructureError, match=f"{ENVIRONMENT}: cannot be written"):
-            writer.environment({"schema_version": SCHEMA_VERSION})
-    assert Run(stored).environment["seed"] == 5
 
 
 def test_faults_of_a_run_are_named(stored: Path) -> None:
@@ -236,6 +203,12 @@ def test_faults_of_a_run_are_named(stored: Path) -> None:
     assert faults(stored)[0] == f"{path}: cannot be read (No such file or directory)"
     (stored / ENVIRONMENT).write_text("{")
     assert faults(stored)[0].startswith(f"{stored / ENVIRONMENT}: not JSON")
+    (stored / ENVIRONMENT).unlink()
+    (stored / CEILINGS).write_text("[]\n")
+    assert [said.partition(": ")[0] for said in faults(stored)[:2]] == [
+        f"{stored / ENVIRONMENT}",
+        f"{stored / CEILINGS}:1",
+    ]
 
 
 def test_a_run_without_records_counts_where_it_is_asked_for(stored: Path) -> None:

@@ -66,10 +66,8 @@ def run(
     Exit code: 0 all cases fine, unsupported or unavailable; 3 a wrong or an impossible result; 4 a case crashed, timed
     out or did not compile, or the suite cannot run here; 2 bad input.
     """
-    from ..report.pages.run import glance, render
     from ..run.local import Options
     from ..run.run import run as run_experiment
-    from ..store.results import Run
 
     if retry and not resume:
         raise UsageError("--retry needs --resume")
@@ -78,6 +76,11 @@ def run(
         workloads=workloads or [], seed=seed, command=command_line(),
     )  # fmt: skip
     done = run_experiment(experiment, options)
+    if dry_run:
+        return
+    from ..report.pages.run import glance, render
+    from ..store.results import Run
+
     runs = [Run(folder) for folder in done.folders]
     if done.report:
         render(runs, done.report)

@@ -109,7 +109,7 @@ class ExperimentFile(pytest.File):
         from ..run.local import opened
 
         self._open = contextlib.ExitStack()
-        self._writer, self._environment = self._open.enter_context(opened(self.prepared))
+        self._writer = self._open.enter_context(opened(self.prepared))
 
     def teardown(self) -> None:
         """Close the run folder and write the report that the experiment asks for."""
@@ -138,7 +138,7 @@ class ExperimentFile(pytest.File):
             chosen = {each.key for each in mine}
             cases = [case for case in item.group.cases if case.key in chosen]
             with RunProgress(len(cases)) as progress:
-                runner = Runner(self._writer, self._environment, self.prepared.options.workloads, progress)
+                runner = Runner(self._writer, self.prepared.options.workloads, progress)
                 new = runner.run([item.group.model_copy(update={"cases": cases})])
             self.records |= {record.key: record for record in new}
         return self.records[item.key]

@@ -176,25 +176,25 @@ def load_profile(name_or_path: str | Path, at: str = "") -> DeviceProfile:
     if name not in _shipped():
         known = ", ".join(_shipped())
         raise UsageError(f"{at}unknown device profile {name!r}{nearest(name, _shipped())}; known: {known}")
-    return _read(_shipped()[name], f"{at}{name}.yaml")
+    return _load_shipped(name)
 
 
 @cache
-def _all() -> dict[str, DeviceProfile]:
-    return {name: load_profile(name) for name in _shipped()}
+def _load_shipped(name: str) -> DeviceProfile:
+    return _read(_shipped()[name], f"{name}.yaml")
 
 
 def all_profiles() -> dict[str, DeviceProfile]:
     """Return the shipped profiles by name, sorted."""
-    return dict(_all())
+    return {name: _load_shipped(name) for name in _shipped()}
 
 
 def match_profile(device_name: str, kind: str) -> DeviceProfile | None:
     """Return the first profile whose ``match`` finds the name; any other CPU gets ``generic_cpu``, the rest nothing."""
-    for profile in _all().values():
+    for profile in all_profiles().values():
         if any(re.search(pattern, device_name, re.IGNORECASE) for pattern in profile.match):
             return profile
-    return _all()["generic_cpu"] if kind == "cpu" else None
+    return _load_shipped("generic_cpu") if kind == "cpu" else None
 
 
 def parameters_for(profile: DeviceProfile, workload: str) -> dict[str, int | float | str]:

@@ -20,12 +20,13 @@ from ..machine.device_profile import match_profile
 from ..machine.paths import shorten
 from ..measure.repeats import workers_of
 from ..model.device import DeviceInfo
-from ..model.errors import InfrastructureError, Stopped, UsageError, check_writable
+from ..model.errors import InfrastructureError, Stopped, UsageError, check_writable, leave_out
 from ..model.files import read_text
 from ..model.record import RETRY, SCHEMA_VERSION, Record, Status
 from ..model.untrusted import inside, say
+from ..store.environment import ENVIRONMENT, read_fixed
 from ..store.reading import read_records
-from ..store.results import ENVIRONMENT, EXPERIMENT, RECORDS, Writer, find_runs, read_environment
+from ..store.results import EXPERIMENT, RECORDS, Writer, find_runs
 from ..workload import Workload, discover
 from . import defaults, experiment, plan, sources
 from .cases import Group, pending
@@ -206,8 +207,12 @@ def _onward(command: list[str]) -> str:
 
 
 def _seed(folder: Path, definition: Experiment, options: Options) -> int:
-    if options.resume and (folder / ENVIRONMENT).exists():
-        return int(read_environment(folder)["seed"])
+    if options.resume and (folder / RECORDS).exists():
+        known, _ = read_fixed(folder)
+        if known.get("seed") is not None:
+            return int(known["seed"])
+        for record in read_records(folder / RECORDS):
+            return record.seed
     return seed_of(definition, options)
 
 
@@ -243,7 +248,7 @@ def execute(prepared: Prepared) -> Finished:
         Where SIGTERM or SIGHUP comes. As after Ctrl-C, what was measured is stored and the run can go on.
     """
     folder, options = prepared.folder, prepared.options
-    with heeded(), opened(prepared) as (writer, content):
+    with heeded(), opened(prepared) as writer:
         done = list(read_records(folder / RECORDS))
         retry = frozenset[Status]().union(*(RETRY[name] for name in options.retry))
         left = pending(prepared.groups, done, retry)
@@ -252,7 +257,7 @@ def execute(prepared: Prepared) -> Finished:
             if done:
                 progress.say(f"{folder}: {len(done)} records kept, {total} measurements to go")
             try:
-                new = Runner(writer, content, options.workloads, progress).run(left)
+                new = Runner(writer, options.workloads, progress).run(left)
             except (KeyboardInterrupt, Stopped):
                 progress.say(f"{folder}: stopped, with all that was measured stored{_onward(options.command)}")
                 raise
@@ -262,20 +267,33 @@ def execute(prepared: Prepared) -> Finished:
 
 
 @contextlib.contextmanager
-def opened(prepared: Prepared) -> Iterator[tuple[Writer, dict[str, Any]]]:
-    """Hold a run's folder open: its writer, and the content of its environment file."""
-    folder = prepared.folder
+def opened(prepared: Prepared) -> Iterator[Writer]:
+    """Hold a run's folder open, with an environment file that tells of what is planned now."""
+    folder, planned = prepared.folder, _keys(prepared.groups)
     with Writer(folder) as writer:
-        if (folder / ENVIRONMENT).exists():
-            content = read_environment(folder)
-            # Beside what it has and had planned, what is planned now: a run may go on with more of its experiment.
-            held = {record.key for record in read_records(folder / RECORDS)}
-            content["planned"] = max(content.get("planned", 0), len(held | _keys(prepared.groups)))
-        else:
-            content = _environment(prepared)
+        held = {record.key for record in read_records(folder / RECORDS)}
+        known = _known(folder / ENVIRONMENT, new=not held)
+        content = dict(known) or _environment(prepared)
+        if not known:
             writer.text(EXPERIMENT, read_text(prepared.path))
-        writer.environment(content)
-        yield writer, content
+            if held - planned:  # nobody knows any more what these were measured with
+                content = {name: value for name, value in content.items() if name not in ("code", "defaults")}
+        # Beside what it has and had planned, what is planned now: a run may go on with more of its experiment.
+        content["planned"] = max(content.get("planned") or 0, len(held | planned))
+        if content != known or not (folder / ENVIRONMENT).exists():
+            writer.environment(content)
+        yield writer
+
+
+def _known(file: Path, new: bool) -> dict[str, Any]:
+    """Return what a run's environment file says. A damaged one is named, and kept under another name."""
+    known, left_out = read_fixed(file.parent)
+    if file.exists() or not new:
+        for error in left_out:
+            leave_out(error)
+    if left_out and file.exists():
+        file.replace(file.with_name(f"{file.name}.damaged"))
+    return known
 
 
 def _keys(groups: list[Group]) -> set[str]:
@@ -305,8 +323,6 @@ def _environment(prepared: Prepared) -> dict[str, Any]:
         "planned": len(_keys(groups)),
         "devices": shorten({name: device.model_dump() for name, device in used.items()}),
         "broken_devices": shorten({device.id: device.reason for device in prepared.discovered if not device.healthy}),
-        "ceilings": {},
-        "probes": [],
         "profiles": _profiles(used.values()),
         "workloads": {name: _describe(workloads[name]) for name in names},
         "report": shorten(definition.report.model_dump()),

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..model.record import Failure, Record, Status
+from ..model.record import SCHEMA_VERSION, Failure, Record, Status
 from ..model.untrusted import inside, slug
 from ..store.case import Host
-from ..store.results import ENVIRONMENT, EXPERIMENT, RECORDS, Run, Writer
+from ..store.results import EXPERIMENT, RECORDS, Run, Writer
 from .cases import Case
 
 
@@ -36,12 +36,17 @@ class Part:
     run: Run | None = field(init=False)
 
     def __post_init__(self) -> None:
-        self.run = Run(self.folder) if (self.folder / ENVIRONMENT).exists() else None
+        self.run = Run(self.folder) if (self.folder / RECORDS).exists() else None
 
     @property
     def stored(self) -> list[Record]:
         """Its records."""
         return self.run.records if self.run else []
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """Where it ran; empty where nobody knows."""
+        return self.run.environment if self.run else {}
 
 
 @dataclass
@@ -93,17 +98,16 @@ def write(top: Path, parts: Sequence[Part], merged: Merged) -> list[Path]:
         The folders. They are written anew whenever the parts are merged.
     """
     kinds: list[tuple[str, dict[str, Any], list[Record]]] = []
-    # Parts without a folder last: their lost cases go beside those of the same pool.
-    order = sorted(range(len(parts)), key=lambda number: parts[number].run is None)
+    # Last those that do not say where they ran: what they hold goes beside others of the same pool.
+    order = sorted(range(len(parts)), key=lambda number: not parts[number].environment)
     for number in order:
         part, records = parts[number], [*merged.records[number], *merged.lost[number]]
-        environment = part.run.environment if part.run else None
-        alike = [kind for kind in kinds if kind[0] == part.pool and _agree(kind[1], environment)]
+        alike = [kind for kind in kinds if kind[0] == part.pool and _agree(kind[1], part.environment)]
         if alike:
-            _join(alike[0][1], environment)
+            _join(alike[0][1], part.environment)
             alike[0][2].extend(records)
-        elif environment is not None:
-            kinds.append((part.pool, dict(environment), records))
+        elif part.environment or part.stored:
+            kinds.append((part.pool, {"schema_version": SCHEMA_VERSION, **part.environment}, records))
     written: list[Path] = []
     for pool, environment, records in kinds:
         folder = free = inside(top, f"{top.name}-{slug(pool)}")
@@ -122,23 +126,23 @@ def write(top: Path, parts: Sequence[Part], merged: Merged) -> list[Path]:
     return written
 
 
-def _agree(environment: Mapping[str, Any], other: Mapping[str, Any] | None) -> bool:
+def _agree(environment: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     if other and Host.of(environment) != Host.of(other):
         return False
-    devices = other["devices"] if other else {}
+    known = environment.get("devices") or {}
     return all(
-        device[name] == environment["devices"][id_][name]
-        for id_, device in devices.items()
+        device.get(name) == known[id_].get(name)
+        for id_, device in (other.get("devices") or {}).items()
         for name in ("chip", "driver")
-        if id_ in environment["devices"]
+        if id_ in known
     )
 
 
-def _join(environment: dict[str, Any], other: Mapping[str, Any] | None) -> None:
-    if other is None:
+def _join(environment: dict[str, Any], other: Mapping[str, Any]) -> None:
+    if not other:
         return
-    environment["started"] = min(environment["started"], other["started"])
-    environment["probes"] = [*environment["probes"], *other["probes"]]
+    environment["started"] = min(filter(None, (environment.get("started"), other.get("started"))), default="")
+    environment["probes"] = [*(environment.get("probes") or []), *(other.get("probes") or [])]
     if environment.get("code") and other.get("code"):
         variants = {**other["code"]["variants"], **environment["code"]["variants"]}
         environment["code"] = {**environment["code"], "variants": variants}
@@ -146,4 +150,4 @@ def _join(environment: dict[str, Any], other: Mapping[str, Any] | None) -> None:
     if held or added:
         environment["defaults"] = {id_: {**added.get(id_, {}), **held.get(id_, {})} for id_ in {**added, **held}}
     for name in ("devices", "broken_devices", "ceilings", "profiles", "workloads"):
-        environment[name] = {**other[name], **environment[name]}
+        environment[name] = {**(other.get(name) or {}), **(environment.get(name) or {})}

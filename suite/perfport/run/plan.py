@@ -139,7 +139,8 @@ def instances(problem: type[Problem], parameters: Mapping[str, Any], seed: int, 
 class Resolved:
     """What the names of an entry of ``experiments`` stand for.
 
-    ``at`` is its key path, for errors; ``sizes`` are preset and parameters of each problem.
+    ``at`` is its key path, for errors; ``macros`` are what each profile sets for the workload; ``sizes`` are preset and
+    parameters of each problem.
     """
 
     at: str
@@ -147,6 +148,7 @@ class Resolved:
     problem: type[Problem]
     variants: list[type[Variant]]
     targets: Targets
+    macros: dict[str, dict[str, int | float | str]]
     sizes: list[tuple[str | None, dict[str, Any]]]
 
     def named(self, pattern: str | None = None) -> list[type[Variant]]:
@@ -211,14 +213,15 @@ def _resolve(study: Study, experiment: Experiment, at: str, workloads: dict[str,
     for preset in study.presets or ():
         _lookup(problem.presets, preset, f"{at}.presets", "preset")
     _check_tunables(study, variants, at)
+    macros: dict[str, dict[str, int | float | str]] = {NATIVE: {}}
     for number, profile in enumerate(study.profiles):
         if profile != NATIVE:
-            load_profile(profile, f"{at}.profiles[{number}]: ")
+            macros[profile] = parameters_for(load_profile(profile, f"{at}.profiles[{number}]: "), workload.name)
     try:
         targets = Targets.model_validate({**experiment.measurement.model_dump(), **study.measurement})
     except ValidationError as error:
         raise UsageError(f"{at}.measurement.{explain(error, Targets)}") from None
-    return Resolved(at, workload, problem, variants, targets, [])
+    return Resolved(at, workload, problem, variants, targets, macros, [])
 
 
 def _axes(study: Study, entry: Resolved, devices: Sequence[DeviceInfo], pattern: str | None) -> dict[str, int]:
@@ -313,8 +316,7 @@ class _Size:
             yield from self._cases_of(variant, profile)
 
     def _cases_of(self, variant: type[Variant], profile: str) -> Iterator[Case]:
-        workload, device = self.entry.workload.name, self.device
-        macros = {} if profile == NATIVE else parameters_for(load_profile(profile), workload)
+        workload, device, macros = self.entry.workload.name, self.device, self.entry.macros[profile]
         tunables = {name: macros.get(name, tunable.default_for(device)) for name, tunable in variant.tunables.items()}
         axes = {name: values for name, values in self.study.tunables.items() if name in variant.tunables}
         for values in itertools.product(*axes.values()):

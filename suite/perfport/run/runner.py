@@ -101,17 +101,14 @@ class Runner:
     ----------
     writer : Writer
         The open results folder.
-    environment : dict
-        Its environment file's content; ceilings and probes are added as they come.
     workload_paths : list of str
         Further workload folders.
     progress : object
         Told ``group``, ``step``, ``record`` and ``say`` (see `perfport.run.progress`).
     """
 
-    def __init__(self, writer: Writer, environment: dict[str, Any], workload_paths: list[str], progress: Any) -> None:
+    def __init__(self, writer: Writer, workload_paths: list[str], progress: Any) -> None:
         self.writer = writer
-        self.environment = environment
         self.workload_paths = workload_paths
         self.progress = progress
         self.records: list[Record] = []
@@ -161,11 +158,9 @@ class Runner:
                             waiting.pop(record.key, None)
                             self._store(record)
                         case CeilingsInUse(device, values):
-                            self.environment["ceilings"][device] = values
-                            self.writer.environment(self.environment)
+                            self.writer.ceilings(device, values)
                         case CeilingsProbed(probe):
-                            self.environment["probes"].append(probe)
-                            self.writer.environment(self.environment)
+                            self.writer.probe(probe)
                 if waiting:
                     raise WorkerDied(Status.CRASHED, "the worker ended a group without all its records")
             except WorkerDied as died:

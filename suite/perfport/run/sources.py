@@ -15,7 +15,7 @@ import hashlib
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -69,12 +69,24 @@ class _Folder:
         self.folder = folder
         self.modules = {path.resolve(): ast.parse(path.read_text()) for path in sorted(folder.rglob("*.py"))}
         self.kernels = [path.resolve() for path in sorted(folder.rglob("*")) if path.suffix in KERNELS]
+        self._imported: dict[Path, list[Path]] = {}  # what was asked for before: many variants share their modules
+        self._named_by: dict[Path, list[Path]] = {}
 
     def closure(self, roots: Iterable[Path]) -> frozenset[Path]:
         """Return the files that some modules of the folder rest on, themselves included."""
-        modules = _reachable((path for path in roots if path in self.modules), self._imports)
-        named = (kernel for path in modules for kernel in self._kernels(path))
+        modules = _reachable((path for path in roots if path in self.modules), self._modules_of)
+        named = (kernel for path in modules for kernel in self._kernels_of(path))
         return modules | _reachable(named, lambda path: self._named(INCLUDE.findall(path.read_text())))
+
+    def _modules_of(self, path: Path) -> list[Path]:
+        if path not in self._imported:
+            self._imported[path] = list(self._imports(path))
+        return self._imported[path]
+
+    def _kernels_of(self, path: Path) -> list[Path]:
+        if path not in self._named_by:
+            self._named_by[path] = self._kernels(path)
+        return self._named_by[path]
 
     def _imports(self, path: Path) -> Iterator[Path]:
         """Yield what a module uses of its workload: by relative imports, or a neighbour that it starts by its name."""
@@ -164,12 +176,10 @@ def age(run: Run, identity: Identity, workloads: Mapping[str, Workload] | None =
         measuring = [MEASURING] if stored["measuring"] != harness_digest() else []
         return _verdict([*measuring, *([WORKLOAD] if stored["variants"][name] != digest(own) else [])])
     commit = run.environment.get("commit") or {}
-    since = _changed_since(str(commit.get("hash") or ""))
-    if since is None:
+    changed = _changed_of(own, str(commit.get("hash") or ""), workload.folder)
+    if changed is None:
         return Verdict(Age.UNKNOWN, "the run's commit is in no repository here")
-    measuring = [MEASURING] if since & {path.resolve() for path in harness_files()} else []
-    folder = workload.folder.resolve()
-    judged = _verdict([*measuring, *(path.relative_to(folder).as_posix() for path in sorted(since & own))])
+    judged = _verdict(changed)
     if judged.age is Age.CURRENT and commit.get("dirty"):
         return Verdict(Age.UNKNOWN, "measured with uncommitted changes")
     return judged
@@ -184,8 +194,18 @@ def shipped(name: str) -> Workload | None:
         return None
 
 
-def _verdict(changed: list[str]) -> Verdict:
+def _verdict(changed: Sequence[str]) -> Verdict:
     return Verdict(Age.STALE, ", ".join(changed)) if changed else Verdict(Age.CURRENT)
+
+
+@cache
+def _changed_of(own: frozenset[Path], commit: str, folder: Path) -> tuple[str, ...] | None:
+    """Return what differs from a commit of what a variant is made of and measured by; ``None`` as `_changed_since`."""
+    since = _changed_since(commit)
+    if since is None:
+        return None
+    measuring = [MEASURING] if since & {path.resolve() for path in harness_files()} else []
+    return *measuring, *(path.relative_to(folder.resolve()).as_posix() for path in sorted(since & own))
 
 
 @cache

@@ -1,11 +1,12 @@
 """The results store: one folder per run, append-only records beside an environment file.
 
-    RUN/environment.json   host, versions, commit, devices, ceilings, seed; written once, probes appended
+    RUN/environment.json   host, versions, commit, devices, seed; written when a run begins
+    RUN/ceilings.jsonl     ceilings in use and probes of them, one per line
     RUN/experiment.yaml    copy of the experiment file
-    RUN/records.jsonl      one record per line, flushed to disk per case
+    RUN/records.jsonl      one record per line
     RUN/lock               held while a run writes
 
-A line torn by a kill is ignored when reading and cut off when a run resumes.
+Every line is flushed to disk. One torn by a kill is ignored when reading and cut off when a run resumes.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
 from ..machine.paths import shorten, shortened
 from ..model.errors import InfrastructureError, UsageError, from_system, leave_out
-from ..model.record import SCHEMA_VERSION, Failure, Record, Status
+from ..model.record import Failure, Record, Status
 from ..model.untrusted import inside
+from .environment import CEILINGS, ENVIRONMENT, read_environment
 from .reading import NotJsonError, lines, parse, read_records
+from .writing import LineFile, replace
 
-ENVIRONMENT = "environment.json"
 RECORDS = "records.jsonl"
 EXPERIMENT = "experiment.yaml"
 
@@ -42,7 +44,9 @@ class Run:
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
-        self.environment = read_environment(self.folder)
+        self.environment, left_out = read_environment(self.folder)
+        for error in left_out:
+            leave_out(error)
         latest: dict[str, Record] = {}
         for record in read_records(self.folder / RECORDS):
             latest.pop(record.key, None)
@@ -126,31 +130,14 @@ def load_runs(paths: Iterable[Path | str]) -> list[Run]:
     return [run for path in paths for run in each_run(path)]
 
 
-def read_environment(folder: Path) -> dict[str, Any]:
-    """Read a run's environment file."""
-    path = folder / ENVIRONMENT
-    try:
-        environment = json.loads(path.read_text())
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
-    except ValueError as error:
-        raise UsageError(f"{path}: not JSON ({error})") from None
-    _check_version(path, environment)
-    return dict(environment)
-
-
-def _check_version(where: Path | str, content: Any) -> None:
-    version = content.get("schema_version") if isinstance(content, dict) else None
-    if version != SCHEMA_VERSION:
-        raise UsageError(f"{where}: schema version {version!r}; this version of perfport reads {SCHEMA_VERSION}")
-
-
 def faults(folder: Path) -> list[str]:
     """Return everything that is wrong with a run folder, each with its file and, where it has one, its line."""
-    path, complaints, keys, bad = folder / RECORDS, [], set(), 0
+    path, keys, bad = folder / RECORDS, set(), 0
+    complaints: list[str] = []
     environment: dict[str, Any] = {}
     try:
-        environment = read_environment(folder)
+        environment, left_out = read_environment(folder)
+        complaints += map(str, left_out)
     except UsageError as error:
         complaints.append(str(error))
     try:
@@ -200,7 +187,9 @@ class Writer:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._file: IO[bytes] | None = None
+        self._records: LineFile | None = None
+        self._ceilings: LineFile | None = None
+        self._in_use: dict[str, Any] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = inside(folder, "lock").open("w")
@@ -214,8 +203,8 @@ class Writer:
 
     def __enter__(self) -> Writer:
         try:
-            self._file = inside(self.folder, RECORDS).open("a+b", buffering=0)  # nothing is left over after an error
-            self._cut_torn_line()
+            self._records = LineFile(inside(self.folder, RECORDS))
+            self._ceilings = LineFile(inside(self.folder, CEILINGS))
         except OSError as error:
             self.close()
             raise InfrastructureError(
@@ -230,42 +219,37 @@ class Writer:
 
     def close(self) -> None:
         """Close the files and give the lock back."""
-        if self._file:
-            self._file.close()
+        for file in (self._records, self._ceilings):
+            if file:
+                file.close()
         self._lock.close()
-
-    def _cut_torn_line(self) -> None:
-        assert self._file
-        self._file.seek(0)
-        content = self._file.read()
-        whole = content.rfind(b"\n") + 1
-        if whole != len(content):
-            self._file.truncate(whole)
 
     def append(self, record: Record) -> None:
         """Write one record and flush it to disk, with paths in its texts shortened."""
-        assert self._file
+        assert self._records
         line = _as_kept(record).model_dump_json(exclude_none=True, exclude_defaults=False).encode() + b"\n"
-        before = self._file.seek(0, os.SEEK_END)
-        try:
-            left = memoryview(line)
-            while left:  # unbuffered: a disk that fills up takes a part first
-                left = left[self._file.write(left) :]
-            os.fsync(self._file.fileno())
-        except OSError as error:
-            with_torn = f"{self.folder / RECORDS}: cannot write a record ({error.strerror})"
-            os.truncate(self.folder / RECORDS, before)
-            raise InfrastructureError(with_torn) from None
+        self._records.append(line, "a record")
+
+    def ceilings(self, device: str, values: dict[str, Any]) -> None:
+        """Write the ceilings that bound the cases of a device from here on, unless those in use are the same."""
+        assert self._ceilings
+        if self._in_use.get(device) != values:
+            self._ceilings.append(_line({"ceilings": {**values, "device": device}}), "ceilings")
+            self._in_use[device] = values
+
+    def probe(self, probe: dict[str, Any]) -> None:
+        """Write a probe of ceilings."""
+        assert self._ceilings
+        self._ceilings.append(_line({"probe": probe}), "a probe of ceilings")
 
     def environment(self, content: dict[str, Any]) -> None:
-        """Replace the environment file atomically."""
+        """Replace the environment file, whole."""
         self.text(ENVIRONMENT, json.dumps(content, indent=1, sort_keys=True) + "\n")
 
     def text(self, name: str, content: str) -> None:
-        """Write a small file atomically."""
-        partial = inside(self.folder, f"{name}.part")
-        try:
-            partial.write_text(content)
-            partial.replace(self.folder / name)
-        except OSError as error:
-            raise InfrastructureError(f"{self.folder / name}: cannot be written ({error.strerror})") from None
+        """Write a small file, whole or not at all."""
+        replace(inside(self.folder, name), content)
+
+
+def _line(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode() + b"\n"

@@ -10,11 +10,11 @@ from typing import Any
 
 from ...measure.roofline import variant_bound
 from ...model.errors import UsageError, leave_out
-from ...model.files import read_json
 from ...model.names import settings
 from ...model.record import Identity, Interval, Record
 from ...model.work import Traffic
-from ...store.results import ENVIRONMENT, Run, each_run, find_runs
+from ...store.environment import read_fixed
+from ...store.results import Run, each_run, find_runs
 from ...untimed.count import Count, Verdict, read
 from ...untimed.count.counts import COUNTS
 from .markdown import NONE, code, details, join, table, text, titled
@@ -40,7 +40,10 @@ class Counts:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.counts = read(folder)
-        self.chips = _chips(read_json(folder / ENVIRONMENT))
+        environment, left_out = read_fixed(folder, versioned=False)
+        for error in left_out:
+            leave_out(error)
+        self.chips = _chips(environment)
 
 
 def stored(paths: Sequence[Path]) -> tuple[list[Run], list[Counts]]:
@@ -72,10 +75,9 @@ def stored(paths: Sequence[Path]) -> tuple[list[Run], list[Counts]]:
     return runs, counts
 
 
-def _chips(environment: Any) -> dict[str, str]:
-    devices = environment.get("devices") if isinstance(environment, dict) else None
-    told = devices.items() if isinstance(devices, dict) else ()
-    return {id_: str(info["chip"]) for id_, info in told if isinstance(info, dict) and info.get("chip")}
+def _chips(environment: dict[str, Any]) -> dict[str, str]:
+    devices = environment.get("devices") or {}
+    return {id_: str(info["chip"]) for id_, info in devices.items() if info.get("chip")}
 
 
 def _case(identity: Identity) -> str:

@@ -18,8 +18,8 @@ from ...model.record import Identity, Status
 from ...model.schema import Model
 from ...model.untrusted import inside
 from ...model.work import Traffic
+from ...store.environment import ENVIRONMENT
 from ...store.reading import entries, parse_line
-from ...store.results import ENVIRONMENT
 from .coalescing import AccessPattern
 
 COUNTS = "counts.jsonl"
