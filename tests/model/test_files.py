@@ -40,6 +40,11 @@ def test_a_file_within_the_limit_is_read_whole(tmp_path: Path) -> None:
         assert file.readline() == b"\xef\xbb\xbf\xc3\xa9"
 
 
+def test_a_path_with_a_nul_is_named() -> None:
+    with pytest.raises(UsageError, match=r"^'a\\x00b': cannot be read"):
+        read(Path("a\0b"))
+
+
 def test_what_the_machine_lacks_is_not_the_file_s_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> int:
         raise OSError(errno.EMFILE, "Too many open files")

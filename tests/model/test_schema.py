@@ -123,9 +123,10 @@ MERGES = "a: &a {x: 1, y: 2}\n" + "".join(
         ("x: !!python/object/apply:os.system [ls]", "here: not valid YAML (could not determine a constructor"),
         ("? [a]: b", "here: not valid YAML ("),
         ("a\x00b", "here: not valid YAML ("),
+        ('"\\ud800": 1', "here:1: '\\ud800' is no text"),
         ("x: *none", "here: not valid YAML (found undefined alias 'none'"),
     ],
-    ids=range(15),
+    ids=range(16),
 )
 def test_what_is_no_sane_file_is_refused_in_a_line(text: str, message: str) -> None:
     with pytest.raises(UsageError) as error:

@@ -33,6 +33,8 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     InfrastructureError
         If that is the machine's fault: no more open files, a disk with errors.
     """
+    if "\0" in str(path):
+        raise UsageError(f"{str(path)!r}: cannot be read (expected a path without NUL)")
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:

@@ -70,6 +70,14 @@ class _Loader(yaml.SafeLoader):
                 raise _RefusedError(event, f"expected at most {MOST_NODES:,} values, got {size}")
         return node
 
+    def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
+        node: yaml.ScalarNode = super().compose_scalar_node(anchor)
+        try:
+            node.value.encode()
+        except UnicodeEncodeError:  # "\ud800", half of a character, which no text can hold
+            raise _RefusedError(node, f"{shown(node.value)} is no text") from None
+        return node
+
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node: yaml.MappingNode = super().compose_mapping_node(anchor)
         lines: dict[tuple[str, str], int] = {}
