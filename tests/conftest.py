@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -94,7 +95,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     # One cache for all tests, kept between sessions: ceilings are swept once per device. Not the user's, because
     # ceilings that are measured beside a test suite are too low.
-    folder = str(config.cache.mkdir("perfport")) if config.cache else "/tmp/perfport-tests"
+    cache = getattr(config, "cache", None)  # not with -p no:cacheprovider
+    folder = str(cache.mkdir("perfport")) if cache else tempfile.mkdtemp(prefix="perfport-tests-")
     for environment in (os.environ, ENVIRONMENT):
         environment["XDG_CACHE_HOME"] = folder
         environment["PYTHONPYCACHEPREFIX"] = f"{folder}/bytecode"  # hundreds of children start: compile modules once

@@ -17,7 +17,10 @@ CHILD = (
 )
 
 
-@pytest.mark.parametrize(("sent", "survives"), [(signal.SIGINT, True), (signal.SIGTERM, True), (signal.SIGHUP, False)])
+@pytest.mark.parametrize(
+    ("sent", "survives"),
+    [(signal.SIGINT, True), (signal.SIGTERM, True), (signal.SIGHUP, True), (signal.SIGQUIT, False)],
+)
 def test_signals_that_are_the_parent_s(sent: signal.Signals, survives: bool) -> None:
     with subprocess.Popen([sys.executable, "-c", CHILD], stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout and child.stdout.readline() == "ready\n"

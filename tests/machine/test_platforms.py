@@ -17,7 +17,6 @@ def icds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("OCL_ICD_VENDORS", str(tmp_path))
     monkeypatch.setattr(platforms, "_installed_file", lambda distribution, name: None)
     monkeypatch.setattr(platforms, "_nvidia", lambda: None)
-    monkeypatch.setattr(platforms.tempfile, "gettempdir", lambda: str(tmp_path))
     return tmp_path
 
 

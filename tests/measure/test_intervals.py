@@ -20,6 +20,7 @@ from perfport.measure.intervals import (
     speedup,
     summarise,
     verdict,
+    welch_interval,
 )
 from perfport.model.record import CONFIDENCE, Interval
 
@@ -176,6 +177,32 @@ def test_a_ratio_holds_the_spread_between_workers(paired: bool) -> None:
     logs = np.log([1.0, 1.05, 1.1])
     reach = stats.t.ppf(0.975, 2) * logs.std(ddof=1) / math.sqrt(3)
     assert known.high / known.low == pytest.approx(math.exp(2 * reach), rel=0.02)
+
+
+def _run(rng: np.random.Generator, first: int, spread: float, level: float = 1.0) -> Series:
+    """Three workers of 9 samples of 1 %, whose levels differ by ``spread``."""
+    workers = {first + i: i // 9 for i in range(27)}
+    logs = np.repeat(rng.normal(0, spread, 3), 9) + rng.normal(0, 0.01, 27)
+    return Series({i: level * math.exp(log) for i, log in zip(workers, logs, strict=True)}, workers)
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.01, 0.05])
+def test_two_runs_of_equal_code_are_called_different_as_seldom_as_stated_and_others_are_seen(spread: float) -> None:
+    """Dividing intervals of both sides would see 25 % in 5 of 10 where workers differ by 5 %, Welch's in 9."""
+    rng = np.random.default_rng(17)
+    equal = [speedup(_run(rng, 0, spread), _run(rng, 100, spread)) for _ in range(400)]
+    assert sum(verdict(ratio) in (Verdict.FASTER, Verdict.SLOWER) for ratio in equal) <= 0.06 * 400
+    slower = [speedup(_run(rng, 0, spread), _run(rng, 100, spread, 1.25)) for _ in range(100)]
+    assert sum(verdict(ratio) is Verdict.SLOWER for ratio in slower) >= 88
+
+
+def test_welch_against_scipy() -> None:
+    rng = np.random.default_rng(5)
+    one, other = rng.normal(3, 1, 3), rng.normal(1, 4, 5)
+    reference = stats.ttest_ind(one, other, equal_var=False).confidence_interval(CONFIDENCE)
+    known = welch_interval(one, other)
+    assert (known.low, known.high) == pytest.approx((reference.low, reference.high))
+    assert welch_interval([2.0, 2.0], [1.0, 1.0]) == Interval(value=1, low=1, high=1)
 
 
 @pytest.mark.parametrize(("a", "b"), [(2, 2), (3, 3), (3, 4), (4, 4), (3, 20), (6, 9), (7, 60), (20, 20)])

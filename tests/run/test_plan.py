@@ -8,7 +8,7 @@ import pytest
 
 from perfport import workload
 from perfport.model.device import DeviceInfo
-from perfport.model.errors import UsageError
+from perfport.model.errors import InfrastructureError, UsageError
 from perfport.run import keys, plan
 from perfport.run.cases import Case, Group
 from perfport.run.experiment import Experiment
@@ -228,3 +228,24 @@ def test_each_planned_case_is_held_by_its_entry() -> None:
     assert not experiment.experiments[1].holds(
         cases(entries[1])[0].identity.model_copy(update={"tunables": {"group": 128}})
     )
+
+
+def test_of_a_runtime_that_was_lost_nobody_knows_the_devices() -> None:
+    unlisted: dict[str, Any] = {"platform": "intel-pip", "compute_units": 0, "healthy": False, "lost": True}
+    lost = info("opencl:intel-pip:0", **unlisted, reason="killed by signal 9")
+    for selector in ("opencl:intel:0", "OPENCL:Intel:1", "opencl:intel", "opencl:acme:0", "xeon"):
+        with pytest.raises(InfrastructureError, match=f"-d: '{selector}' may be of what did not list[^$]*signal 9"):
+            select_devices([selector], [POCL, lost], "-d")
+    for selector in ("opencl:pocl:7", "cuda:intel:0"):
+        with pytest.raises(UsageError, match=f"-d: no device matches '{selector}'"):
+            select_devices([selector], [POCL, lost], "-d")
+    assert select_devices(["all"], [POCL, lost], "-d") == [POCL]
+
+
+def test_a_runtime_that_cannot_be_loaded_is_asked_for_by_its_name() -> None:
+    unlisted: dict[str, Any] = {"platform": "nvidia-driver", "compute_units": 0, "healthy": False}
+    absent = info("opencl:nvidia-driver:0", **unlisted, runtime="/lib64/libnvidia-opencl.so.1", reason="no device")
+    with pytest.raises(InfrastructureError, match="may be of what did not list"):
+        select_devices(["opencl:nvidia:0"], [POCL, absent], "-d")
+    with pytest.raises(UsageError, match=r"no device matches 'opencl:pcl:0' \(did you mean 'opencl:pocl:0'\?\)"):
+        select_devices(["opencl:pcl:0"], [POCL, absent], "-d")

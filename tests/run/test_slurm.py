@@ -20,7 +20,7 @@ import yaml
 from perfport.machine import discovery
 from perfport.model.errors import InfrastructureError, UsageError
 from perfport.model.record import Record, Status
-from perfport.run import local, run, slurm
+from perfport.run import jobs, local, run, slurm
 from perfport.run.experiment import load
 from perfport.store.results import RECORDS, Run, Writer
 
@@ -81,15 +81,15 @@ class Scripted:
     def __init__(self, *states: str, reason: str = "") -> None:
         self.states, self.reason, self.submitted = list(states), reason, 0
 
-    def submit(self, job: slurm.Job, share: slurm.Share) -> None:
+    def submit(self, job: jobs.Job, share: jobs.Share) -> None:
         """Take a job."""
         self.submitted += 1
         job.ids.append(str(self.submitted))
         job.state = "PENDING"
 
-    def update(self, jobs: Sequence[slurm.Job]) -> None:
+    def update(self, active: Sequence[jobs.Job]) -> None:
         """Let the next state come true."""
-        for job in jobs:
+        for job in active:
             job.state, job.reason = self.states.pop(0), self.reason
 
 
@@ -109,9 +109,9 @@ def test_what_is_submitted_again(
 ) -> None:
     monkeypatch.setattr(slurm, "POLL_S", (0.0, 0.0))
     path = experiment(tmp_path, {"kind": "slurm", "retries": 2, "partitions": {"gpu": {"devices": ["cuda"]}}})
-    jobs, script = [slurm.Job(partition="gpu", part=0, parts=1)], Scripted(*states, reason="because")
+    own, script = [jobs.Job(partition="gpu", part=0, parts=1)], Scripted(*states, reason="because")
     writer = Writer(tmp_path / "out")
-    session = slurm.Session(load(path), local.Options(), jobs, script, writer)  # type: ignore[arg-type]
+    session = slurm.Session(load(path), local.Options(), own, script, writer)  # type: ignore[arg-type]
     session.run()
     writer.close()
     assert (script.submitted, script.states) == (submissions, [])
@@ -124,12 +124,32 @@ def test_a_share_that_is_not_possible_says_why(
 ) -> None:
     monkeypatch.setattr(discovery, "discover", lambda: opencl_infos)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
-    share = slurm.Share(
+    share = jobs.Share(
         experiment=experiment(tmp_path, {}), folder=tmp_path / "job", devices=["nowhere"], part=0, parts=1, seed=1,
         pattern=None, retry=(), workloads=[str(FAULTY)], command=[],
     )  # fmt: skip
-    assert "no device matches 'nowhere'" in share()
+    assert "no device matches 'nowhere'" in share.run()
     assert not (tmp_path / "job").exists()
+
+
+def test_what_jobs_say_of_their_end_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Slurm forgets jobs; what a job said of its end stays, and one that said nothing is gone."""
+    pytest.importorskip("submitit")
+    for name in ("sbatch", "srun", "squeue"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    path = experiment(tmp_path, {"kind": "slurm", "partitions": {"gpu": {"devices": ["cuda"]}}})
+    cluster = slurm.Cluster(tmp_path / "out", load(path))
+    session = tmp_path / "out" / "jobs" / "submitit-1"
+    session.mkdir()
+    for number, said in enumerate([{}, {"refused": "no device"}, {"error": "RuntimeError: a"}, None]):
+        if said is not None:
+            (session / f"{number}.json").write_text(json.dumps(said))
+        job = jobs.Job(partition="gpu", part=0, parts=1, ids=[str(number)], session=session.name, state="RUNNING")
+        cluster.update([job])
+        expected = [("COMPLETED", ""), ("REFUSED", "no device"), ("GONE", "RuntimeError: a"), ("GONE", "")][number]
+        assert (job.state, job.reason) == expected
 
 
 def test_without_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

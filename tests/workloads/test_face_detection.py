@@ -260,7 +260,7 @@ def test_bad_parameters_are_named(parameters: dict[str, Any], key: str) -> None:
         ({"width": 30}, "composite frames need both"),
         ({"source": "astronaut", "width": 30}, "given by the image 'astronaut'"),
         ({"source": "astronaut", "frames": 2}, "given by the image 'astronaut'"),
-        ({"source": "astronought"}, "'astronought' is neither 'composite'"),
+        ({"source": "astronought"}, "'astronought' is neither one of composite"),
         ({"width": 30, "height": 30, "cascade": "frontalface"}, "one of eye, "),
         ({"width": 32_768, "height": 32_768, "frames": 2}, r"less than 2\^31 pixels"),
     ],

@@ -97,8 +97,8 @@ def picture(source: str) -> np.ndarray:
     if source in PHOTOGRAPHS:
         return read(_packaged(*PHOTOGRAPHS[source]))
     if not Path(source).exists():
-        known = ", ".join(PHOTOGRAPHS)
-        raise UsageError(f"source: {source!r} is neither 'composite', nor one of {known}, nor a file")
+        known = ", ".join([*MADE, *PHOTOGRAPHS])
+        raise UsageError(f"source: {source!r} is neither one of {known}, nor a file")
     return read(Path(source))
 
 
@@ -135,6 +135,21 @@ def composite(width: int, height: int, frames: int, seed: int) -> Frames:
         frame[:] = tiled[top : top + height, left : left + width]
         boxes.append(_paste(frame, faces, rng))
     return Frames(pixels, boxes)
+
+
+def equal(width: int, height: int, frames: int, seed: int) -> Frames:
+    """Grey frames without any structure: no window's variance is large enough."""
+    return Frames(np.full((frames, height, width), 128, np.uint8), [np.empty((0, 4), np.int64)] * frames)
+
+
+def extreme(width: int, height: int, frames: int, seed: int) -> Frames:
+    """Frames of black and white pixels at random: sums of squares, and differences of neighbours, are the largest."""
+    pixels = np.random.default_rng(seed).choice(np.array([0, 255], np.uint8), (frames, height, width))
+    return Frames(pixels, [np.empty((0, 4), np.int64)] * frames)
+
+
+#: What makes frames by the name of a source.
+MADE = {"composite": composite, "equal": equal, "extreme": extreme}
 
 
 def _paste(frame: np.ndarray, faces: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -37,13 +37,16 @@ CHECK_SIZES: tuple[dict[str, Any], ...] = (
     {"width": 24, "height": 24, "capacity": 1},
     {"width": 31, "height": 29, "cascade": "frontalface_alt2", "scale_factor": 1.3, "frames": 2, "capacity": 79},
     {"width": 31, "height": 28, "cascade": "lefteye_2splits", "scale_factor": 1.3, "capacity": 37},
+    {"width": 29, "height": 27, "source": "equal", "cascade": "frontalface_alt", "scale_factor": 1.3, "capacity": 31},
+    {"width": 29, "height": 27, "source": "extreme", "cascade": "frontalface_alt", "scale_factor": 1.3, "capacity": 31},
 )  # fmt: skip
 
 
 class Scene(BaseModel):
     """Frames, cascade and pyramid.
 
-    ``source``: ``composite`` (of ``width``, ``height``, ``frames``), a photograph's name, or the path of an image.
+    ``source``: ``composite`` (of ``width``, ``height``, ``frames``), a photograph's name, or the path of an image; to
+    verify with, ``equal`` (grey) and ``extreme`` (black and white at random) in place of ``composite``.
     ``scenes``: how many of the frames differ, if not all; the others repeat them in turn.
     ``cascade``: a stock name or the path of an XML file. ``step``: windows 2 pixels apart below scale 2, as OpenCV
     has it, or always 1 (``full``). ``capacity``: passing windows that the list holds.
@@ -91,20 +94,20 @@ class _Frames(Problem):
 
     @classmethod
     def data_decide_time(cls, parameters: Scene) -> bool:
-        return parameters.source == "composite"  # how far windows get depends on what the frames show
+        return parameters.source in images.MADE  # how far windows get depends on what the frames show
 
     def _scene(self, parameters: Scene, seed: int) -> images.Frames:
-        if parameters.source != "composite":
+        if parameters.source not in images.MADE:
             if parameters.width or parameters.height or parameters.frames != 1 or parameters.scenes:
                 given = f"given by the image {parameters.source!r}, which is one frame"
                 raise UsageError(f"width, height, frames, scenes: {given}")
             return images.Frames(images.photograph(parameters.source)[None], [np.empty((0, 4), np.int64)])
         if parameters.width is None or parameters.height is None:
-            raise UsageError("width, height: composite frames need both")
+            raise UsageError(f"width, height: {parameters.source} frames need both")
         if parameters.width * parameters.height * parameters.frames >= 2**31:
             raise UsageError("width, height, frames: expected less than 2^31 pixels in all")
         scenes = min(parameters.scenes or parameters.frames, parameters.frames)
-        made = images.composite(parameters.width, parameters.height, scenes, seed)
+        made = images.MADE[parameters.source](parameters.width, parameters.height, scenes, seed)
         if scenes == parameters.frames:
             return made
         turn = np.arange(parameters.frames) % scenes

@@ -10,7 +10,8 @@ from perfport.workload import UsageError
 
 from . import reference
 
-SOURCES = ("generated", "filter_bank")
+SOURCES = ("generated", "filter_bank", "equal", "wide")
+EXPONENTS = -149, 31  # of two, by which the values of ``wide`` are scaled: from denormal ones on
 
 
 def maps(source: str, shape: tuple[int, int, int, int], seed: int) -> np.ndarray:
@@ -19,7 +20,8 @@ def maps(source: str, shape: tuple[int, int, int, int], seed: int) -> np.ndarray
     Parameters
     ----------
     source : str
-        ``generated``: independent normal values. ``filter_bank``: see `filter_bank`.
+        ``generated``: independent normal values. ``filter_bank``: see `filter_bank`. ``equal``: ones. ``wide``: normal
+        values scaled by random powers of two.
 
     Raises
     ------
@@ -30,6 +32,11 @@ def maps(source: str, shape: tuple[int, int, int, int], seed: int) -> np.ndarray
         return np.random.default_rng(seed).standard_normal(shape, np.float32)
     if source == "filter_bank":
         return filter_bank(*shape, seed)
+    if source == "equal":
+        return np.ones(shape, np.float32)
+    if source == "wide":
+        rng = np.random.default_rng(seed)
+        return np.ldexp(rng.standard_normal(shape, np.float32), rng.integers(*EXPONENTS, shape, np.int32))
     raise UsageError(f"source: {source!r} is not one of {', '.join(SOURCES)}")
 
 

@@ -29,6 +29,7 @@ from .operators import OPERATORS, Operator
 
 ELEMENT_LIMIT = 2**31  # of input, output and im2col's matrix of one image: kernels index them in 32 bits
 WHOLE_MACS = 2 * 10**8  # up to here every output is compared
+EXPONENTS = -149, 31  # of two, by which the values of a ``wide`` input are scaled
 SAMPLED_OUTPUTS = 50_000  # else all filters at so many positions, the first and the last; all enter signed sums
 
 TOLERANCE = 1e-5
@@ -64,7 +65,8 @@ class SparseConv(Problem):
         """An operator by name (``operator``) or by its sizes; the share of zeros and how they are placed.
 
         ``weights`` is an .npz file with an array ``weights`` (K, C, R, S), which is pruned further unless ``sparsity``
-        is 0.
+        is 0. The input's values are ``generated``, or to verify with: ``equal``, or ``wide``, scaled by random powers
+        of two from denormal ones on.
         """
 
         model_config = ConfigDict(extra="forbid")
@@ -82,6 +84,7 @@ class SparseConv(Problem):
         sparsity: float = Field(0.9, ge=0, le=1, allow_inf_nan=False)
         pruning: Literal["random", "magnitude", "channels", "filters", "both"] = "random"
         weights: str | None = None
+        source: Literal["generated", "equal", "wide"] = "generated"
 
     name = "sparse_conv"
     results: ClassVar[dict[str, tuple[str, ...]]] = {"": ("fp32", "tf32"), **dict.fromkeys(STRUCTURED, ("fp32",))}
@@ -126,6 +129,14 @@ class SparseConv(Problem):
             "channels": 2, "filters": 9, "kernel_height": 5, "kernel_width": 5, "height": 6, "width": 6, "stride": 3,
             "padding": 4, "sparsity": 0.9,
         },
+        {
+            "channels": 3, "filters": 5, "kernel_height": 2, "kernel_width": 3, "height": 7, "width": 9, "sparsity": 1,
+            "source": "equal",
+        },
+        {
+            "channels": 3, "filters": 7, "kernel_height": 3, "kernel_width": 3, "height": 8, "width": 9, "padding": 1,
+            "sparsity": 0.6, "source": "wide",
+        },
     )  # fmt: skip
 
     def __init__(self, parameters: Parameters, seed: int) -> None:
@@ -157,10 +168,16 @@ class SparseConv(Problem):
 
     @cached_property
     def x(self) -> np.ndarray:
-        """The input, float32, shape (N, C, H, W), independent values in [-1, 1)."""
+        """The input, float32, shape (N, C, H, W), independent values in [-1, 1) where they are ``generated``."""
         o = self.operator
-        values = np.random.default_rng(self.seed).random((self.batch, o.channels, o.height, o.width), np.float32)
+        shape = self.batch, o.channels, o.height, o.width
+        if self.parameters.source == "equal":
+            return np.ones(shape, np.float32)
+        rng = np.random.default_rng(self.seed)
+        values = rng.random(shape, np.float32)
         np.subtract(np.multiply(values, 2, out=values), 1, out=values)
+        if self.parameters.source == "wide":
+            np.ldexp(values, rng.integers(*EXPONENTS, shape, np.int32), out=values)
         return values
 
     @property

@@ -21,7 +21,7 @@ def _mix(h: np.ndarray) -> np.ndarray:
     return h ^ (h >> np.uint32(16))
 
 
-def generated(index: np.ndarray, seed: int, mean: float, bits: int = 24) -> np.ndarray:
+def generated(index: np.ndarray, seed: int, mean: float, bits: int = 24, exponent: int = 0) -> np.ndarray:
     """Return the generator's values at flat indices, exactly as ``generate.cl`` makes them on a device.
 
     Parameters
@@ -32,23 +32,27 @@ def generated(index: np.ndarray, seed: int, mean: float, bits: int = 24) -> np.n
     mean : float
         Added to values uniform in [-1, 1).
     bits : int
-        Number of distinct values as a power of two, at most 24.
+        Number of distinct values as a power of two, at most 24; 0: all are 1, plus ``mean``.
+    exponent : int
+        Values are multiplied by 2 to this power, so that they are denormal, or as large as FP32 holds.
 
     Returns
     -------
     array of float32, shape of ``index``
     """
+    if not bits:
+        return np.ldexp(np.full(index.shape, np.float32(1) + np.float32(mean)), exponent)
     with np.errstate(over="ignore"):
         high = _mix((index >> np.uint64(32)).astype(np.uint32) ^ np.uint32(seed & 0xFFFFFFFF))
         h = _mix((index & np.uint64(0xFFFFFFFF)).astype(np.uint32) ^ high)
     unit = (h >> np.uint32(32 - bits)).astype(np.float32) * np.float32(2.0 ** (1 - bits)) - np.float32(1)
-    return unit + np.float32(mean)
+    return np.ldexp(unit + np.float32(mean), exponent)
 
 
-def generated_rows(rows: np.ndarray, dims: int, seed: int, mean: float) -> np.ndarray:
+def generated_rows(rows: np.ndarray, dims: int, seed: int, mean: float, exponent: int = 0) -> np.ndarray:
     """Return rows of the generated matrix, shape (len(rows), dims), float32."""
     index = rows.astype(np.uint64)[:, None] * np.uint64(dims) + np.arange(dims, dtype=np.uint64)
-    return generated(index, seed, mean)
+    return generated(index, seed, mean, exponent=exponent)
 
 
 def load(source: str, points: int | None, seed: int) -> tuple[np.ndarray, np.ndarray]:

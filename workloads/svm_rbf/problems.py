@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from perfport.workload import Metric, Output, OutputError, Problem, UsageError, Work, compare, compare_exact
+from perfport.workload import Metric, Output, OutputError, Problem, UsageError, Work, compare, compare_exact, in_blocks
 
 from . import data
 
-REFERENCE_ROWS = 10_000
-REFERENCE_WHOLE = 40_000_000  # elements: up to here the reference is computed in full
-PART = 1 << 22
+REFERENCE_BLOCK = 500_000  # elements of the data whose distances are computed together
+PART = 1 << 18  # elements of a vector that are made at a time
 VALUE = "value"  # what a control arm computes: the extreme value without its index
 
 
@@ -36,12 +34,16 @@ class RbfRows(Problem):
         "paper": {"points": 100_000, "dims": 1000},
         "photographs": {"source": "patches", "points": 16_000},
     }
-    check_sizes = ({"points": 37, "dims": 13}, {"points": 131, "dims": 30}, {"points": 1, "dims": 1})
+    check_sizes = (
+        {"points": 37, "dims": 13}, {"points": 131, "dims": 30}, {"points": 1, "dims": 1},
+        {"points": 35, "dims": 14, "exponent": -130}, {"points": 35, "dims": 14, "exponent": 40},
+    )  # fmt: skip
 
     class Parameters(BaseModel):
         """``points`` and ``dims`` size generated data; a real ``source`` brings its own dimensions.
 
-        ``gamma`` defaults to 1 / dims; ``mean`` moves generated data away from the origin.
+        ``gamma`` defaults to 1 / dims; ``mean`` moves generated data away from the origin, and 2 to the ``exponent``
+        scales it.
         """
 
         model_config = ConfigDict(extra="forbid")
@@ -51,6 +53,7 @@ class RbfRows(Problem):
         dims: int | None = Field(None, ge=1, le=1_000_000)
         gamma: float | None = Field(None, gt=0, allow_inf_nan=False)
         mean: float = Field(0.0, allow_inf_nan=False)
+        exponent: int = Field(0, ge=-149, le=40)
 
     def __init__(self, parameters: Parameters, seed: int) -> None:
         super().__init__(parameters, seed)
@@ -79,7 +82,7 @@ class RbfRows(Problem):
     def rows(self, index: np.ndarray) -> np.ndarray:
         """Rows of the data matrix, float32, shape (len(index), dims)."""
         if self.generated:
-            return data.generated_rows(index, self.dims, self.seed, self.parameters.mean)
+            return data.generated_rows(index, self.dims, self.seed, self.parameters.mean, self.parameters.exponent)
         return self._loaded[index]
 
     @cached_property
@@ -88,10 +91,11 @@ class RbfRows(Problem):
         if not self.generated:
             return self._loaded
         whole = np.empty((self.points, self.dims), np.float32)
-        step = max(1, 4_000_000 // self.dims)
-        for first in range(0, self.points, step):
-            index = np.arange(first, min(first + step, self.points))
-            whole[index] = self.rows(index)
+
+        def fill(block: slice) -> None:
+            whole[block] = self.rows(np.arange(block.start, block.stop))
+
+        in_blocks(fill, self.points, max(1, REFERENCE_BLOCK // self.dims))
         return whole
 
     def work(self) -> Work:
@@ -102,29 +106,24 @@ class RbfRows(Problem):
         return self.work().flops / seconds / 1e9
 
     @cached_property
-    def _reference(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        if self.points * self.dims <= REFERENCE_WHOLE:
-            sample = np.arange(self.points)
-        else:
-            rng = np.random.default_rng(self.seed + 1)
-            sample = rng.choice(self.points, min(REFERENCE_ROWS, self.points), replace=False)
-            sample = np.unique(np.concatenate([sample, [0, self.points - 1, self.high, self.low]]))
+    def _reference(self) -> dict[str, np.ndarray]:
         pair = self.rows(np.array([self.high, self.low])).astype(np.float64)
-        values = {"high_kernel": np.empty(len(sample)), "low_kernel": np.empty(len(sample))}
-        step = max(1, 2_000_000 // self.dims)
-        for first in range(0, len(sample), step):
-            x = self.rows(sample[first : first + step]).astype(np.float64)
+        values = {"high_kernel": np.empty(self.points), "low_kernel": np.empty(self.points)}
+
+        def fill(block: slice) -> None:
+            x = self.rows(np.arange(block.start, block.stop)).astype(np.float64)
             for point, out in zip(pair, values.values(), strict=True):
-                out[first : first + step] = np.exp(-np.float64(self.gamma) * ((x - point) ** 2).sum(axis=1))
-        return sample, values
+                out[block] = np.exp(-np.float64(self.gamma) * ((x - point) ** 2).sum(axis=1))
+
+        in_blocks(fill, self.points, max(1, REFERENCE_BLOCK // self.dims))
+        return values
 
     def outputs(self, *which: str) -> dict[str, Output]:
         return dict.fromkeys(("high_kernel", "low_kernel"), Output(np.float32, (self.points,)))
 
     def check(self, outputs: Mapping[str, np.ndarray], *which: str) -> dict[str, OutputError]:
-        sample, expected = self._reference
         return {
-            name: compare(value[sample], expected[name], self.points, max_abs=1e-5, relative_l2=1e-5)
+            name: compare(value, self._reference[name], self.points, max_abs=1e-5, relative_l2=1e-5)
             for name, value in outputs.items()
         }
 
@@ -142,29 +141,33 @@ class Extrema(Problem):
         "large": {"n": 1 << 30},
         "paper": {"n": 1 << 26},
     }
-    check_sizes = ({"n": 1009}, {"n": 4099}, {"n": 1}, {"n": 2053, "bits": 1}, {"n": 4099, "bits": 4})
+    check_sizes = (
+        {"n": 1009}, {"n": 4099}, {"n": 1}, {"n": 2053, "bits": 1}, {"n": 4099, "bits": 4}, {"n": 2053, "bits": 0},
+        {"n": 2053, "bits": 8, "exponent": -142}, {"n": 2053, "exponent": 127},
+    )  # fmt: skip
 
     class Parameters(BaseModel):
-        """``n`` elements of 2^``bits`` distinct values: few bits make ties."""
+        """``n`` elements of 2^``bits`` distinct values: few bits make ties. 2 to the ``exponent`` scales them."""
 
         model_config = ConfigDict(extra="forbid")
 
         n: int = Field(ge=1, lt=2**31)
-        bits: int = Field(24, ge=1, le=24)
+        bits: int = Field(24, ge=0, le=24)
+        exponent: int = Field(0, ge=-149, le=127)
 
     def __init__(self, parameters: Parameters, seed: int) -> None:
         super().__init__(parameters, seed)
         self.n, self.bits = parameters.n, parameters.bits
 
-    def part(self, first: int) -> np.ndarray:
-        """Up to `PART` elements of the vector from ``first`` on, float32."""
-        index = np.arange(first, min(first + PART, self.n), dtype=np.uint64)
-        return data.generated(index, self.seed, 0.0, self.bits)
+    def part(self, block: slice) -> np.ndarray:
+        """Elements of the vector, float32."""
+        index = np.arange(block.start, block.stop, dtype=np.uint64)
+        return data.generated(index, self.seed, 0.0, self.bits, self.parameters.exponent)
 
     @cached_property
     def vector(self) -> np.ndarray:
         """The whole vector on the host, float32, shape (n,)."""
-        return np.concatenate([self.part(first) for first in range(0, self.n, PART)])
+        return np.concatenate(in_blocks(self.part, self.n, PART))
 
     def work(self) -> Work:
         return Work(read_bytes=4.0 * self.n)
@@ -174,13 +177,12 @@ class Extrema(Problem):
 
     @cached_property
     def _reference(self) -> dict[str, Any]:
-        def extrema(first: int) -> tuple[float, int, float, int]:
-            part = self.part(first)
+        def extrema(block: slice) -> tuple[float, int, float, int]:
+            part = self.part(block)
             low, high = int(part.argmin()), int(part.argmax())
-            return part[low], first + low, part[high], first + high
+            return part[low], block.start + low, part[high], block.start + high
 
-        with ThreadPoolExecutor() as pool:  # NumPy releases the interpreter lock
-            parts = list(pool.map(extrema, range(0, self.n, PART)))
+        parts = in_blocks(extrema, self.n, PART)
         least = min(parts, key=lambda part: (part[0], part[1]))
         greatest = min(parts, key=lambda part: (-part[2], part[3]))
         return {"min": least[0], "argmin": least[1], "max": greatest[2], "argmax": greatest[3]}

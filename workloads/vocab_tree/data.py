@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from perfport.workload import UnavailableError, UsageError, ceil_div, usable_cores
+from perfport.workload import UnavailableError, UsageError, in_blocks
 
-SOURCES = ("generated", "sift")
+SOURCES = ("generated", "sift", "equal", "extreme")
 SIFT_DIMS = 128
 BLOCK = 1 << 16  # points that one stream of random numbers makes
 
@@ -43,7 +42,8 @@ def points(source: str, count: int, dims: int, seed: int) -> np.ndarray:
     Parameters
     ----------
     source : str
-        ``generated``, ``sift``, or the path of an .fvecs, .bvecs or .npy file.
+        ``generated``, ``sift``, ``equal`` (all components 255), ``extreme`` (0 and 255 at random), or the path of an
+        .fvecs, .bvecs or .npy file.
     count, dims : int
         A source with more points gives a sample drawn by ``seed``, in its order.
 
@@ -54,6 +54,10 @@ def points(source: str, count: int, dims: int, seed: int) -> np.ndarray:
     """
     if source == "generated":
         return generate(count, dims, seed)
+    if source == "equal":
+        return np.full((count, dims), 255, np.uint8)
+    if source == "extreme":
+        return np.random.default_rng(seed).choice(np.array([0, 255], np.uint8), (count, dims))
     points = sift() if source == "sift" else read(Path(source))
     if points.shape[1] != dims:
         raise UsageError(f"dims: {source} has {points.shape[1]} dimensions, expected {dims}")
@@ -83,17 +87,16 @@ def generate(count: int, dims: int, seed: int) -> np.ndarray:
     weights = np.cumsum(fixed.exponential(1, TEMPLATES))
     out = np.empty((count, dims), np.uint8)
 
-    def fill(number: int) -> None:
-        block = out[number * BLOCK : (number + 1) * BLOCK]
-        rng = np.random.default_rng([seed, number])
+    def fill(part: slice) -> None:
+        block = out[part]
+        rng = np.random.default_rng([seed, part.start // BLOCK])
         chosen = np.searchsorted(weights, rng.random(len(block)) * weights[-1])
         noise = rng.standard_normal((len(block), dims), np.float32) @ noise_axes
         values = np.maximum(templates[chosen] + noise, 0) ** np.float32(POWER)
         values = np.minimum(_unit(values), np.float32(0.2))
         block[:] = np.minimum(np.rint(NORM * _unit(values)), 255)
 
-    with ThreadPoolExecutor(usable_cores()) as pool:
-        list(pool.map(fill, range(ceil_div(count, BLOCK))))
+    in_blocks(fill, count, BLOCK)
     return out
 
 

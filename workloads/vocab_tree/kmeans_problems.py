@@ -16,7 +16,7 @@ from .outputs import FLOAT, FLOAT_SLACK, MEANS, MEANS_ONLY, ROUNDED_SLACK, sampl
 
 
 class NodeParameters(BaseModel):
-    """``points`` descriptors of ``dims`` bytes from ``source``: ``generated``, ``sift``, or a file's path."""
+    """``points`` descriptors of ``dims`` bytes from ``source``: see `data.points`."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -189,6 +189,8 @@ class KmeansIteration(_Iteration):
         {"points": 331, "dims": 16, "clusters": 5},
         {"points": 520, "dims": 32, "clusters": 8},
         {"points": 3, "dims": 128, "clusters": 2},
+        {"points": 131, "dims": 32, "clusters": 5, "source": "equal"},
+        {"points": 131, "dims": 128, "clusters": 7, "source": "extreme"},
     )
 
     def __init__(self, parameters: NodeParameters, seed: int) -> None:
@@ -234,6 +236,8 @@ class KmeansFragments(_Iteration):
         {"nodes": 3, "node_points": 70, "dims": 16, "clusters": 5},
         {"nodes": 5, "node_points": 90, "dims": 32, "clusters": 8},
         {"nodes": 2, "node_points": 8, "dims": 128, "clusters": 3},
+        {"nodes": 2, "node_points": 40, "dims": 32, "clusters": 4, "source": "equal"},
+        {"nodes": 3, "node_points": 40, "dims": 128, "clusters": 3, "source": "extreme"},
     )
 
     def __init__(self, parameters: Parameters, seed: int) -> None:

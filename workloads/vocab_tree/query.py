@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perfport.workload import UsageError
+from perfport.workload import UsageError, in_blocks
 
 from . import fixed_point
 from .tree import ABSENT, Tree
@@ -19,7 +19,7 @@ from .tree import ABSENT, Tree
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-BLOCK = 2048  # points whose centres are gathered at a time
+BLOCK, PARTS = 1 << 14, 16  # points that are multiplied together; so many of these are one core's piece of work
 
 
 @dataclass(frozen=True)
@@ -78,16 +78,24 @@ def quantise(tree: Tree, points: np.ndarray) -> np.ndarray:
         raise UsageError(f"points: expected uint8 (points, {tree.dims}), got {points.dtype} {points.shape}")
     table = tables(tree)
     words = np.empty(len(points), np.uint32)
-    for first in range(0, len(points), BLOCK):
-        x = points[first : first + BLOCK].astype(np.float64)
-        node, here = np.zeros(len(x), np.int64), np.arange(len(x))
-        for _ in range(table.depth):
-            products = np.einsum("pkd,pd->pk", table.centres[node[here]].astype(np.float64), x[here])
-            nearest = (products - table.halves[node[here]]).argmax(axis=1)
-            child, leaf = table.children[node[here], nearest], table.leaves[node[here], nearest]
-            words[first + here] = leaf  # until a deeper level writes another
-            node[here] = child
-            here = here[child != ABSENT]
+    node, here = np.zeros(len(points), np.uint32), np.arange(len(points))
+    while len(here):
+        order = here[np.argsort(node[here], kind="stable")]  # points of a node are multiplied by its centres together
+        numbers, first = np.unique(node[order], return_index=True)
+        parts = [
+            (number, order[begin : min(begin + BLOCK, end)])
+            for number, start, end in zip(numbers, first, [*first[1:], len(order)], strict=True)
+            for begin in range(start, end, BLOCK)
+        ]
+
+        def descend(some: slice, parts: list[tuple[np.integer, np.ndarray]] = parts) -> None:
+            for number, which in parts[some]:
+                nearest = fixed_point.scores(points[which], table.centres[number]).argmax(axis=1)
+                words[which] = table.leaves[number, nearest]  # until a deeper level writes another
+                node[which] = table.children[number, nearest]
+
+        in_blocks(descend, len(parts), PARTS)
+        here = order[node[order] != ABSENT]
     return words
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
-from perfport.workload import UsageError, usable_cores
+from perfport.workload import UsageError, in_blocks
 
 from . import fixed_point, seeding
 from .tree import Level, Tree
@@ -61,30 +60,29 @@ def check_points(points: np.ndarray, clusters: int, where: str = "points") -> No
 def classify(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """Return the nearest centre of each point, uint8; the lowest index of equal ones."""
     labels = np.empty(len(points), np.uint8)
-    for first in range(0, len(points), BLOCK):
-        block = slice(first, first + BLOCK)
+
+    def fill(block: slice) -> None:
         labels[block] = fixed_point.scores(points[block], centres).argmax(axis=1)
+
+    in_blocks(fill, len(points), BLOCK)
     return labels
 
 
 def totals(points: np.ndarray, labels: np.ndarray, clusters: int) -> tuple[np.ndarray, np.ndarray]:
     """Return sums, uint64, (clusters, dims), and counts, int64, of points by label."""
+
+    def sums_of(block: slice) -> np.ndarray:
+        one_hot = (labels[None, block] == np.arange(clusters)[:, None]).astype(np.float32)
+        return one_hot @ points[block].astype(np.float32)  # at most 255 BLOCK < 2^24: exact
+
     sums = np.zeros((clusters, points.shape[1]), np.uint64)
-    for first in range(0, len(points), BLOCK):
-        block, here = points[first : first + BLOCK], labels[first : first + BLOCK]
-        one_hot = (here[None, :] == np.arange(clusters)[:, None]).astype(np.float32)
-        sums += (one_hot @ block.astype(np.float32)).astype(np.uint64)  # at most 255 BLOCK < 2^24: exact
+    for part in in_blocks(sums_of, len(points), BLOCK):
+        sums += part.astype(np.uint64)
     return sums, np.bincount(labels, minlength=clusters)[:clusters]
 
 
 def one_pass(points: np.ndarray, centres: np.ndarray) -> Pass:
-    """Classify all points and add them up by class; blocks of many points side by side."""
-    if len(points) > BLOCK:
-        blocks = [points[first : first + BLOCK] for first in range(0, len(points), BLOCK)]
-        with ThreadPoolExecutor(usable_cores()) as pool:  # NumPy releases the interpreter lock
-            parts = list(pool.map(lambda block: one_pass(block, centres), blocks))
-        sums, counts = sum(part.sums for part in parts), sum(part.counts for part in parts)
-        return Pass(np.concatenate([part.labels for part in parts]), np.asarray(sums), np.asarray(counts))
+    """Classify all points and add them up by class."""
     labels = classify(points, centres)
     return Pass(labels, *totals(points, labels, len(centres)))
 

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
 
-from ..model.errors import PerfportError, UsageError
+from ..machine.private import settle_caches
+from ..model.errors import InfrastructureError, PerfportError, Stopped, UsageError
+from ..model.untrusted import say
 from . import exchange, looking, nightly, reporting, running, validating
 from .options import ExitCode
 
@@ -58,7 +61,7 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        print(f"perfport {version('perfport')}")
+        say(f"perfport {version('perfport')}")
         raise typer.Exit
 
 
@@ -73,6 +76,8 @@ def _application(
 
 def main() -> None:
     """Entry point: turns the suite's own errors into one message and an exit code."""
+    with suppress(InfrastructureError):  # where it matters, discovery says so
+        settle_caches()
     try:
         app()
     except UsageError as error:
@@ -81,10 +86,12 @@ def main() -> None:
         _complain(error, ExitCode.INFRASTRUCTURE)
     except KeyboardInterrupt:
         _complain("interrupted", ExitCode.INTERRUPTED)
+    except Stopped as stopped:
+        _complain(stopped, ExitCode(stopped.code))
     except BrokenPipeError:
         sys.stderr.close()
 
 
 def _complain(error: object, code: ExitCode) -> None:
-    print(f"perfport: {error}", file=sys.stderr)
+    say(f"perfport: {error}", error=True)
     sys.exit(code)

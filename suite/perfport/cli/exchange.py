@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ..model.untrusted import say
 from .options import ResultsArgument, command_line, writable
 
 
@@ -28,7 +29,7 @@ def export(
     from ..store.results import load_runs
 
     for file in exports.export(load_runs(results), form, output):
-        print(file)
+        say(file)
 
 
 def import_(
@@ -45,4 +46,4 @@ def import_(
     from ..store.results import Run
 
     records = imports.adopt(imports.Source(file, form), Run(beside), case, out, command_line())
-    print(f"{out}: {len(records)} peers of {case}")
+    say(f"{out}: {len(records)} peers of {case}")

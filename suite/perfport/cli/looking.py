@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ..model.untrusted import say
 from .options import DeviceOption, JsonOption, WorkloadsOption, command_line, finish_by_status
 from .output import print_rows
 
@@ -41,7 +42,7 @@ def list_(
     here = profiled()
     rows = [row for workload in chosen for row in listing.variant_rows(workload, here)]
     if not as_json:
-        print("".join(listing.problems(workload) for workload in chosen), end="")
+        say("".join(listing.problems(workload) for workload in chosen), end="")
     print_rows(rows, as_json)
 
 
@@ -63,14 +64,14 @@ def show(
 
     subject = show.find(case, results, preset, workloads or [])
     if source:
-        print(show.source(subject, target))
+        say(show.source(subject, target))
     if ptx:
-        print(show.ptx(subject, target))
+        say(show.ptx(subject, target))
     if sass:
-        print(show.sass(subject, target))
+        say(show.sass(subject, target))
     if log:
-        print(show.log(subject))
+        say(show.log(subject))
     if rerun:
         finish_by_status(show.rerun(subject, device, command_line()))
     if not (source or ptx or sass or log):
-        print(show.describe(subject))
+        say(show.describe(subject))

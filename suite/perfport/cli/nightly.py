@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..model.errors import UsageError
+from ..model.untrusted import say
 from .options import (
     Chosen,
     FormatOption,
@@ -49,11 +49,11 @@ def history(
 
     held = History(folder)
     for complaint in held.left_out:
-        print(f"perfport: left out: {complaint}", file=sys.stderr)
+        say(f"perfport: left out: {complaint}", error=True)
     series = selection.series(held, **chosen)
     if page:
         write_page(page, pages.page(held, series).removesuffix("\n"), ())
-        print(f"{page}: {len(series)} cases over {len(held.nights)} nights")
+        say(f"{page}: {len(series)} cases over {len(held.nights)} nights")
         return
     show(pages.view(held, series), form, output)
 
@@ -71,7 +71,7 @@ def history_add(
 
     for path in results:
         for folder in find_runs(path):
-            print(add(Run(folder), into))
+            say(add(Run(folder), into))
 
 
 def check(
@@ -116,7 +116,7 @@ def check(
     if junit:
         write_page(junit, as_junit(judgement).removesuffix("\n"), ())
     show(pages.view(judgement), form, output)
-    print(f"perfport check: {pages.headline(judgement)}", file=sys.stderr)
+    say(f"perfport check: {pages.headline(judgement)}", error=True)
     finish(
         wrong=bool(judgement.of(Outcome.WRONG)),
         failed=bool(judgement.of(Outcome.VANISHED, Outcome.FAILED)),

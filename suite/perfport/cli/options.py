@@ -26,7 +26,9 @@ class ExitCode(IntEnum):
     WRONG = 3
     INFRASTRUCTURE = 4
     SLOWER = 5
+    HUNG_UP = 129
     INTERRUPTED = 130
+    TERMINATED = 143
 
 
 def finish(*, wrong: bool = False, failed: bool = False, slower: bool = False) -> NoReturn:

@@ -6,8 +6,13 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..model.untrusted import line, say
+
 if TYPE_CHECKING:
     from ..report.parts.view import View
+
+#: Characters of one entry of a table.
+LONGEST = 1000
 
 
 def show(view: View, form: str, output: Path | None) -> None:
@@ -15,15 +20,19 @@ def show(view: View, form: str, output: Path | None) -> None:
     from ..report.parts.plots import plot_folder, write_page
 
     if output is None:
-        print(view.render(form), end="")
+        say(view.render(form), end="")
         return
     content = view.render(form, f"{plot_folder(output).name}/")
     files = write_page(output, content.removesuffix("\n"), view.plots if form == "markdown" else ())
-    print(f"{output}: {len(files) - 1} plots beside it")
+    say(f"{output}: {len(files) - 1} plots beside it")
 
 
 def print_rows(rows: list[dict[str, Any]], as_json: bool, floatfmt: str = "g") -> None:
     """Print rows as a table, floats in this format, or as JSON."""
     from tabulate import tabulate
 
-    print(json.dumps(rows, indent=1) if as_json else tabulate(rows, headers="keys", floatfmt=floatfmt))
+    if as_json:
+        say(json.dumps(rows, indent=1))
+        return
+    shown = [{k: line(v, LONGEST) if isinstance(v, str) else v for k, v in row.items()} for row in rows]
+    say(tabulate(shown, headers="keys", floatfmt=floatfmt))

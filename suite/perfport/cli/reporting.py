@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..model.errors import check_writable
+from ..model.untrusted import say
 from .options import Chosen, FormatOption, OutputOption, ResultsArgument, WorkloadsOption, filtered, finish, writable
 from .output import show
 
@@ -38,13 +39,13 @@ def report(
 
         cases, convergences = selection.cases(results), selection.convergences(results)
         files = render_suite(cases, ledger([*map(Path, workloads or [])]), convergences, destination)
-        print(f"{destination}: {len(files) - 1} files beside it")
+        say(f"{destination}: {len(files) - 1} files beside it")
         return
     from ..report.pages.run import render, stored
 
     runs, counted = stored(results)
     files = render(runs, destination, counted)
-    print(f"{destination}: {len(files) - 1} plots beside it")
+    say(f"{destination}: {len(files) - 1} plots beside it")
 
 
 @filtered("workload", "problem", "variant", "device", "precision")
@@ -135,7 +136,7 @@ def convergence(
     convergences = [each for workload in selection.workloads(workloads or [], **chosen) for each in converge(workload)]
     if output:
         store(convergences, output)
-        print(f"{output}: {len(convergences)} entries")
+        say(f"{output}: {len(convergences)} entries")
         return
     show(view(convergences), form, None)
 
@@ -206,6 +207,6 @@ def quotes(
     wrong = False
     for file, complaints, left in check_files(files or [], results, write):
         for complaint in complaints:
-            print(f"{file}: {complaint}")
+            say(f"{file}: {complaint}")
         wrong |= left
     finish(wrong=wrong)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ..model.errors import InfrastructureError, UsageError, nearest
+from ..model.untrusted import say
 from .options import (
     DeviceOption,
     JsonOption,
@@ -80,11 +81,11 @@ def run(
     runs = [Run(folder) for folder in done.folders]
     if done.report:
         render(runs, done.report)
-        print(f"report: {done.report}")
+        say(f"report: {done.report}")
     if done.lost:
         raise InfrastructureError(done.lost)
     if runs:
-        print(f"\n{glance(runs)}")
+        say(f"\n{glance(runs)}")
     finish_by_status(done.records)
 
 
@@ -115,11 +116,11 @@ def verify(
     for verdict in verification.run(tasks, workloads or []):
         verdicts.append(verdict)
         if not as_json:
-            print(verdict, flush=True)
+            say(verdict, flush=True)
     if as_json:
         print_rows(verification.rows(verdicts), as_json)
     else:
-        print(verification.summary(verdicts))
+        say(verification.summary(verdicts))
     finish(
         wrong=any(verdict.wrong for verdict in verdicts),
         failed=any(verdict.outcome.status.failed for verdict in verdicts),
@@ -168,7 +169,7 @@ def count(
         timeout=timeout, command=command_line(),
     )  # fmt: skip
     folder, counts = survey.run(options)
-    print(survey.as_json(counts) if as_json else f"{survey.tables(counts)}\n{folder}: {len(counts)} counts")
+    say(survey.as_json(counts) if as_json else f"{survey.tables(counts)}\n{folder}: {len(counts)} counts")
     finish(
         wrong=any(counted.verdict is Verdict.DEVIATES or counted.status is Status.WRONG for counted in counts),
         failed=any(counted.verdict is Verdict.FAILED for counted in counts),
@@ -206,7 +207,7 @@ def ceilings(
         raise UsageError("ceilings: --report FILE and FOLDERS of stored ceilings belong together")
     if report:
         files = render(list(survey.read(folders or [])), report)
-        print(f"{report}: {len(files) - 1} plots beside it")
+        say(f"{report}: {len(files) - 1} plots beside it")
         return
     surveys = []
     for info in usable_devices(device):
@@ -215,6 +216,6 @@ def ceilings(
         if output:
             survey.write(surveys[-1], output)
         if not as_json:
-            print(terminal(surveys[-1]), flush=True)
+            say(terminal(surveys[-1]), flush=True)
     if as_json:
-        print(json.dumps([measured.model_dump(mode="json") for measured in surveys], indent=1))
+        say(json.dumps([measured.model_dump(mode="json") for measured in surveys], indent=1))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..model.errors import UsageError
+from ..model.untrusted import say
 from .options import WorkloadsOption
 
 if TYPE_CHECKING:
@@ -30,19 +30,19 @@ def validate(
     from ..run.validate import count_cases, validate_runs
 
     if not path.is_dir():
-        print(f"{path}: valid; {count_cases(path, workloads or [])} cases on the devices here")
+        say(f"{path}: valid; {count_cases(path, workloads or [])} cases on the devices here")
         return
     bad = total = 0
     for checked in validate_runs(path):
         total += 1
         bad += bool(checked.faults)
         for fault in checked.faults[:MOST_FAULTS]:
-            print(f"perfport: {fault}", file=sys.stderr)
+            say(f"perfport: {fault}", error=True)
         if len(checked.faults) > MOST_FAULTS:
-            print(f"perfport: {checked.folder}: and {len(checked.faults) - MOST_FAULTS} more", file=sys.stderr)
+            say(f"perfport: {checked.folder}: and {len(checked.faults) - MOST_FAULTS} more", error=True)
         if not checked.faults:
             lacks = f"; incomplete: {checked.lacks}" if checked.lacks else ""
-            print(f"{checked.folder}: {checked.records} records, valid{lacks}")
+            say(f"{checked.folder}: {checked.records} records, valid{lacks}")
     if bad:
         raise UsageError(f"{path}: {bad} of {total} runs are not valid")
 
@@ -58,4 +58,4 @@ def schema(
     models: dict[str, type[BaseModel]] = {"experiment": Experiment, "record": Record, "profile": DeviceProfile}
     if which not in models:
         raise UsageError(f"schema: {which!r} is not one of {', '.join(models)}")
-    print(json.dumps(models[which].model_json_schema(), indent=1))
+    say(json.dumps(models[which].model_json_schema(), indent=1))

@@ -18,6 +18,7 @@ import yaml
 from ..model.errors import UsageError, nearest
 from ..model.names import names
 from ..model.record import Record
+from ..model.untrusted import cell, distinct_line, inside, line
 from ..store.collection import Collection
 from ..store.ratios import time_of
 from ..store.results import Run
@@ -60,9 +61,9 @@ def description(record: Record) -> dict[str, Any]:
 
 
 def measured(run: Run) -> dict[str, Record]:
-    """Return a run's cases that have a result, by name; of several of one identity the last."""
+    """Return a run's cases that have a result, by name (one line); of several of one identity the last."""
     last = {record.identity.model_dump_json(): record for record in run.records}
-    named = zip(names([record.identity for record in last.values()]), last.values(), strict=True)
+    named = zip(map(distinct_line, names([record.identity for record in last.values()])), last.values(), strict=True)
     return {name: record for name, record in named if record.status.measured and record.timing}
 
 
@@ -77,7 +78,7 @@ def pytest_benchmark(run: Run) -> str:
         },
         "benchmarks": [
             {
-                "group": f"{record.identity.workload}/{record.identity.problem} on {record.identity.devices[0]}",
+                "group": line(f"{record.identity.workload}/{record.identity.problem} on {record.identity.devices[0]}"),
                 "name": name, "fullname": name, "params": None, "param": None,
                 "extra_info": description(record), "options": {"timer": "device_time"},
                 "stats": _statistics(samples(record)),
@@ -129,7 +130,7 @@ def google_benchmark(run: Run) -> str:
                 "name": name, "run_name": name, "run_type": "iteration", "family_index": family,
                 "per_family_instance_index": 0, "repetitions": len(values), "repetition_index": number, "threads": 1,
                 "iterations": 1, "real_time": value * 1e9, "cpu_time": value * 1e9, "time_unit": "ns",
-                "label": record.identity.devices[0],
+                "label": line(record.identity.devices[0]),
             }
             for number, value in enumerate(values)
         ]  # fmt: skip
@@ -191,9 +192,9 @@ def otava(runs: Sequence[Run], path: Path) -> dict[Path, str]:
     ordered = sorted(runs, key=_started)
     rows = [
         {
-            "time": _started(run).isoformat(), "run": run.name,
-            "commit": (run.environment.get("commit") or {}).get("hash") or "",
-            **{name: time_of(record) for name, record in measured(run).items()},
+            "time": _started(run).isoformat(), "run": cell(run.name),
+            "commit": cell((run.environment.get("commit") or {}).get("hash") or ""),
+            **{cell(name): time_of(record) for name, record in measured(run).items()},
         }
         for run in ordered
     ]  # fmt: skip
@@ -207,9 +208,10 @@ def otava(runs: Sequence[Run], path: Path) -> dict[Path, str]:
         "csv_options": {"delimiter": ",", "quote_char": '"'},
     }  # fmt: skip
     title = str((ordered[-1].environment.get("experiment") or {}).get("name") or "perfport")
+    configuration = inside(path.parent, path.with_suffix(".yaml").name)
     return {
         path: table.to_csv(index=False, lineterminator="\n"),
-        path.with_suffix(".yaml"): yaml.safe_dump({"tests": {title: test}}, sort_keys=False, width=1000),
+        configuration: yaml.safe_dump({"tests": {title: test}}, sort_keys=False, width=1000),
     }
 
 

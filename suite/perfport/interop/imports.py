@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ..machine.paths import shorten
 from ..measure.intervals import summarise
 from ..measure.roofline import problem_bound
 from ..model.errors import UsageError, nearest
@@ -143,7 +144,13 @@ def adopt(source: Source, run: Run, case: str, folder: Path, command: list[str])
     samples, model = source.samples(), template(run, case)
     records = [_record(name, values, source, model, folder.name) for name, values in samples.items()]
     imported = {"file": source.file.name, "sha256": source.digest, "format": source.form, "beside": run.name}
-    environment = {**run.environment, "run": folder.name, "command": command, "imported": imported, "probes": []}
+    environment = {
+        **run.environment,
+        "run": folder.name,
+        "command": shorten(command),
+        "imported": imported,
+        "probes": [],
+    }
     environment["planned"] = len(records)
     with Writer(folder) as writer:
         writer.environment(environment)

@@ -62,6 +62,7 @@ class ExperimentFile(pytest.File):
         """
         from ..model.errors import PerfportError, check_writable
         from ..model.names import names
+        from ..model.untrusted import distinct_line
         from ..run.experiment import load
         from ..run.local import prepare, report_file
 
@@ -79,7 +80,7 @@ class ExperimentFile(pytest.File):
             raise self.CollectError(str(error)) from None
         self.records: dict[str, Record] = {}
         groups = self.prepared.groups
-        labels = iter(names([case.identity for group in groups for case in group.cases]))
+        labels = map(distinct_line, names([case.identity for group in groups for case in group.cases]))
         for group in groups:
             for case in group.cases:
                 yield CaseItem.from_parent(self, name=next(labels), callobj=_hand_over, group=group, key=case.key)
@@ -112,6 +113,7 @@ class ExperimentFile(pytest.File):
 
     def teardown(self) -> None:
         """Close the run folder and write the report that the experiment asks for."""
+        from ..model.untrusted import say
         from ..report.pages.run import render
         from ..run.local import again, conclude, report_file
         from ..store.results import Run
@@ -121,10 +123,10 @@ class ExperimentFile(pytest.File):
             return
         prepared = self.prepared
         every = len(self.records) == sum(len(group.cases) for group in prepared.groups)
-        conclude(list(self.records.values()), [prepared.folder], print, again(prepared.options.command))
+        conclude(list(self.records.values()), [prepared.folder], say, again(prepared.options.command))
         if report := report_file(prepared.definition, prepared.folder, self._whole and every):
             render([Run(prepared.folder)], report)
-            print(f"report: {report}")
+            say(f"report: {report}")
 
     def record(self, item: CaseItem) -> Record:
         """Return the record of a case; the first one of a group runs those of the group that were not deselected."""

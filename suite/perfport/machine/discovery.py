@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -18,10 +19,16 @@ import numpy as np
 from .. import backend
 from ..model.device import DeviceInfo
 from ..model.errors import PerfportError
-from . import platforms
+from . import platforms, private
+from .children import die_with_parent
 from .device_profile import match_profile
 
 CHECK_TIMEOUT_S = 60.0
+#: Signals that say more of why a child is gone.
+_CAUSES: dict[int, str] = {
+    signal.SIGKILL: ", as the kernel does when memory runs out",
+    signal.SIGXCPU: ", as the kernel does at a limit of processor time",
+}
 _PROBE = """
 __kernel void probe(__global float *x, int n) {
     size_t i = get_global_id(0);
@@ -46,11 +53,11 @@ def check(name: str, info: DeviceInfo) -> DeviceInfo:
         return info.model_copy(update={"healthy": False, "reason": f"a trivial kernel fails: {line[:300]}"})
 
 
-def _broken(name: str, backend_name: str, reason: str) -> DeviceInfo:
+def _broken(name: str, backend_name: str, reason: str, library: str = "", lost: bool = False) -> DeviceInfo:
     return DeviceInfo(
-        id=f"{backend_name}:{name}:0", backend=backend_name, platform=name, name=name, chip="", kind="accelerator",
-        compute_units=0, memory_bytes=0, max_alloc_bytes=0, local_memory_bytes=0, max_work_group=0,
-        healthy=False, reason=reason,
+        id=f"{backend_name}:{name}:0", backend=backend_name, platform=name, name=name, chip="", runtime=library,
+        kind="accelerator", compute_units=0, memory_bytes=0, max_alloc_bytes=0, local_memory_bytes=0,
+        max_work_group=0, healthy=False, reason=reason, lost=lost,
     )  # fmt: skip
 
 
@@ -63,27 +70,33 @@ def ask_child(
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_TIMEOUT_S, check=False, env=env)
     except subprocess.TimeoutExpired:
-        return [_broken(name, backend_name, f"did not answer within {CHECK_TIMEOUT_S:.0f} s")]
+        return [_broken(name, backend_name, f"did not answer within {CHECK_TIMEOUT_S:.0f} s", library, lost=True)]
     for line in done.stdout.splitlines():
         if line.startswith("DEVICES "):
             devices = [DeviceInfo.model_validate(device) for device in json.loads(line[8:])]
             if library and not devices:
-                return [_broken(name, backend_name, f"the runtime {library} cannot be loaded or has no device")]
+                return [
+                    _broken(name, backend_name, f"the runtime {library} cannot be loaded or has no device", library)
+                ]
             return devices
     last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
     if done.returncode < 0:
-        last = f"killed by signal {-done.returncode}"
-    return [_broken(name, backend_name, f"the runtime {library or name} fails to load: {last[:300]}")]
+        last = f"killed by signal {-done.returncode}{_CAUSES.get(-done.returncode, '')}"
+    reason = f"the runtime {library or name} fails to load: {last[:300]}"
+    return [_broken(name, backend_name, reason, library, lost=True)]
 
 
 def discover() -> list[DeviceInfo]:
     """List the devices of every backend, healthy or not, each runtime in a child process.
+
+    Where caches had to be moved it says so, once (`private.prepare`).
 
     Returns
     -------
     list of DeviceInfo
         Ids are unique; unhealthy ones carry their reason.
     """
+    private.prepare()
     jobs = [("opencl", name, library) for name, library in platforms.runtimes().items()]
     jobs.append(("cuda", "nvidia", ""))
     with ThreadPoolExecutor(max_workers=2) as pool:
@@ -108,6 +121,7 @@ def profiled() -> list[DeviceInfo]:
 
 def main(backend_name: str, library: str) -> None:
     """Child: list and check the devices of one runtime, print them as one line of JSON."""
+    die_with_parent()  # a runtime may hang: nobody would be left to end it
     if library:
         platforms.use([library])
     try:

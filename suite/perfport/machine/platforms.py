@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
-import hashlib
 import importlib.metadata
 import os
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
+
+from ..model.errors import InfrastructureError
+from . import private
 
 SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
 INTEL_SUPPORT = ("libintlc.so.5", "libimf.so", "libirng.so", "libsvml.so")
@@ -45,24 +47,31 @@ def runtimes() -> dict[str, str]:
 def use(libraries: Iterable[str]) -> None:
     """Make exactly these runtimes visible to the OpenCL loader of this process.
 
+    The loader runs the code of every library that an ``.icd`` file names: the folder of these files is a new one that
+    no other user can enter.
+
     Parameters
     ----------
     libraries : iterable of str
         Library paths or names as `runtimes` returns them.
+
+    Raises
+    ------
+    InfrastructureError
+        If no such folder can be made.
     """
     libraries = sorted(libraries)
     os.environ.setdefault("PERFPORT_ICD_VENDORS", os.environ.get("OCL_ICD_VENDORS") or str(SYSTEM_VENDORS))
-    digest = hashlib.sha256("\n".join(libraries).encode()).hexdigest()[:12]
-    folder = Path(tempfile.gettempdir()) / f"perfport-icd-{os.getuid()}-{digest}"
-    folder.mkdir(exist_ok=True)
-    for number, library in enumerate(libraries):
-        icd = folder / f"{number}.icd"
-        if not icd.exists() or icd.read_text() != library:
-            partial = icd.with_suffix(f".{os.getpid()}")
-            partial.write_text(library)
-            partial.replace(icd)  # another process may be reading this folder
-        if "intelocl" in library:
-            _load_intel_support()
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="icd-", dir=private.folder()))
+        for number, library in enumerate(libraries):
+            (folder / f"{number}.icd").write_text(library)
+    except OSError as error:
+        raise InfrastructureError(
+            f"{error.filename}: cannot be written for the OpenCL loader ({error.strerror})"
+        ) from None
+    if any("intelocl" in library for library in libraries):
+        _load_intel_support()
     os.environ["OCL_ICD_VENDORS"] = str(folder)
 
 

@@ -15,6 +15,7 @@ import platformdirs
 
 from ..model.device import DeviceInfo
 from ..model.errors import InfrastructureError, UnavailableError
+from . import private
 from .device_profile import DeviceProfile
 from .discovery import ask_child
 
@@ -51,6 +52,7 @@ def find(environment: Mapping[str, str] = {}) -> DeviceInfo:
     InfrastructureError
         If it does not run a trivial kernel.
     """
+    private.prepare()
     (info,) = ask_child("opencl", "oclgrind", library(), environment)
     if not info.healthy:
         raise InfrastructureError(f"Oclgrind: {info.reason}")

@@ -12,7 +12,7 @@ from math import comb
 import numpy as np
 
 from ..model.record import CONFIDENCE, Interval, Summary
-from .autocorrelation import estimate
+from .autocorrelation import Autocorrelation, estimate
 
 #: Times whose ratio lies within this of 1 are called the same.
 SAME_WITHIN = 0.02
@@ -68,8 +68,7 @@ def summarise(samples: Sequence[float], workers: Sequence[int] = ()) -> Summary:
     if not values.size:
         raise ValueError("no samples to summarise")
     dependence = estimate(samples, workers)
-    inefficiency = dependence.inefficiency if dependence else 1.0
-    ci_low, ci_high = _median_interval(values, math.sqrt(inefficiency))
+    ci_low, ci_high = _median_interval(values, dependence)
     if len(set(workers)) > 1:
         between = student_interval(np.log(block_medians(samples, workers)))
         ci_low, ci_high = min(ci_low, math.exp(between.low)), max(ci_high, math.exp(between.high))
@@ -86,16 +85,18 @@ def summarise(samples: Sequence[float], workers: Sequence[int] = ()) -> Summary:
         n=int(values.size),
         outliers=int(((values < q1 - fence) | (values > q3 + fence)).sum()),
         autocorrelation=dependence.first if dependence else None,
-        effective=values.size / inefficiency if dependence else None,
+        effective=values.size / dependence.inefficiency if dependence else None,
     )
 
 
-def _median_interval(values: np.ndarray, widening: float) -> tuple[float, float]:
-    """Return the ends of the interval of the median of sorted values, both drawn away from it by a factor.
+def _median_interval(values: np.ndarray, dependence: Autocorrelation | None) -> tuple[float, float]:
+    """Return the ends of the interval of the median of sorted values, whatever workers differ by.
 
-    Above the median distances count, below it those of the inverses: ends are positive whatever the factor, and those
-    of a ratio are the inverses of those of the inverse ratio.
+    Where values depend on each other, both are drawn away from the median by a factor. Above it distances count, below
+    it those of the inverses: ends are positive whatever the factor, and those of a ratio are the inverses of those of
+    the inverse ratio.
     """
+    widening = math.sqrt(dependence.inefficiency) if dependence else 1.0
     low, high = (float(values[rank]) for rank in median_ranks(values.size))
     middle = math.sqrt(values[(values.size - 1) // 2] * values[values.size // 2])
     if widening == 1.0 or not middle:
@@ -121,6 +122,24 @@ def student_interval(values: Sequence[float] | np.ndarray) -> Interval:
     return Interval(value=mean, low=mean - reach, high=mean + reach)
 
 
+def welch_interval(one: Sequence[float] | np.ndarray, other: Sequence[float] | np.ndarray) -> Interval:
+    """Return the difference of the means of two groups of at least two values, with its 95 % interval.
+
+    B. L. Welch, "The generalization of Student's problem when several different population variances are involved",
+    Biometrika 34, 1947.
+    """
+    from scipy.special import stdtrit  # as above
+
+    groups = [np.asarray(group, dtype=float) for group in (one, other)]
+    errors = np.array([group.var(ddof=1) / group.size for group in groups])
+    difference = float(groups[0].mean() - groups[1].mean())
+    if not errors.any():
+        return Interval(value=difference, low=difference, high=difference)
+    freedom = errors.sum() ** 2 / sum(error**2 / (group.size - 1) for error, group in zip(errors, groups, strict=True))
+    reach = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * math.sqrt(errors.sum())
+    return Interval(value=difference, low=difference - reach, high=difference + reach)
+
+
 @dataclass(frozen=True)
 class Series:
     """Samples of one case in the order in which they were taken.
@@ -138,7 +157,20 @@ class Series:
 
     def summary(self) -> Summary:
         """Return the summary of the samples."""
-        return summarise(list(self.seconds.values()), [self.workers[i] for i in self.seconds if i in self.workers])
+        return summarise(*self._by_worker)
+
+    def within(self) -> tuple[float, float]:
+        """Return the interval of the median that leaves out what workers differ by."""
+        samples, workers = self._by_worker
+        return _median_interval(np.sort(samples), estimate(samples, workers))
+
+    def worker_logs(self) -> np.ndarray:
+        """Return the logarithm of each worker's median."""
+        return np.log(block_medians(*self._by_worker))
+
+    @property
+    def _by_worker(self) -> tuple[list[float], list[int]]:
+        return list(self.seconds.values()), [self.workers[i] for i in self.seconds if i in self.workers]
 
 
 class Ratio(Interval):
@@ -157,15 +189,21 @@ def speedup(base: Series, other: Series) -> Ratio:
 
     Rounds that both took part in are compared pair by pair, so that a drift of the machine cancels; by several workers
     the interval holds the spread of the ratio between them. With fewer than 6 common rounds the medians and their
-    intervals are divided instead.
+    intervals are divided instead; where both sides have several workers, these are the intervals of the samples, and
+    the spread between workers enters as Welch's interval of the difference of the logarithms of their medians.
     """
     common = sorted(base.seconds.keys() & other.seconds.keys())
     if len(common) >= 6:
         ratios = Series({i: base.seconds[i] / other.seconds[i] for i in common}, base.workers).summary()
         return Ratio(value=ratios.median, low=ratios.ci_low, high=ratios.ci_high)
     a, b = base.summary(), other.summary()
+    low, high = a.ci_low / b.ci_high, a.ci_high / b.ci_low
+    if len(set(base.workers.values())) > 1 < len(set(other.workers.values())):
+        (a_low, a_high), (b_low, b_high) = base.within(), other.within()
+        between = welch_interval(base.worker_logs(), other.worker_logs())
+        low, high = min(a_low / b_high, math.exp(between.low)), max(a_high / b_low, math.exp(between.high))
     return Ratio(
-        value=a.median / b.median, low=a.ci_low / b.ci_high, high=a.ci_high / b.ci_low,
+        value=a.median / b.median, low=low, high=high,
         confidence=min(CONFIDENCE, divided_confidence(a.n, b.n)),
     )  # fmt: skip
 

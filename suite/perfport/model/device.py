@@ -27,6 +27,8 @@ class DeviceInfo(Model):
         ``unaligned_vload``, ``vnni``, ``cuda``, ``opencl``.
     healthy, reason
         Outcome of the health check (a trivial kernel built and run in a child process).
+    lost : bool
+        Stands for a runtime whose child died or hung before it listed its devices. Not stored.
     """
 
     id: str
@@ -55,6 +57,7 @@ class DeviceInfo(Model):
     profile: str | None = None
     healthy: bool = True
     reason: str = ""
+    lost: bool = Field(False, exclude=True)
 
     def matches(self, selector: str) -> bool:
         """Whether a user's selector (``all``, ``cpu``, ``gpu``, or a part of the id, platform or name) names it."""
@@ -68,3 +71,15 @@ class DeviceInfo(Model):
         if selector in self.id or selector in self.platform.lower():
             return True
         return self.kind != "cpu" and selector in self.name.lower()  # a CPU's name is not its platform's
+
+    def may_have(self, selector: str) -> bool:
+        """Whether this stands for a runtime that did not list its devices, and a selector may name one of them.
+
+        Of a runtime that was lost nobody knows what it has; one that cannot be loaded is asked for by its own name.
+        """
+        if self.compute_units:
+            return False
+        backend, colon, rest = selector.lower().partition(":")
+        platform = rest.partition(":")[0] if colon else backend
+        named = platform in self.platform.lower() or platform in self.runtime.lower().rsplit("/", 1)[-1]
+        return (not colon or backend == self.backend) and (self.lost or named)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import signal
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -50,6 +51,20 @@ class CompileError(PerfportError):
 
 class DeviceMemoryError(PerfportError):
     """An allocation on the device or host failed. Status ``out_of_memory``."""
+
+
+class Stopped(BaseException):
+    """A signal asked this process to end. As with Ctrl-C, whoever holds something open closes it and goes on raising.
+
+    Parameters
+    ----------
+    number : int
+        The signal. The exit code is 128 and this.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(number).name}")
+        self.code = 128 + number
 
 
 def nearest(name: str, allowed: Iterable[str]) -> str:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from ..model.errors import InfrastructureError, UsageError
 from ..model.record import Status
+from ..model.untrusted import inside, slug
 from ..store.results import Run
 from .night import COLUMNS, HEAD, NUMBERS, TEXTS, Night, night
 from .place import Place, compact
@@ -48,10 +49,10 @@ def store(held: Night, folder: Path) -> Path:
     content = _as_json(held).encode()
     name = "-".join([
         re.sub(r"[^0-9T]", "", held.started[:19]).replace("T", "-") or "undated",
-        re.sub(r"[^A-Za-z0-9_.-]+", "_", held.name)[:80],
+        slug(held.name),
         hashlib.sha256(content).hexdigest()[:12],
     ])  # fmt: skip
-    path = folder / f"{name}.json"
+    path = inside(folder, f"{name}.json")
     if path.exists():
         return path
     partial = None

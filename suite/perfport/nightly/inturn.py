@@ -21,6 +21,7 @@ from ..model.device import DeviceInfo
 from ..model.errors import InfrastructureError, PerfportError
 from ..model.names import NATIVE
 from ..model.record import Record, Status
+from ..model.untrusted import inside
 from ..run import plan
 from ..run.experiment import Executor, Experiment, ReportOptions, load
 from ..store.ratios import is_ranked
@@ -106,9 +107,9 @@ def measure_in_turn(
     definition = _definition(run, wanted)
     _check_keys(definition, wanted, discover(workload_paths), here)
     with checked_out(commit) as code:
-        folder = run.folder / TURNS / commit[:12]
+        folder = inside(run.folder, TURNS, commit[:12])
         folder.mkdir(parents=True, exist_ok=True)
-        file = folder / EXPERIMENT
+        file = inside(folder, EXPERIMENT)
         file.write_text(yaml.safe_dump(definition.model_dump(mode="json", exclude_unset=True)))
         done = len(_folders(folder))
         for number in range(done, done + ROUNDS):
@@ -131,7 +132,7 @@ def run_side(file: Path, out: Path, workload_paths: Sequence[str], code: Checkou
         words += ["--workloads", code.inside(path) if code else path]
     environment = {**os.environ, **(code.environment() if code else {})}
     out.parent.mkdir(exist_ok=True)
-    log = out.with_suffix(".log")
+    log = inside(out.parent, f"{out.name}.log")
     with log.open("w") as output:
         subprocess.run(words, stdout=output, stderr=subprocess.STDOUT, env=environment)
     if not (out / RECORDS).exists():

@@ -8,6 +8,7 @@ from .. import workload
 from ..model.device import DeviceInfo
 from ..model.errors import InfrastructureError
 from ..model.record import Record
+from ..model.untrusted import inside
 from ..run import local, plan
 from ..run.experiment import ReportOptions, load
 from ..store.results import EXPERIMENT, RECORDS, Run
@@ -68,5 +69,6 @@ def measure_again(
             "source, driver or device is another by now"
         )
     options = local.Options(workloads=workload_paths, seed=seed, command=command)
-    done = local.execute(local.Prepared(groups, definition, path, workloads, run.folder / AGAIN, options, here))
+    folder = inside(run.folder, AGAIN)
+    done = local.execute(local.Prepared(groups, definition, path, workloads, folder, options, here))
     return {record.key: record for record in done.records}

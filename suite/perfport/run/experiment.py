@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from importlib.resources import files
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from ..measure.sampling import Targets
 from ..model import schema
@@ -18,6 +19,16 @@ from ..model.schema import Model
 
 MAX_INSTANCES = 26  # they are named by a letter
 Names = Annotated[list[str], Field(min_length=1)]
+#: Slurm's partition, or several that a job may take, by commas.
+PARTITION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,-]{0,99}")
+#: Long name and value of an option of ``sbatch``: both become part of a line of the batch script.
+OPTION = re.compile(r"[a-z][a-z0-9_-]*")
+VALUE = re.compile(r"[A-Za-z0-9_ .,:;=+*/@%&|!()\[\]](?:[A-Za-z0-9_ .,:;=+*/@%&|!()\[\]-]{0,999})")
+#: Options that perfport sets itself, and those that write files of their own or change what a job executes.
+OWN_OPTIONS = frozenset({
+    "array", "chdir", "error", "export", "export-file", "input", "job-name", "open-mode", "output", "parsable",
+    "partition", "signal", "test-only", "time", "wait", "wrap",
+})  # fmt: skip
 
 
 class CheckOptions(Model):
@@ -85,9 +96,17 @@ class Study(Model):
 
 
 class ReportOptions(Model):
-    """``report``: where the report goes (relative to the current folder); ``path: null`` writes none."""
+    """``report``: the markdown file for the report, below the current folder; ``path: null`` writes none."""
 
     path: str | None = None
+
+    @field_validator("path")
+    @classmethod
+    def _below(cls, path: str | None) -> str | None:
+        given = PurePosixPath(path or "report.md")
+        if given.is_absolute() or ".." in given.parts or given.suffix != ".md" or not str(given).isprintable():
+            raise ValueError("expected a markdown file below the current folder, as in 'reports/name.md'")
+        return path
 
 
 class Partition(Model):
@@ -100,12 +119,28 @@ class Partition(Model):
     jobs : int
         Jobs that share the cases out among them, a group each in turn.
     sbatch : dict
-        Further options of ``sbatch`` by their long names (``gres``, ``account``, ``constraint``).
+        Further options of ``sbatch`` by their long names (``gres``, ``account``, ``constraint``), but for
+        `OWN_OPTIONS`.
     """
 
     devices: Names
     jobs: int = Field(1, ge=1)
     sbatch: dict[str, str | int | bool] = Field(default_factory=dict)
+
+    @field_validator("sbatch")
+    @classmethod
+    def _one_line_each(cls, options: dict[str, str | int | bool]) -> dict[str, str | int | bool]:
+        for name, value in options.items():
+            if not OPTION.fullmatch(name):
+                raise ValueError(f"{name!r}: expected the long name of an option of sbatch, as in 'gres'")
+            if name.replace("_", "-") in OWN_OPTIONS:
+                raise ValueError(f"{name!r} is set by perfport, or not to be set: {', '.join(sorted(OWN_OPTIONS))}")
+            if isinstance(value, str) and not VALUE.fullmatch(value):
+                raise ValueError(
+                    f"{name!r}: expected one line of letters, digits, spaces and _.,:;=+*/@%&|!()[]- that begins with "
+                    f"no '-', got {value!r}"
+                )
+        return options
 
 
 class Executor(Model):
@@ -127,6 +162,14 @@ class Executor(Model):
     partitions: dict[str, Partition] = Field(default_factory=dict)
     time: int = Field(60, gt=0)
     retries: int = Field(2, ge=0)
+
+    @field_validator("partitions")
+    @classmethod
+    def _named(cls, partitions: dict[str, Partition]) -> dict[str, Partition]:
+        for name in partitions:
+            if not PARTITION.fullmatch(name):
+                raise ValueError(f"{name!r}: expected letters, digits, '_', '.' and '-', the last not first")
+        return partitions
 
     @model_validator(mode="after")
     def _complete(self) -> Executor:

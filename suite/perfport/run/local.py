@@ -17,10 +17,12 @@ from typing import Any, NamedTuple
 
 from ..machine import discovery, environment
 from ..machine.device_profile import match_profile
+from ..machine.paths import shorten
 from ..measure.repeats import workers_of
 from ..model.device import DeviceInfo
-from ..model.errors import InfrastructureError, UsageError, check_writable
+from ..model.errors import InfrastructureError, Stopped, UsageError, check_writable
 from ..model.record import RETRY, SCHEMA_VERSION, Record, Status
+from ..model.untrusted import inside, say
 from ..store.results import ENVIRONMENT, EXPERIMENT, RECORDS, Writer, find_runs, read_environment, read_records
 from ..workload import Workload, discover
 from . import defaults, experiment, plan, sources
@@ -28,6 +30,7 @@ from .cases import Group, pending
 from .experiment import Experiment
 from .progress import RunProgress
 from .runner import Runner, stamp
+from .signals import heeded
 
 RESULTS = Path("results")
 REPORT = "report.md"
@@ -112,7 +115,8 @@ def prepare(path: Path, definition: Experiment, options: Options) -> Prepared:
     workloads = discover(options.workloads)
     plan.check(definition, str(path), workloads, pattern=options.pattern)
     discovered = discovery.discover()
-    devices = _choose(definition, path, discovered, options.devices)
+    where = "--device" if options.devices else f"{path}: devices"
+    devices = choose(options.devices or definition.devices, discovered, where)
     seed = _seed(folder, definition, options)
     groups = plan.make(definition, str(path), workloads, devices, seed, pattern=options.pattern)
     if not groups:
@@ -120,18 +124,30 @@ def prepare(path: Path, definition: Experiment, options: Options) -> Prepared:
     return Prepared(groups, definition, path, workloads, folder, options, discovered)
 
 
-def _choose(
-    definition: Experiment, path: Path, discovered: list[DeviceInfo], selectors: list[str] | None
-) -> list[DeviceInfo]:
-    where = "--device" if selectors else f"{path}: devices"
-    chosen = plan.select_devices(selectors or definition.devices, discovered, where)
-    if chosen:
+def choose(selectors: list[str], discovered: list[DeviceInfo], where: str) -> list[DeviceInfo]:
+    """Return the devices to run on.
+
+    Parameters
+    ----------
+    selectors : list of str
+    discovered : list of DeviceInfo
+        All that are here, broken ones among them.
+    where : str
+        What gave the selectors.
+
+    Raises
+    ------
+    UsageError
+        If a selector names nothing.
+    InfrastructureError
+        If no device that they name works, with the reasons.
+    """
+    if chosen := plan.select_devices(selectors, discovered, where):
         return chosen
     broken = "".join(f"\n  {device.id}: {device.reason}" for device in discovered if not device.healthy)
     hint = "'pip install perfport[cpu]' brings an OpenCL runtime for x86-64 CPUs; Debian has pocl-opencl-icd"
-    wanted = ", ".join(selectors or definition.devices)
     raise InfrastructureError(
-        f"no usable device for {wanted!r}; {hint}" + (f"; broken ones:{broken}" if broken else "")
+        f"no usable device for {', '.join(selectors)!r}; {hint}" + (f"; broken ones:{broken}" if broken else "")
     )
 
 
@@ -170,7 +186,7 @@ def report_file(definition: Experiment, folder: Path, whole: bool) -> Path | Non
     """
     if definition.report.path is None:
         return None
-    return Path(definition.report.path) if whole else folder / REPORT
+    return Path(definition.report.path) if whole else inside(folder, REPORT)
 
 
 def again(command: list[str]) -> str:
@@ -178,6 +194,13 @@ def again(command: list[str]) -> str:
     if command[1:2] != ["run"]:
         return shlex.join(command)
     return shlex.join([*(word for word in command if word != "--resume"), "--resume", "--retry", "contended"])
+
+
+def _onward(command: list[str]) -> str:
+    """Say how a run that was stopped goes on; nothing for other commands, which cannot."""
+    if command[1:2] != ["run"]:
+        return ""
+    return f"; to go on: {shlex.join([*command, *([] if '--resume' in command else ['--resume'])])}"
 
 
 def _seed(folder: Path, definition: Experiment, options: Options) -> int:
@@ -198,21 +221,27 @@ def _print_plan(groups: list[Group]) -> None:
     for group in groups:
         sizes = ", ".join(f"{name}={value}" for name, value in group.parameters.items())
         title = group.title if titles[group.title] == 1 else f"{group.title}: {sizes}"
-        print(textwrap.fill(title, width, subsequent_indent="    ", break_on_hyphens=False))
+        say(textwrap.fill(title, width, subsequent_indent="    ", break_on_hyphens=False))
         for case in group.cases:
             identity = case.identity
             tunables = [f"{name}={value}" for name, value in identity.tunables.items()]
             words = [identity.variant, *([] if identity.role == "rung" else [f"({identity.role})"]), *tunables]
             words += [f"profile={identity.profile}"] if identity.profile else []
             line = f"  {case.key}  {' '.join(words)}"
-            print(textwrap.fill(line, width, subsequent_indent=" " * 22, break_on_hyphens=False))
-    print(f"\n{sum(len(group.cases) for group in groups)} cases in {len(groups)} groups, seed {groups[0].seed}")
+            say(textwrap.fill(line, width, subsequent_indent=" " * 22, break_on_hyphens=False))
+    say(f"\n{sum(len(group.cases) for group in groups)} cases in {len(groups)} groups, seed {groups[0].seed}")
 
 
 def execute(prepared: Prepared) -> Finished:
-    """Run planned groups into a folder, and say how the cases ended."""
+    """Run planned groups into a folder, and say how the cases ended.
+
+    Raises
+    ------
+    Stopped
+        Where SIGTERM or SIGHUP comes. As after Ctrl-C, what was measured is stored and the run can go on.
+    """
     folder, options = prepared.folder, prepared.options
-    with opened(prepared) as (writer, content):
+    with heeded(), opened(prepared) as (writer, content):
         done = list(read_records(folder / RECORDS))
         retry = frozenset[Status]().union(*(RETRY[name] for name in options.retry))
         left = pending(prepared.groups, done, retry)
@@ -220,9 +249,13 @@ def execute(prepared: Prepared) -> Finished:
         with RunProgress(total) as progress:
             if done:
                 progress.say(f"{folder}: {len(done)} records kept, {total} measurements to go")
-            new = Runner(writer, content, options.workloads, progress).run(left)
+            try:
+                new = Runner(writer, content, options.workloads, progress).run(left)
+            except (KeyboardInterrupt, Stopped):
+                progress.say(f"{folder}: stopped, with all that was measured stored{_onward(options.command)}")
+                raise
     records = list({record.key: record for record in [*done, *new]}.values())
-    conclude(records, [folder], print, again(options.command))
+    conclude(records, [folder], say, again(options.command))
     return Finished(records, [folder], report_file(prepared.definition, folder, options.whole))
 
 
@@ -257,7 +290,7 @@ def _environment(prepared: Prepared) -> dict[str, Any]:
         "run": prepared.folder.name,
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "seed": groups[0].seed,
-        "command": prepared.options.command,
+        "command": shorten(prepared.options.command),
         "experiment": {
             "name": definition.name, "title": definition.title, "file": prepared.path.name,
             "sha256": experiment.digest(prepared.path),
@@ -268,13 +301,13 @@ def _environment(prepared: Prepared) -> dict[str, Any]:
         "defaults": defaults.describe(groups, workloads),
         "code": sources.describe(workloads, identities),
         "planned": len(_keys(groups)),
-        "devices": {name: device.model_dump() for name, device in used.items()},
-        "broken_devices": {device.id: device.reason for device in prepared.discovered if not device.healthy},
+        "devices": shorten({name: device.model_dump() for name, device in used.items()}),
+        "broken_devices": shorten({device.id: device.reason for device in prepared.discovered if not device.healthy}),
         "ceilings": {},
         "probes": [],
         "profiles": _profiles(used.values()),
         "workloads": {name: _describe(workloads[name]) for name in names},
-        "report": definition.report.model_dump(),
+        "report": shorten(definition.report.model_dump()),
     }  # fmt: skip
 
 

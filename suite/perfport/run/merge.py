@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..model.record import Failure, Record, Status
+from ..model.untrusted import inside, slug
 from ..store.case import Host
 from ..store.results import ENVIRONMENT, EXPERIMENT, RECORDS, Run, Writer
 from .cases import Case
@@ -103,18 +104,21 @@ def write(top: Path, parts: Sequence[Part], merged: Merged) -> list[Path]:
             alike[0][2].extend(records)
         elif environment is not None:
             kinds.append((part.pool, dict(environment), records))
-    written = []
-    for number, (pool, environment, records) in enumerate(kinds):
-        earlier = sum(other == pool for other, _, _ in kinds[:number])
-        folder = top / f"{top.name}-{pool}{f'-{earlier + 1}' if earlier else ''}"
-        writer = Writer(folder)
+    written: list[Path] = []
+    for pool, environment, records in kinds:
+        folder = free = inside(top, f"{top.name}-{slug(pool)}")
+        number = 1
+        while free in written:
+            number += 1
+            free = folder.with_name(f"{folder.name}-{number}")
+        writer = Writer(free)
         try:
-            writer.environment({**environment, "run": folder.name, "planned": len(records)})
+            writer.environment({**environment, "run": free.name, "planned": len(records)})
             writer.text(EXPERIMENT, (top / EXPERIMENT).read_text())
             writer.text(RECORDS, "".join(f"{record.model_dump_json(exclude_none=True)}\n" for record in records))
         finally:
             writer.close()
-        written.append(folder)
+        written.append(free)
     return written
 
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from ..machine.device_profile import load_profile, parameters_for
 from ..measure.sampling import Targets
 from ..model.device import DeviceInfo
-from ..model.errors import UsageError, nearest
+from ..model.errors import InfrastructureError, PerfportError, UsageError, nearest
 from ..model.record import Identity
 from ..model.schema import explain
 from ..workload import Problem, Variant, Workload
@@ -33,20 +33,32 @@ def select_devices(selectors: Iterable[str], devices: list[DeviceInfo], where: s
     Raises
     ------
     UsageError
-        If a selector names nothing (``all``, ``cpu`` and ``gpu`` may), or nothing is left.
+        If a selector names nothing (``all``, ``cpu`` and ``gpu`` may).
+    InfrastructureError
+        If it names nothing that is listed, and may be of a runtime that was lost before it listed its devices.
     """
     chosen = []
     for selector in selectors:
         matching = [device for device in devices if device.matches(selector)]
         if not matching and selector not in ("all", "cpu", "gpu", "cuda", "opencl"):
-            ids = [device.id for device in devices]
-            raise UsageError(
-                f"{where}: no device matches {selector!r}{nearest(selector, ids)}; "
-                f"there are: {', '.join(ids) or 'none'}, and all, cpu, gpu"
-            )
+            raise _no_match(selector, devices, where)
         chosen += [device for device in matching if device.healthy]
     named = {device.id for device in chosen}
     return [device for device in devices if device.id in named]
+
+
+def _no_match(selector: str, devices: list[DeviceInfo], where: str) -> PerfportError:
+    """What to say of a selector that names no device."""
+    platforms = {device.id.rpartition(":")[0] for device in devices if device.compute_units}
+    lost = [device for device in devices if device.may_have(selector)]
+    if lost and selector.lower().rpartition(":")[0] not in platforms:
+        reasons = "".join(f"\n  {device.id}: {device.reason}" for device in lost)
+        return InfrastructureError(f"{where}: {selector!r} may be of what did not list its devices:{reasons}")
+    ids = [device.id for device in devices]
+    return UsageError(
+        f"{where}: no device matches {selector!r}{nearest(selector, ids)}; "
+        f"there are: {', '.join(ids) or 'none'}, and all, cpu, gpu"
+    )
 
 
 def make(

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ..measure.repeats import workers_of
 from ..model.names import telling
 from ..model.record import Record
+from ..model.untrusted import line, printable
 from .cases import Case, Group
 
 
@@ -52,7 +53,7 @@ class RunProgress:
 
     def say(self, text: str) -> None:
         """Print a line."""
-        self._console.print(escape(text), soft_wrap=True)
+        self._console.print(escape(printable(text)), soft_wrap=True)
 
     def group(self, group: Group) -> None:
         """A group begins."""
@@ -70,7 +71,7 @@ class RunProgress:
         """A case (or the group, without one) takes a step."""
         if self._live:
             name = self._names[case.key] if case else "group"
-            self._live.update(self._task, description=escape(f"{name}: {step}"))
+            self._live.update(self._task, description=escape(line(f"{name}: {step}")))
 
     def record(self, record: Record) -> None:
         """A case is done: by one more worker, or for good where it has no result.
@@ -83,7 +84,7 @@ class RunProgress:
         text = f"  {self._name(record):<26} {record.status.value}"
         if record.timing and record.metric:
             summary = record.timing.summary[record.timing.rank]
-            text += f"  {summary.median * 1e3:.4g} ms  {record.metric.value:.4g} {record.metric.unit}"
+            text += f"  {summary.median * 1e3:.4g} ms  {record.metric.value:.4g} {line(record.metric.unit)}"
             if record.problem_bound:
                 text += f"  {record.problem_bound.share.value:.0%} of bound"
             if self._best is None or _better(record, self._best):
@@ -94,10 +95,10 @@ class RunProgress:
         self.say(f"{text}  [{self._done}/{self._total}, {elapsed:.0f} s]")
         if self._live:
             best = f"best: {self._name(self._best)}" if self._best else ""
-            self._live.update(self._task, completed=self._done, best=escape(best))
+            self._live.update(self._task, completed=self._done, best=escape(line(best)))
 
     def _name(self, record: Record) -> str:
-        return self._names.get(record.key, record.identity.variant)
+        return line(self._names.get(record.key, record.identity.variant))
 
 
 def _better(one: Record, other: Record) -> bool:

@@ -7,38 +7,38 @@ preempted or out of time; a job that ended otherwise without finishing is submit
     OUT/jobs.json                the jobs and how they ended
     OUT/OUT-PARTITION/           merged run, what reports read
     OUT/jobs/OUT-PARTITION-N/    run folder of a job, with plan.json
-    OUT/jobs/submitit/           batch scripts and logs
+    OUT/jobs/submitit-SESSION/   batch scripts, logs, and of each job ID.json, how it ended
+
+What a job executes is handed to it by submitit, as a pickle. It goes through a folder that is new in each session and
+the user's alone, and nothing else is ever unpickled: jobs say in JSON how they ended.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import re
 import shutil
-import signal
 import subprocess
-import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from pydantic import BaseModel
 from tabulate import tabulate
 
 from .. import workload
-from ..model.errors import InfrastructureError, UsageError, check_writable
-from ..store.results import EXPERIMENT, RECORDS, Writer
+from ..model.errors import InfrastructureError, Stopped, UsageError, check_writable
+from ..model.untrusted import line, say, slug
+from ..store.results import EXPERIMENT, Writer
 from . import local, plan
 from .cases import Case
-from .experiment import Experiment, ReportOptions, load
+from .experiment import Experiment
+from .jobs import PLAN, Job, Outcome, Planned, Share, Stored, private, read
 from .merge import Part, merge, write
 from .runner import stamp
+from .signals import heeded
 
 JOBS = "jobs.json"
-PLAN = "plan.json"
 #: Slurm's states of a job that goes on, by itself or when its turn comes.
 ACTIVE = {
     "PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "REQUEUED", "REQUEUE_HOLD",
@@ -53,81 +53,6 @@ POLL_S = (0.5, 15.0)
 MOST_FAILED_POLLS = 20
 
 
-class Planned(BaseModel):
-    """A case, and the job that is to run it, from 0."""
-
-    part: int
-    case: Case
-
-
-class Job(BaseModel):
-    """One share of a partition's cases: the Slurm jobs that ran it, the last one's state and node, what it says."""
-
-    partition: str
-    part: int
-    parts: int
-    ids: list[str] = []
-    state: str = ""
-    node: str = ""
-    reason: str = ""
-
-    def folder(self, top: Path) -> Path:
-        """Its run folder."""
-        return top / "jobs" / f"{top.name}-{self.partition}-{self.part + 1}"
-
-    @property
-    def fate(self) -> str:
-        """How it ended, as text."""
-        return f"Slurm job {self.ids[-1]} ended {self.state} on {self.node or 'no node'}. {self.reason}".rstrip(". ")
-
-
-class Share(BaseModel):
-    """What a job executes on its node."""
-
-    experiment: Path
-    folder: Path
-    devices: list[str]
-    part: int
-    parts: int
-    seed: int
-    pattern: str | None
-    retry: tuple[str, ...]
-    workloads: list[str]
-    command: list[str]
-
-    def __call__(self) -> str:
-        """Run every ``parts``-th group of the plan; returns why that is not possible, or an empty string."""
-        # Slurm ends jobs by SIGTERM and, some seconds later, SIGKILL: stop before a case is blamed for either.
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-        options = local.Options(
-            resume=(self.folder / RECORDS).exists(), retry=self.retry, pattern=self.pattern, devices=self.devices,
-            out=self.folder, workloads=self.workloads, seed=self.seed, command=self.command,
-        )  # fmt: skip
-        try:
-            prepared = local.prepare(self.experiment, load(self.experiment), options)
-        except UsageError as error:
-            return str(error)
-        planned = [
-            Planned(part=number % self.parts, case=case).model_dump(mode="json")
-            for number, group in enumerate(prepared.groups)
-            for case in group.cases
-        ]
-        self.folder.mkdir(parents=True, exist_ok=True)
-        partial = self.folder / f"{PLAN}.part"
-        partial.write_text(json.dumps(planned))
-        partial.replace(self.folder / PLAN)
-        if groups := prepared.groups[self.part :: self.parts]:
-            unreported = prepared.definition.model_copy(update={"report": ReportOptions()})
-            local.execute(dataclasses.replace(prepared, groups=groups, definition=unreported))
-        return ""
-
-    def checkpoint(self) -> Any:
-        """Called by submitit before the time is up or at preemption: the same again."""
-        from submitit.helpers import DelayedSubmission
-
-        return DelayedSubmission(self)
-
-
 class Cluster:
     """Submission through submitit, and the states of jobs as ``squeue`` tells them.
 
@@ -140,7 +65,7 @@ class Cluster:
     Raises
     ------
     InfrastructureError
-        Without submitit or Slurm's commands.
+        Without submitit or Slurm's commands, or where others could change what jobs execute.
     """
 
     def __init__(self, top: Path, definition: Experiment) -> None:
@@ -151,8 +76,9 @@ class Cluster:
         if not all(map(shutil.which, ("sbatch", "srun", "squeue"))):
             raise InfrastructureError("executor slurm: sbatch, srun and squeue are not on the PATH")
         self._executor = definition.executor
-        self._name = top.name
-        self._logs = top / "jobs" / "submitit"
+        self._name = slug(top.name)
+        self._jobs = private(top, "jobs")
+        self._session: Path | None = None
         self._submitit = submitit
         self._failed_polls = 0
 
@@ -160,16 +86,19 @@ class Cluster:
         """Hand a share over. Raises `InfrastructureError` with what ``sbatch`` says if it refuses."""
         # Whole nodes: neighbours would disturb what is measured.
         given = {"exclusive": True, "requeue": True, **self._executor.partitions[job.partition].sbatch}
-        executor = self._submitit.SlurmExecutor(folder=self._logs, max_num_timeout=self._executor.retries)
+        if self._session is None:
+            self._session = Path(tempfile.mkdtemp(prefix="submitit-", dir=self._jobs))  # new, and open to nobody else
+        executor = self._submitit.SlurmExecutor(folder=self._session, max_num_timeout=self._executor.retries)
         executor.update_parameters(
             partition=job.partition, time=self._executor.time, job_name=self._name,
             additional_parameters={name: value for name, value in given.items() if value is not False},
         )  # fmt: skip
         try:
-            submitted = executor.submit(share)
+            submitted = executor.submit(share.model_copy(update={"outcome": self._session}))
         except self._submitit.core.utils.FailedJobError as error:
-            raise InfrastructureError(f"sbatch, partition {job.partition}: {' '.join(str(error).split())}") from None
+            raise InfrastructureError(f"sbatch, partition {job.partition}: {line(error, 1000)}") from None
         job.ids.append(submitted.job_id)
+        job.session = self._session.name
         job.state, job.node, job.reason = "PENDING", "", ""
 
     def update(self, jobs: Sequence[Job]) -> None:
@@ -186,15 +115,11 @@ class Cluster:
         for job in jobs:
             job.state, node = known.get(job.ids[-1], (GONE, ""))
             job.node = node or job.node
-            result = self._submitit.SlurmJob(self._logs, job.ids[-1]).paths.result_pickle
-            if job.state not in ACTIVE and result.exists():
-                self._outcome(job, *self._submitit.core.utils.pickle_load(result))
-
-    def _outcome(self, job: Job, kind: str, value: str) -> None:
-        if kind == "success":
-            job.state, job.reason = (REFUSED, value) if value else (DONE, "")
-        else:
-            job.reason = value.strip().splitlines()[-1]
+            ended = job.state not in ACTIVE and Outcome.read(self._jobs / job.session, job.ids[-1])
+            if ended and ended.error:
+                job.reason = ended.error
+            elif ended:
+                job.state, job.reason = (REFUSED, ended.refused) if ended.refused else (DONE, "")
 
 
 def run(path: Path, definition: Experiment, options: local.Options) -> local.Finished:
@@ -218,9 +143,11 @@ def run(path: Path, definition: Experiment, options: local.Options) -> local.Fin
     ]
     if options.dry_run:
         rows = [[job.partition, f"{job.part + 1}/{job.parts}", ", ".join(_devices(definition, job))] for job in jobs]
-        print(tabulate(rows, ["partition", "job", "devices"], disable_numparse=True))
+        say(tabulate(rows, ["partition", "job", "devices"], disable_numparse=True))
         return local.Finished([], [], None)
     top = _folder(definition, options)
+    if not str(top).isprintable():
+        raise UsageError(f"{str(top)!r}: no batch script can name this folder; use --out with another")
     if report := local.report_file(definition, top, options.whole):
         check_writable(report, f"{path}: report.path")
     cluster = Cluster(top, definition)
@@ -228,10 +155,11 @@ def run(path: Path, definition: Experiment, options: local.Options) -> local.Fin
     try:
         writer.text(EXPERIMENT, path.read_text())
         session = Session(definition, options, jobs, cluster, writer)
-        session.run()
+        with heeded():
+            session.run()
         return session.close()
-    except KeyboardInterrupt:
-        print(f"the jobs go on; to collect them: perfport run {path} --resume --out {top}")
+    except (KeyboardInterrupt, Stopped):
+        say(f"the jobs go on; to collect them: perfport run {path} --resume --out {top}")
         raise
     finally:
         writer.close()
@@ -264,14 +192,13 @@ class Session:
         self.jobs, self.cluster, self.writer = jobs, cluster, writer
         self.seed = local.seed_of(definition, options)
         if (self.top / JOBS).exists():
-            stored = json.loads((self.top / JOBS).read_text())
-            self.seed = stored["seed"]
-            known = {(job.partition, job.part, job.parts): job for job in map(Job.model_validate, stored["jobs"])}
+            stored = read(self.top / JOBS, Stored)
+            self.seed = stored.seed
+            known = {(job.partition, job.part, job.parts): job for job in stored.jobs}
             self.jobs = [known.get((job.partition, job.part, job.parts), job) for job in jobs]
 
     def _store(self) -> None:
-        content = {"seed": self.seed, "jobs": [job.model_dump() for job in self.jobs]}
-        self.writer.text(JOBS, json.dumps(content, indent=1) + "\n")
+        self.writer.text(JOBS, Stored(seed=self.seed, jobs=self.jobs).model_dump_json(indent=1) + "\n")
 
     def run(self) -> None:
         """Submit what is not finished, and wait until every job is done or given up."""
@@ -289,12 +216,12 @@ class Session:
                 folder = job.folder(self.top)
                 if job.state not in ACTIVE | FINAL and tries[folder] < self.definition.executor.retries:
                     tries[folder] += 1
-                    print(f"{job.fate}; submitted again", flush=True)
+                    say(f"{job.fate}; submitted again", flush=True)
                     self._submit(job)
             self._store()
             states = Counter(job.state for job in self.jobs)
             if (now := ", ".join(f"{count} {state}" for state, count in sorted(states.items()))) != shown:
-                print(f"jobs: {now}", flush=True)
+                say(f"jobs: {now}", flush=True)
                 wait, shown = POLL_S[0], now
 
     def _submit(self, job: Job) -> None:
@@ -321,12 +248,12 @@ class Session:
                 "failed": sum(record.status.failed for record in records),
                 "lost": "?" if part.planned is None else len(lost), "why": job.reason[:80],
             })  # fmt: skip
-        print(tabulate(rows, headers="keys", disable_numparse=True))
+        say(tabulate(rows, headers="keys", disable_numparse=True))
         if merged.duplicates:
-            print(f"stored more than once, counted once: {', '.join(merged.duplicates)}")
+            say(f"stored more than once, counted once: {', '.join(merged.duplicates)}")
         every = [record for records in (*merged.records, *merged.lost) for record in records]
         if folders:
-            local.conclude(every, folders, print, local.again(self.options.command))
+            local.conclude(every, folders, say, local.again(self.options.command))
         report = local.report_file(self.definition, self.top, self.options.whole) if folders else None
         unknown = [f"{job.partition} {job.part + 1}: {job.fate}" for job in self.jobs if self._planned(job) is None]
         untold = f"lost, and nobody planned what they were to run: {'; '.join(unknown)}" if unknown else ""
@@ -337,6 +264,5 @@ class Session:
         for planner in sorted(self.jobs, key=lambda other: other is not job):
             file = planner.folder(self.top) / PLAN
             if (planner.partition, planner.parts) == (job.partition, job.parts) and file.exists():
-                listed = map(Planned.model_validate, json.loads(file.read_text()))
-                return [planned.case for planned in listed if planned.part == job.part]
+                return [planned.case for planned in read(file, list[Planned]) if planned.part == job.part]
         return None

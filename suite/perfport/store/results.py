@@ -20,8 +20,10 @@ from typing import IO, Any
 
 from pydantic import ValidationError
 
+from ..machine.paths import shorten, shortened
 from ..model.errors import InfrastructureError, UsageError
-from ..model.record import SCHEMA_VERSION, Record, Status
+from ..model.record import SCHEMA_VERSION, Failure, Record, Status
+from ..model.untrusted import inside
 
 ENVIRONMENT = "environment.json"
 RECORDS = "records.jsonl"
@@ -202,13 +204,19 @@ def _doubts(record: Record) -> Iterator[str]:
         yield f"failure: expected a reason with status {record.status.value!r}, got none"
 
 
+def _as_kept(record: Record) -> Record:
+    """Return a record with the paths in its texts shortened; what was run stays, or it could not be run again."""
+    failure = record.failure and Failure(reason=shortened(record.failure.reason), log=shortened(record.failure.log))
+    return record.model_copy(update={"failure": failure, "options": shorten(record.options)})
+
+
 class Writer:
     """Appends to a run's folder; holds its lock, so that a second run into the same folder is refused.
 
     Raises
     ------
     InfrastructureError
-        If the folder cannot be written or another run holds it.
+        If the folder cannot be written, a link in it leads elsewhere, or another run holds it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -216,7 +224,7 @@ class Writer:
         self._file: IO[bytes] | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._lock = (folder / "lock").open("w")
+            self._lock = inside(folder, "lock").open("w")
         except OSError as error:
             raise InfrastructureError(f"{folder}: cannot write results here ({error.strerror})") from None
         try:
@@ -227,7 +235,7 @@ class Writer:
 
     def __enter__(self) -> Writer:
         try:
-            self._file = (self.folder / RECORDS).open("a+b", buffering=0)  # nothing is left over after an error
+            self._file = inside(self.folder, RECORDS).open("a+b", buffering=0)  # nothing is left over after an error
             self._cut_torn_line()
         except OSError as error:
             self.close()
@@ -254,9 +262,9 @@ class Writer:
             self._file.truncate(whole)
 
     def append(self, record: Record) -> None:
-        """Write one record and flush it to disk."""
+        """Write one record and flush it to disk, with paths in its texts shortened."""
         assert self._file
-        line = record.model_dump_json(exclude_none=True, exclude_defaults=False).encode() + b"\n"
+        line = _as_kept(record).model_dump_json(exclude_none=True, exclude_defaults=False).encode() + b"\n"
         before = self._file.seek(0, os.SEEK_END)
         try:
             left = memoryview(line)
@@ -274,7 +282,7 @@ class Writer:
 
     def text(self, name: str, content: str) -> None:
         """Write a small file atomically."""
-        partial = self.folder / f"{name}.part"
+        partial = inside(self.folder, f"{name}.part")
         try:
             partial.write_text(content)
             partial.replace(self.folder / name)

@@ -13,7 +13,7 @@ from pathlib import Path
 from .. import workload
 from ..backend import Artifact
 from ..backend.offline import OfflineDevice, cuda_info
-from ..machine import discovery
+from ..machine import discovery, private
 from ..measure.sampling import Targets
 from ..model.errors import InfrastructureError, UsageError, nearest
 from ..model.record import Identity, Record
@@ -162,16 +162,14 @@ def rerun(subject: Subject, devices: list[str] | None, command: list[str]) -> li
         seed=subject.seed, instances=max(1, len(identity.inputs)),
     )  # fmt: skip
     discovered = discovery.discover()
-    chosen = plan.select_devices(definition.devices, discovered, "--device")
-    if not chosen:
-        raise InfrastructureError(f"no usable device for {', '.join(definition.devices)!r}")
+    chosen = local.choose(definition.devices, discovered, "--device")
     groups = plan.make(definition, identity.variant, subject.workloads, chosen, definition.seed)
     if subject.record and subject.record.verification:  # where it was wrong, it shall be so again
         again = {"verify_seed": subject.record.verification.seed}
         groups = [group.model_copy(update=again) for group in groups]
     folder = local.RESULTS / f"rerun-{stamp()}"
     options = local.Options(workloads=subject.workload_paths, command=command)
-    file = Path(tempfile.mkdtemp()) / "rerun.yaml"
+    file = private.folder() / "rerun.yaml"
     file.write_text(definition.model_dump_json(indent=1))
     prepared = local.Prepared(groups, definition, file, subject.workloads, folder, options, discovered)
     return local.execute(prepared).records

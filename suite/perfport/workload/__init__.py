@@ -16,6 +16,7 @@ from ..model.errors import (
 )
 from ..model.record import OutputError
 from ..model.work import Traffic, Work
+from .blocks import in_blocks
 from .discovery import Workload, discover
 from .execution import Built, build
 from .libraries import THREADS, thread_count, usable_cores, version_of
@@ -72,6 +73,7 @@ __all__ = [
     "compare_signed",
     "digest_of",
     "discover",
+    "in_blocks",
     "nearest",
     "read_source",
     "round_up",

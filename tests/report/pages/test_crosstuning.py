@@ -14,7 +14,7 @@ from perfport.store.collection import Collection
 
 def test_a_map_without_a_number_is_none() -> None:
     assert heat_map("n", "t", ["native"], ["a"], [[None]]) is None
-    plot = heat_map("N m", "t", ["native", "hd7970"], ["a"], [[1.0], [None]])
+    plot = heat_map("n-m", "t", ["native", "hd7970"], ["a"], [[1.0], [None]])
     assert plot and plot.name == "n-m.svg" and b"no result" in plot.content and b"1.00" in plot.content
 
 

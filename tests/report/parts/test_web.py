@@ -27,8 +27,8 @@ def test_a_name_without_a_value_is_an_error() -> None:
 def test_a_document_escapes_its_title_and_holds_its_plots_and_pages() -> None:
     plot = Plot("a b.svg", b"<svg/>", "alt", "caption")
     pages = {
-        "one": "[two](folder/two.md) [other](three.md)\n\n![alt](f/a%20b.svg)",
-        "two": "# Two\n\n| a |\n|---|\n| 1 |",
+        "one.md": "[two](folder/two.md) [other](three.md)\n\n![alt](f/a%20b.svg)",
+        "folder/two.md": "# Two\n\n| a |\n|---|\n| 1 |",
     }
     made = web.document(HOSTILE, pages, [plot])
     assert "&lt;script&gt;" in made and "<script>" not in made

@@ -18,12 +18,13 @@ class Matrix(NamedTuple):
     pitch: int
 
 
-def _fill_generated(setup: Setup, buffer: Buffer, count: int, mean: float, bits: int) -> None:
+def _fill_generated(setup: Setup, buffer: Buffer, count: int, mean: float = 0.0, bits: int = 24) -> None:
     cpu = setup.device.info.kind == "cpu"
     kernel = setup.kernel("generate.cl", "generate")
     groups = setup.device.info.compute_units * (8 if cpu else 32)
-    args = (np.uint64(count), np.uint32(setup.problem.seed & 0xFFFFFFFF), np.float32(mean), np.uint32(bits))
-    setup.device.launch(kernel, groups, 64 if cpu else 256, buffer, *args)
+    scalars = np.uint32(setup.problem.seed & 0xFFFFFFFF), np.float32(mean), np.uint32(bits)
+    exponent = np.int32(setup.problem.parameters.exponent)
+    setup.device.launch(kernel, groups, 64 if cpu else 256, buffer, np.uint64(count), *scalars, exponent)
 
 
 def row_major(setup: Setup) -> Matrix:
@@ -34,7 +35,7 @@ def row_major(setup: Setup) -> Matrix:
         if not problem.generated:
             return setup.device.upload(problem.matrix)
         buffer = setup.device.empty(4 * problem.points * problem.dims)
-        _fill_generated(setup, buffer, problem.points * problem.dims, problem.parameters.mean, 24)
+        _fill_generated(setup, buffer, problem.points * problem.dims, problem.parameters.mean)
         return buffer
 
     return Matrix(setup.input("matrix", make), problem.dims)
@@ -93,7 +94,7 @@ def vector(setup: Setup) -> Buffer:
 
     def make() -> Buffer:
         buffer = setup.device.empty(4 * problem.n)
-        _fill_generated(setup, buffer, problem.n, 0.0, problem.bits)
+        _fill_generated(setup, buffer, problem.n, bits=problem.bits)
         return buffer
 
     return setup.input("vector", make)

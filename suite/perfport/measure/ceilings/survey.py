@@ -19,9 +19,11 @@ from ... import backend
 from ...machine import environment, platforms
 from ...machine.children import obey_parent
 from ...machine.chip_lock import chip_lock
+from ...machine.paths import shorten
 from ...model.device import DeviceInfo
 from ...model.errors import InfrastructureError, UnavailableError, UsageError
 from ...model.schema import Model
+from ...model.untrusted import inside
 from . import clpeak
 from .cached import store
 from .entry import Ceilings
@@ -148,11 +150,11 @@ def file_name(info: DeviceInfo) -> str:
 
 
 def write(measured: Survey, folder: Path) -> Path:
-    """Store a survey. Raises `InfrastructureError` where the folder cannot be written."""
-    path = folder / file_name(measured.device)
+    """Store a survey, with paths shortened. Raises `InfrastructureError` where the folder cannot be written."""
+    path = inside(folder, file_name(measured.device))
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(measured.model_dump(mode="json"), indent=1) + "\n")
+        path.write_text(json.dumps(shorten(measured.model_dump(mode="json")), indent=1) + "\n")
     except OSError as error:
         raise InfrastructureError(f"{path}: cannot write the ceilings ({error.strerror})") from None
     return path

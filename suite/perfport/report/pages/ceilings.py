@@ -13,6 +13,7 @@ from ...measure.ceilings import KINDS, Ceiling
 from ...measure.ceilings.clpeak import NOT_JUDGED, below
 from ...measure.ceilings.survey import Survey
 from ...model.errors import UsageError
+from ...model.untrusted import readable
 from ..parts.markdown import NONE, code, join, table, text
 from ..parts.plots import Plot, plot_folder, style, svg, write_page
 from ..parts.quantities import ceiling, percent, significant, size
@@ -92,7 +93,8 @@ def render(surveys: list[Survey], destination: Path) -> list[Path]:
     if not surveys:
         raise UsageError("no ceilings to report on")
     folder = plot_folder(destination)
-    plots = [curve_plot(survey, f"{number}-{_slug(survey)}.svg") for number, survey in enumerate(surveys, 1)]
+    names = [f"{number}-{readable(survey.device.id)}.svg" for number, survey in enumerate(surveys, 1)]
+    plots = [curve_plot(survey, name) for survey, name in zip(surveys, names, strict=True)]
     blocks = ["# Measured ceilings", _READING, "## Devices side by side", _overview(surveys)]
     for survey, plot in zip(surveys, plots, strict=True):
         blocks += _device(survey)
@@ -100,10 +102,6 @@ def render(surveys: list[Survey], destination: Path) -> list[Path]:
             blocks.append(f"![{text(plot.alt)}]({quote(folder.name)}/{quote(plot.name)})")
             blocks.append(f"*{text(plot.caption, 600)}*")
     return write_page(destination, join(blocks), [plot for plot in plots if plot])
-
-
-def _slug(survey: Survey) -> str:
-    return survey.device.id.replace(":", "-")
 
 
 def _title(survey: Survey) -> str:
@@ -122,7 +120,7 @@ def _overview(surveys: list[Survey]) -> str:
 
 def _short(entry: Ceiling) -> str:
     half = (entry.high - entry.low) / 2 / entry.value
-    return f"{ceiling(entry.value, entry.unit)} ± {percent(half)}"
+    return f"{ceiling(entry.value, text(entry.unit, 20))} ± {percent(half)}"
 
 
 def _device(survey: Survey) -> list[str]:
@@ -138,10 +136,10 @@ def _device(survey: Survey) -> list[str]:
     if clocks := _clocks(survey):
         facts.append(f"- clocks after each ceiling: {clocks}")
     if survey.peer:
-        known = f"{survey.peer.program} {text(survey.peer.version)}".strip()
-        state = "" if survey.peer.status == "ok" else f": {survey.peer.status} ({text(survey.peer.reason)})"
+        known = text(f"{survey.peer.program} {survey.peer.version}")
+        state = "" if survey.peer.status == "ok" else f": {text(survey.peer.status)} ({text(survey.peer.reason)})"
         facts.append(f"- peer: {known}{state}")
-    body = [[code(cells[0]), f"**{cells[1]}**", *(text(cell) for cell in cells[2:])] for cells in rows(survey)]
+    body = [[code(cells[0]), f"**{text(cells[1])}**", *(text(cell) for cell in cells[2:])] for cells in rows(survey)]
     for cells in body:
         cells[4] = cells[4].replace("above", "**above**")
         cells[6] = cells[6].replace("below", "**below**")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
@@ -13,6 +12,7 @@ from matplotlib.figure import Figure
 
 from ...judge.crosstuning import Slowdown, slowdowns
 from ...judge.portability import amount
+from ...model.untrusted import slug
 from ...store.case import Site
 from ...store.collection import Collection
 from ..parts.markdown import NONE, code, join, middle, table, text
@@ -77,9 +77,11 @@ def matrix(tuned: Sequence[Slowdown], collection: Collection) -> tuple[str, Plot
     ]
     first = tuned[0]
     labels = [collection.label(site) for site in sites]
-    name = f"{first.subject.workload}-{first.subject.problem}-{collection.preset(first.subject)}-{first.variant}-tuning"
-    title = f"Cross-tuning of {first.variant}, {first.subject.workload}/{first.subject.problem}"
-    return table(headers, listed, "l" + "r" * len(sites)), heat_map(name, title, profiles, labels, grid)
+    subject, variant = first.subject, first.variant
+    parts = [subject.workload, subject.problem, collection.preset(subject), variant]
+    name = slug(*parts, *([subject.precision] if subject.precision != "fp32" else []))
+    title = f"Cross-tuning of {variant}, {subject.workload}/{subject.problem}"
+    return table(headers, listed, "l" + "r" * len(sites)), heat_map(f"{name}-tuning", title, profiles, labels, grid)
 
 
 def _cell(cell: Slowdown | None) -> str:
@@ -109,7 +111,7 @@ def heat_map(
                 colour = GREY if value is None else "white" if dark else "black"
                 axes.text(x, y, shown, ha="center", va="center", color=colour)
         axes.set_xticks(range(len(sites)), [middle(site, 26) for site in sites])
-        axes.set_yticks(range(len(profiles)), list(profiles))
+        axes.set_yticks(range(len(profiles)), [middle(profile, 26) for profile in profiles])
         axes.set_xlabel("device")
         axes.set_ylabel("parameters of")
         ticks = [tick for tick in TICKS if tick <= top]
@@ -117,9 +119,8 @@ def heat_map(
         bar.minorticks_off()
         bar.set_ticklabels([f"{tick:g}" for tick in ticks])
         content = svg(figure)
-    file = re.sub(r"[^a-z0-9_.]+", "-", name.lower())[:110]
     caption = "Slowdown against the fastest of these parameters on the device (measured); 1 is best."
-    return Plot(f"{file}.svg", content, title, caption)
+    return Plot(f"{name}.svg", content, title, caption)
 
 
 def rows(tuned: Sequence[Slowdown], collection: Collection) -> list[dict[str, Any]]:

@@ -48,7 +48,6 @@ svg text { font: 11px system-ui, sans-serif; fill: #444; }
 .axis { stroke: #bbb; stroke-width: 1; fill: none; }
 """
 _SCRIPT = """
-<script>
 const find = document.getElementById("find"), only = document.getElementById("only");
 const cards = [...document.querySelectorAll(".card")], shown = document.getElementById("shown");
 function update() {
@@ -64,7 +63,7 @@ function update() {
 find.addEventListener("input", update);
 only.addEventListener("change", update);
 update();
-</script>"""
+"""
 
 
 _PAGE = web.template("""<h1>{{ title }}</h1>
@@ -78,8 +77,7 @@ aria-label="Search"><label><input type="checkbox" id="only"> with events or fail
 <span id="shown"></span></div>
 <div class="cards">
 {{ cards }}
-</div>
-{{ script }}""")
+</div>""")
 _CARD = web.template("""<article class="card" data-name="{{ name }}"{% if news %} data-news="1"{% endif %}>\
 <h2>{{ title }}{% if bad %} <span class="bad">{{ bad }}</span>{% endif %}</h2><p>{{ where }}</p><p>{{ facts }}</p>\
 {{ chart }}{% if events %}<ul>{% for event in events %}<li>{{ event }}</li>{% endfor %}</ul>{% endif %}</article>""")
@@ -138,8 +136,8 @@ def page(history: History, chosen: Sequence[Series]) -> str:
     """Return the page: a chart for each case with its bound and events, searchable."""
     title = f"History: {len(chosen)} cases over {len(history.nights)} nights"
     cards = Markup("\n").join(_card(history, track(history, series)) for series in chosen)
-    body = _PAGE(title=title, span=_span(history), left_out=history.left_out, cards=cards, script=Markup(_SCRIPT))
-    return web.frame(title, body, _STYLE)
+    body = _PAGE(title=title, span=_span(history), left_out=history.left_out, cards=cards)
+    return web.frame(title, body, _STYLE, _SCRIPT)
 
 
 def _card(history: History, tracked: Track) -> Markup:

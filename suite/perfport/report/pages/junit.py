@@ -1,4 +1,4 @@
-"""The findings of `perfport check` as JUnit, which the test reports of CI systems read."""
+"""The findings of `perfport check` as JUnit, which test reports of CI systems read: XML 1.0, whatever names hold."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import io
 
 from junitparser import Attr, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
+from ...model.untrusted import distinct_line, line
 from ...nightly.finding import ALARMS, Finding, Judgement, Outcome
-from ..parts.markdown import line
 from ..parts.quantities import interval, seconds
 
 
@@ -19,7 +19,7 @@ class _Case(TestCase):
 
 def junit(judgement: Judgement) -> str:
     """Return the findings as JUnit: alarms are failures, cases without a verdict are skipped."""
-    suite = TestSuite(f"perfport check {judgement.run.name}")
+    suite = TestSuite(line(f"perfport check {judgement.run.name}"))
     for finding in judgement.findings:
         suite.add_testcase(_case(finding))
     report = JUnitXml()
@@ -32,7 +32,7 @@ def junit(judgement: Judgement) -> str:
 
 def _case(finding: Finding) -> TestCase:
     place = finding.place
-    case = _Case(f"{place.title} on {place.site}", f"{place.workload}.{place.problem}")
+    case = _Case(distinct_line(f"{place.title} on {place.site}"), line(f"{place.workload}.{place.problem}"))
     case.time = f"{finding.now or 0:.9f}"
     message = line(f"{finding.outcome.value}: {finding.why}")
     if finding.outcome in ALARMS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
@@ -11,6 +10,7 @@ from matplotlib.figure import Figure
 
 from ...judge.portability import BEST, Efficiency, Portability, applications, efficiencies, harmonic_mean, portability
 from ...model.record import Interval
+from ...model.untrusted import slug
 from ...store.case import Site, Subject
 from ...store.collection import Collection
 from ...untimed.convergence import ALL, Convergence
@@ -193,11 +193,10 @@ def cascade(metrics: Sequence[Portability]) -> Plot | None:
         figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
         content = svg(figure)
     parts = (first.workload, first.problem, *([first.precision] if first.precision != "fp32" else []))
-    name = re.sub(r"[^a-z0-9_.]+", "-", "-".join(parts).lower())
     caption = "Cascade by architectural efficiency (measured): each application's platforms from its best to its worst."
     if len(names) < len(known):
         caption += f" The {len(names)} of {len(known)} applications with the highest metric."
-    return Plot(f"{name}-cascade.svg", content, f"Cascade of {first.workload}/{first.problem}", caption)
+    return Plot(f"{slug(*parts)}-cascade.svg", content, f"Cascade of {first.workload}/{first.problem}", caption)
 
 
 def convergence_table(entries: Sequence[Convergence], variants: bool) -> str:
@@ -214,5 +213,5 @@ def convergence_table(entries: Sequence[Convergence], variants: bool) -> str:
     if not listed:
         return ""
     backends = list(entries[0].lines)
-    headers = ["problem", "variant", *(f"lines, {name}" for name in backends), "common", "any", "convergence"]
+    headers = ["problem", "variant", *(f"lines, {text(name)}" for name in backends), "common", "any", "convergence"]
     return table(headers, listed, "ll" + "r" * (3 + len(backends)))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import re
-import shlex
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
+from ...machine.paths import shell
 from ...model.errors import UsageError
+from ...model.untrusted import readable
 from ...store.results import Run
 from ..parts.counted import Counts, Recount, counted_section, stored
 from ..parts.failures import failures_section, rerun
@@ -54,9 +56,8 @@ def render(runs: list[Run], destination: Path, counted: Sequence[Counts] = ()) -
     destination = Path(destination)
     folder = plot_folder(destination)
     ladders = ladders_of(runs, Recount(counted) if counted else None)
-    names = _file_names(ladders)
     plots: list[Plot] = []
-    results = _results_section(runs, ladders, names, folder.name, plots)
+    results = _results_section(runs, ladders, folder.name, plots)
     content = join([
         title(runs), at_a_glance(ladders) if ladders else "", overview(runs), alarms(ladders),
         best_tables(ladders) if ladders else "",
@@ -100,20 +101,31 @@ def _ceilings(runs: list[Run]) -> Iterator[str]:
         yield ceilings_section(run, {device for record in run.records for device in record.identity.devices})
 
 
-def _slug(value: str) -> str:
-    return re.sub(r"[^a-z0-9_.]+", "-", value.lower()).strip("-.") or "x"
+class _FileNames:
+    """Names of a page's files, each given once, also where file systems ignore case."""
 
+    def __init__(self) -> None:
+        self._given: set[str] = set()
+        self._asked: Counter[str] = Counter()
 
-def _file_names(ladders: list[Ladder]) -> list[str]:
-    """One file name per ladder, unique also where file systems ignore case."""
-    names: dict[str, int] = {}
-    listed = []
-    for ladder in ladders:
-        parts = [ladder.workload, ladder.problem, ladder.preset or "", ladder.site, ladder.precision]
-        name = _slug("-".join(part for part in parts if part))[:120]
-        names[name] = names.get(name, 0) + 1
-        listed.append(name if names[name] == 1 else f"{name}.{names[name]}")
-    return listed
+    def free(self, name: str) -> str:
+        """Return a name of small letters, with a number behind it where it was given before."""
+        while True:
+            self._asked[name] += 1
+            number = self._asked[name]
+            free = name if number == 1 else f"{name}.{number}"
+            if free not in self._given:
+                self._given.add(free)
+                return free
+
+    def of(self, ladder: Ladder) -> str:
+        """Return the name of a ladder's files."""
+        return self.free(readable(ladder.workload, ladder.problem, ladder.preset or "", ladder.site, ladder.precision))
+
+    def renamed(self, picture: Plot) -> Plot:
+        """Return a picture under a name of its own."""
+        stem, _, suffix = picture.name.rpartition(".")
+        return replace(picture, name=f"{self.free(stem)}.{suffix}")
 
 
 def most_plotted(records: int) -> int:
@@ -121,9 +133,11 @@ def most_plotted(records: int) -> int:
     return max(8, 24 - records // 500)
 
 
-def _results_section(runs: list[Run], ladders: list[Ladder], names: list[str], folder: str, plots: list[Plot]) -> str:
+def _results_section(runs: list[Run], ladders: list[Ladder], folder: str, plots: list[Plot]) -> str:
     """Return the results of all ladders and add their plots to ``plots``."""
     blocks = []
+    file_names = _FileNames()
+    names = [file_names.of(ladder) for ladder in ladders]
     drawn, most = 0, most_plotted(sum(len(ladder.rows) for ladder in ladders))
     workload = ""
     for _, same in groupby(zip(ladders, names, strict=True), key=lambda pair: pair[0].heading[:3]):
@@ -140,7 +154,7 @@ def _results_section(runs: list[Run], ladders: list[Ladder], names: list[str], f
             if drawn == most:
                 continue
             made = [plot for plot in (roofline_plot(ladder, name), share_plot(ladder, name)) if plot]
-            made += pictures(ladder, name)
+            made += map(file_names.renamed, pictures(ladder, name))
             drawn += bool(made)
             plots += made
             for plot in made:
@@ -183,7 +197,7 @@ def _reproduce(runs: list[Run]) -> Iterator[str]:
         experiment = environment.get("experiment") or {}
         command = environment.get("command")
         yield f"### {run_title(run, label)}" if label else ""
-        yield fence(shlex.join(map(str, command)), "sh") if command else "The results do not hold the command."
+        yield fence(shell(command), "sh") if command else "The results do not hold the command."
         facts = [
             f"- experiment {code(experiment.get('name', ''))}, file {code(experiment.get('file', ''))}, "
             f"SHA-256 {code(experiment.get('sha256', ''))}" if experiment else f"- experiment: {NONE}",

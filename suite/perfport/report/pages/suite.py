@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
+from urllib.parse import quote
 
 from ...judge.claims import DECIDED, SILENT, Claim, Judgement, Verdict
 from ...judge.portability import BEST, Portability
 from ...measure.intervals import Verdict as Speed
 from ...model.record import Status
+from ...model.untrusted import inside, slug
 from ...run.completeness import incomplete
 from ...store.case import Host
 from ...store.collection import Collection
@@ -63,26 +65,27 @@ def render(
     InfrastructureError
         If a file cannot be written.
     """
-    folder = plot_folder(destination)
+    folder = plot_folder(destination).name
     material = Material.of(collection, ledger, converged)
     ledger_page = claims.view(material.judgements, collection).markdown
-    summary, plots = _summary(material, folder.name)
+    summary, plots = _summary(material, folder)
     pages = {}
     for name in collection.workloads:
-        pages[name], drawn = page(name, material, destination.name)
+        pages[f"{folder}/{slug(name)}.md"], drawn = page(name, material, destination.name)
         plots += drawn
+    pages["claims.md"] = ledger_page
+    document = web.document(TITLE, {destination.name: summary, **pages}, plots)
     files = write_page(destination, summary, plots)
-    for name, content in pages.items():
-        files += write_page(folder / f"{name}.md", content, [])
-    files += write_page(destination.with_name("claims.md"), ledger_page, [])
-    document = web.document(TITLE, {destination.stem: summary, **pages, "claims": ledger_page}, plots)
-    return files + write_page(destination.with_suffix(".html"), document.removesuffix("\n"), [])
+    for file, content in pages.items():
+        files += write_page(inside(destination.parent, file), content, [])
+    whole = inside(destination.parent, destination.with_suffix(".html").name)
+    return files + write_page(whole, document.removesuffix("\n"), [])
 
 
 def _summary(material: Material, folder: str) -> tuple[str, list[Plot]]:
     collection, first = material.collection, list(material.first)
     plot = best_dots(collection, first, "overview")
-    links = [f"[{code(workload)}]({folder}/{workload}.md)" for workload in collection.workloads]
+    links = [f"[{code(workload)}]({quote(folder)}/{slug(workload)}.md)" for workload in collection.workloads]
     blocks = [
         f"# {TITLE}",
         f"Pages: {', '.join(links)}, [all claims](claims.md). All numbers are measured unless marked *published* (by "
@@ -152,7 +155,7 @@ def _ran(collection: Collection) -> str:
     counts = Counter((case.site, case.record.status) for case in collection.cases)
     listed = [
         [
-            code(collection.label(site)), text(site.chip), site.kind,
+            code(collection.label(site)), text(site.chip), text(site.kind),
             ", ".join(sorted({code(c.subject.workload) for c in collection.cases if c.site == site})),
             *(str(counts[site, status] or "") for status in statuses),
         ]

@@ -6,11 +6,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from urllib.parse import quote
 
 from ...judge.claims import Claim, Judgement, evaluate
 from ...judge.crosstuning import Slowdown, slowdowns
 from ...judge.portability import Portability, portability
 from ...model.published import inconsistencies
+from ...model.untrusted import slug
 from ...store.collection import Collection
 from ...store.ratios import time_of
 from ...untimed.convergence import Convergence
@@ -92,10 +94,12 @@ class Page:
 def page(workload: str, material: Material, summary: str) -> tuple[str, list[Plot]]:
     """Return the page of a workload and its plots; ``summary`` is the name of the summary's file."""
     of, made = material.only(workload), Page()
-    made.add(f"# {of.ladders[0].workload_title}", f"[Summary](../{summary}) · [all claims](../claims.md)")
+    made.add(f"# {of.ladders[0].workload_title}", f"[Summary](../{quote(summary)}) · [all claims](../claims.md)")
     if len(of.ladders) > MOST_BEST:
-        more = f"`perfport table --workload {workload}` has all."
-        made.add(f"Of {len(of.ladders)} ladders those that stand for a problem; {more}", best_tables(list(of.first)))
+        more = code(f"perfport table --workload {workload}")
+        made.add(
+            f"Of {len(of.ladders)} ladders those that stand for a problem; {more} has all.", best_tables(list(of.first))
+        )
     else:
         made.add(best_tables(list(of.ladders)))
     for problem, same in groupby(of.ladders, key=lambda ladder: ladder.problem):
@@ -116,8 +120,8 @@ def _problem(made: Page, ladders: list[Ladder], first: list[Ladder], collection:
     workload, problem = ladders[0].workload, ladders[0].problem
     made.add(f"## {ladders[0].problem_title} ({code(problem)})")
     title = f"Shares of the bound: {workload}/{problem}"
-    made.show(share_dots(collection, first, f"{workload}-{problem}-shares", title))
-    if roofline := _roofline(first, f"{workload}-{problem}"):
+    made.show(share_dots(collection, first, f"{slug(workload, problem)}-shares", title))
+    if roofline := _roofline(first, slug(workload, problem)):
         made.show(roofline)
         made.add("The reports of single runs have a roofline for every device.")
     shown = chosen_settings(ladders, first)

@@ -79,7 +79,7 @@ def _variant(ladder: Ladder) -> str:
         provenance = row.record.traffic.provenance if row.record.traffic else "modelled"
         cells = [_term(row.record, bound, name) for name in terms]
         rows.append([row.name, text(label(bound.binding)), *cells, provenance])
-    headers = ["variant", "what binds it", *map(label, terms), "traffic"]
+    headers = ["variant", "what binds it", *(text(label(name)) for name in terms), "traffic"]
     intro = (
         "**What binds each variant** (variant bound): the time that each ceiling alone needs for the operations and "
         "bytes that this variant causes, in % of its measured time; the ceiling that binds in bold."

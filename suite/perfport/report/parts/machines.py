@@ -7,9 +7,10 @@ from typing import Any
 
 from ...measure.roofline import MOVED
 from ...model.names import plain
+from ...model.untrusted import line
 from ...store.results import Run
 from .labels import ordered
-from .markdown import NONE, code, details, join, line, table, text
+from .markdown import NONE, code, details, join, table, text
 from .quantities import ceiling, percent, significant, size
 
 
@@ -101,7 +102,7 @@ def _ceilings_of(run: Run, id_: str, found: dict[str, Any]) -> str:
     rows, moved, sweeps = [], [], []
     for name in ordered(entries):
         entry = entries[name]
-        value, unit = float(entry["value"]), str(entry.get("unit") or "B/s")
+        value, unit = float(entry["value"]), text(entry.get("unit") or "B/s", 20)
         probes = []
         for when in ("before", "after"):
             ratios = _probed(run, id_, when, name, value)
@@ -152,7 +153,7 @@ def _ceilings_of(run: Run, id_: str, found: dict[str, Any]) -> str:
 
 
 def _between(low: str, high: str) -> str:
-    number, unit = low.split()
+    number, _, unit = low.partition(" ")
     return f"{number} – {high}" if high.endswith(f" {unit}") else f"{low} – {high}"
 
 

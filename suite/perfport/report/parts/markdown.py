@@ -4,35 +4,20 @@ from __future__ import annotations
 
 import html
 import re
-import unicodedata
+import sys
 from collections.abc import Iterable, Sequence
 
 from tabulate import tabulate
 
+from ...model.untrusted import line, printable
+
 #: Stands for "does not apply" or "not known" in a table.
 NONE = "–"
-
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-
-
-def _clean(value: object, keep: str = "") -> str:
-    """Return text without terminal escapes and without characters that cannot be printed."""
-    printed = _ANSI.sub("", str(value))
-    if printed.isprintable():
-        return printed
-    hidden = ("Cc", "Cf", "Cs", "Co")
-    return "".join(c for c in printed if c in keep or c.isspace() or unicodedata.category(c) not in hidden)
-
-
-def line(value: object, limit: int = 300) -> str:
-    """Return a value as one line of at most ``limit`` characters, not escaped."""
-    content = " ".join(_clean(value).split())
-    return content if len(content) <= limit else content[: limit - 1] + "…"
 
 
 def middle(value: object, limit: int) -> str:
     """Return a value as one line, shortened in the middle: what tells long names apart is often at their end."""
-    content = line(value)
+    content = line(value, sys.maxsize)
     if len(content) <= limit:
         return content
     tail = limit * 2 // 5
@@ -43,7 +28,9 @@ def text(value: object, limit: int = 300) -> str:
     """Return a value as one line of running text, with every character that markdown or HTML would read escaped."""
     escaped = line(value, limit).replace("&", "&amp;").replace("<", "&lt;")
     escaped = re.sub(r"([\\`*\[\]~])", r"\\\1", escaped)
-    return re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", escaped)
+    escaped = re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", escaped)
+    escaped = re.sub(r"^(?=#{1,6}(?:\s|$)|>|[-+=](?:[-=\s]|$))", r"\\", escaped)
+    return re.sub(r"^(\d{1,9})(?=[.)](?:\s|$))", r"\1\\", escaped)
 
 
 def code(value: object, limit: int = 300) -> str:
@@ -58,7 +45,7 @@ def code(value: object, limit: int = 300) -> str:
 
 def fence(content: str, language: str = "text") -> str:
     """Return text as a fenced block, whatever back-ticks it holds."""
-    content = "\n".join(row.rstrip() for row in _clean(content.expandtabs(), keep="\n").splitlines())
+    content = "\n".join(printable(row).rstrip() for row in content.expandtabs().splitlines())
     ticks = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", content)), default=0))
     return f"{ticks}{language}\n{content}\n{ticks}"
 

@@ -20,9 +20,10 @@ from matplotlib.figure import Figure
 
 from ...model.errors import InfrastructureError
 from ...model.record import Interval, Record, Status
+from ...model.untrusted import inside, line, printable, slug
 from ...store.ratios import is_measured, time_of
 from .ladder import PICTURE, Ladder, Row
-from .markdown import line, middle, text
+from .markdown import middle, text
 from .quantities import percent
 
 #: Okabe and Ito's palette: told apart by readers with any of the common colour-vision deficiencies.
@@ -31,6 +32,8 @@ NAMES = {"rung": "rung", "control": "control", "beyond": "beyond the source", "p
 #: Variants that one plot can show; of more, the fastest are drawn and the tables hold the rest.
 MOST = 24
 GREY = "#595959"
+#: How each JPEG file begins.
+JPEG = b"\xff\xd8"
 _STYLE: Any = {
     "svg.hashsalt": "perfport", "svg.fonttype": "none", "font.size": 10, "font.family": "DejaVu Sans",
     "axes.spines.top": False, "axes.spines.right": False, "path.simplify": False, "axes.unicode_minus": False,
@@ -60,9 +63,16 @@ def image(plot: Plot, folder: str = "") -> list[str]:
 
 
 def write_page(destination: Path, content: str, plots: Sequence[Plot]) -> list[Path]:
-    """Write a page and its plots; returns the files, the page first. Raises `InfrastructureError`."""
+    """Write a page and its plots; returns the files, the page first.
+
+    Raises
+    ------
+    InfrastructureError
+        If a file cannot be written, or a plot's would leave the folder of the page.
+    """
     folder = plot_folder(destination)
-    files = [(destination, (content + "\n").encode()), *((folder / plot.name, plot.content) for plot in plots)]
+    drawn = [(inside(destination.parent, folder.name, plot.name), plot.content) for plot in plots]
+    files = [(destination, (content + "\n").encode()), *drawn]
     for path, data in files:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -82,10 +92,10 @@ def style() -> Iterator[None]:
 
 
 def svg(figure: Figure) -> bytes:
-    """Return a figure as SVG, the same bytes every time."""
-    buffer = io.BytesIO()
+    """Return a figure as SVG, the same bytes every time, without characters that XML forbids."""
+    buffer = io.StringIO()
     FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None, "Creator": "perfport"})
-    return buffer.getvalue()
+    return printable(buffer.getvalue()).encode()
 
 
 def shown(rows: list[Row]) -> list[Row]:
@@ -96,17 +106,27 @@ def shown(rows: list[Row]) -> list[Row]:
 
 
 def pictures(ladder: Ladder, name: str) -> list[Plot]:
-    """Return the pictures that variants made of their results (docs/records.md, ``extra.picture``)."""
+    """Return the pictures that variants made of their results (docs/records.md, ``extra.picture``).
+
+    What is no JPEG is left out. Pictures of one variant have one name.
+    """
     plots = []
     for row in ladder.measured:
         made, variant = row.record.extra.get(PICTURE), row.record.identity.variant
-        if made:
-            content, caption = (
-                base64.b64decode(made["jpeg"]),
-                f"{made['caption']} (measured by {variant}, {where(ladder)})",
-            )
-            plots.append(Plot(f"{name}-{variant}.jpg", content, made["caption"], caption))
+        if isinstance(made, dict) and (content := _jpeg(made.get("jpeg"))):
+            alt = str(made.get("caption", ""))
+            caption = f"{alt} (measured by {variant}, {where(ladder)})"
+            plots.append(Plot(f"{name}-{slug(variant)}.jpg", content, alt, caption))
     return plots
+
+
+def _jpeg(encoded: object) -> bytes:
+    """Return the content of a picture, empty where it is none: whoever wrote the record chose it."""
+    try:
+        content = base64.b64decode(str(encoded), validate=True)
+    except ValueError:
+        return b""
+    return content if content.startswith(JPEG) else b""
 
 
 def _speed_key(record: Record) -> float:

@@ -61,7 +61,7 @@ def dots(name: str, title: str, caption: str, shares: Mapping[str, Mapping[str, 
             axes.axvline(100, color="black", linewidth=1.0)
         for site, shift in zip(shown, shifts(len(shown)), strict=True):
             points = [(shares[n][site], y + shift) for y, n in enumerate(names) if site in shares[n]]
-            _marks(axes, points, *looks[site], site)
+            _marks(axes, points, *looks[site], middle(site, 60))
         axes.set_yticks(range(len(names)), [middle(n, 44) for n in names])
         axes.set_ylim(len(names) - 0.4, -0.6)
         axes.set_xlim(0, 100 * reach * 1.03)

@@ -9,6 +9,7 @@ from tabulate import tabulate
 
 from ...measure.intervals import Verdict
 from ...model.record import Status
+from ...model.untrusted import line
 from ...run.completeness import incomplete
 from ...store.comparable import is_control, is_peer, leading
 from ...store.ratios import Comparison, compare, time_of
@@ -16,7 +17,7 @@ from ...store.results import Run
 from .failures import ORDER
 from .ladder import Ladder, run_labels
 from .machines import run_title
-from .markdown import NONE, code, join, line, table, text
+from .markdown import NONE, code, join, table, text
 from .marks import best_marks, marks, noted, notes
 from .quantities import interval, percent, seconds, share, significant
 
@@ -116,7 +117,8 @@ def in_terminal(ladders: list[Ladder]) -> str:
     """Return the same lines for a terminal."""
     headers, rows = _glance(ladders)
     align = ["right" if name in ("problems", "time", "of bound") else "left" for name in headers]
-    lines = tabulate(rows, headers, colalign=align, disable_numparse=True) if rows else ""
+    cells = [list(map(line, row)) for row in rows]
+    lines = tabulate(cells, headers, colalign=align, disable_numparse=True) if rows else ""
     return "\n".join(filter(None, [lines, notes(lines)]))
 
 

@@ -131,7 +131,7 @@ class Sweep:
             [
                 text(self._named(ladder), 100),
                 code(row.label, 40),
-                *(plain(row.record.extra.get(name, NONE)) for name in names),
+                *(text(plain(row.record.extra.get(name, NONE)), 70) for name in names),
             ]
             for same in self.settings.values()
             for ladder in same

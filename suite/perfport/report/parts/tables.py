@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from ...model.names import ROLES, plain, seeds
 from ...model.record import Record, Status, Summary
+from ...model.untrusted import line
 from ...store.comparable import leading
 from ...store.ratios import common_clock, compare, is_measured, time_of
 from .bounds import bounds_tables, problem_bound_note
 from .failures import reason
 from .ladder import PICTURE, Ladder, Published, Row
-from .markdown import NONE, code, join, line, table, text, titled
+from .markdown import NONE, code, join, table, text, titled
 from .marks import ABOVE, marks, noted
 from .quantities import column, noise, percent, scaled, seconds, significant, size, time_scale
 from .summary import ratio
@@ -136,7 +137,7 @@ def _instances(ladder: Ladder) -> str:
         for at, ((row, _), times, percents) in enumerate(zip(shown, medians, widths, strict=True))
     ]  # fmt: skip
     inputs = shown[0][0].record.inputs
-    headers = ["variant", *(f"{name} (seed {inputs[name]}), {unit}" for name in names), "slowest over fastest"]
+    headers = ["variant", *(f"{text(name)} (seed {inputs[name]}), {unit}" for name in names), "slowest over fastest"]
     title = "**By instance of the inputs** (measured): medians, with half of their 95 % intervals"
     return join([title, table(headers, rows, "l" + "r" * (len(names) + 1))])
 

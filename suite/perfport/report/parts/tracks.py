@@ -11,6 +11,7 @@ import numpy as np
 from markupsafe import Markup
 
 from ...model.record import Status
+from ...model.untrusted import line
 from ...nightly.history import Event, History, Series
 from ...workload import ceil_div
 from .quantities import seconds, significant, time_scale
@@ -71,7 +72,7 @@ def track(history: History, series: Series) -> Track:
 
 def chart(history: History, track: Track) -> Markup:
     """Return the SVG of a series: its band and line, its bound, its events, and nights without a result."""
-    label = f"Time of {track.series.place.title} by night"
+    label = line(f"Time of {track.series.place.title} by night")
     shapes = [*_curve(track), *_events(track), *_failures(track), *_days(history, track)]
     frame = Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>')
     return frame.format(WIDTH, HEIGHT, label, Markup("").join(shapes))
@@ -128,8 +129,8 @@ def _curve(track: Track) -> Iterator[Markup]:
         dot = Markup('<circle class="dot" cx="{:.0f}" cy="{:.0f}" r="2.4"/>')
         yield from (dot.format(float(cx), float(cy)) for cx, cy in zip(x, scale.up(time), strict=True))
     if drawn:
-        line = _points(_across(track, track.nights[good]), scale.up(track.bound[good]))
-        yield Markup('<path class="bound" d="M{}"/>').format(line)
+        course = _points(_across(track, track.nights[good]), scale.up(track.bound[good]))
+        yield Markup('<path class="bound" d="M{}"/>').format(course)
     elif bound.size:
         text = Markup('<text x="{}" y="{}" text-anchor="end">bound {}, below</text>')
         yield text.format(WIDTH - RIGHT, HEIGHT - BOTTOM - 4, seconds(float(np.median(bound))))
@@ -140,7 +141,7 @@ def _events(track: Track) -> Iterator[Markup]:
         what = "; ".join(event.what for event in track.events if event.night == night)
         x = float(_across(track, np.array(night)))
         event = Markup('<path class="event" d="M{:.0f},{}V{}"><title>{}</title></path>')
-        yield event.format(x, TOP, HEIGHT - BOTTOM, what)
+        yield event.format(x, TOP, HEIGHT - BOTTOM, line(what))
 
 
 def _failures(track: Track) -> Iterator[Markup]:
@@ -148,13 +149,13 @@ def _failures(track: Track) -> Iterator[Markup]:
         if not np.isfinite(time):
             x, y = float(_across(track, np.array(night))), TOP + 6
             cross = Markup('<path class="fail" d="M{:.0f},{}l8,8m0,-8l-8,8"><title>{}</title></path>')
-            yield cross.format(x - 4, y - 4, status)
+            yield cross.format(x - 4, y - 4, line(status))
 
 
 def _days(history: History, track: Track) -> Iterator[Markup]:
     first, last = int(track.nights[0]), int(track.nights[-1])
     for night, anchor in ((first, "start"), (last, "end")) if last > first else ((first, "start"),):
-        x, day = float(_across(track, np.array(night))), history.nights[night].started[:10]
+        x, day = float(_across(track, np.array(night))), line(history.nights[night].started[:10])
         text = Markup('<text x="{:.0f}" y="{}" text-anchor="{}">{}</text>')
         yield text.format(x, HEIGHT - 6, anchor, day)
 

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from ...model.errors import UsageError, nearest
+from ...model.untrusted import cell
 from . import web
 from .plots import Plot
 
@@ -41,7 +43,7 @@ class View:
         if form == "markdown":
             page = self.markdown
             for plot in self.plots:
-                page = page.replace(f"]({plot.name})", f"]({folder}{plot.name})")
+                page = page.replace(f"]({plot.name})", f"]({quote(folder)}{plot.name})")
             return page + "\n"
         if form == "csv":
             return as_csv(self.rows)
@@ -53,12 +55,12 @@ class View:
 
 
 def as_csv(rows: Sequence[dict[str, Any]]) -> str:
-    """Return rows as CSV, with the columns of all of them in the order of their first appearance."""
+    """Return rows as CSV, with the columns of all of them in the order of their first appearance, and no formula."""
     columns = list(dict.fromkeys(name for row in rows for name in row))
     out = io.StringIO()
-    writer = csv.DictWriter(out, columns, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: "" if value is None else value for name, value in row.items()} for row in rows)
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(map(cell, columns))
+    writer.writerows([cell(row.get(name)) for name in columns] for row in rows)  # of what is missing, nothing
     return out.getvalue()
 
 

@@ -1,17 +1,28 @@
-"""One self-contained HTML file from pages of markdown and their plots: nothing is fetched, nothing is scripted."""
+"""One self-contained HTML file from pages of markdown and their plots: nothing is fetched, and no text is markup.
+
+Markdown is rendered without raw HTML, links lead to pages and web sites alone, and a content security policy holds
+browsers to that: no script but the page's own, by its hash, nothing from elsewhere.
+"""
 
 from __future__ import annotations
 
 import base64
+import hashlib
+import html
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote, urlsplit
 
 from jinja2 import Environment, StrictUndefined
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
 from markupsafe import Markup
 
+from ...model.untrusted import printable, slug
 from .plots import Plot
 
 _STYLE = """
@@ -37,8 +48,18 @@ a { color: #00598c; }
 @media (max-width: 40rem) { body { padding: 0 .6rem 3rem; } h1 { font-size: 1.5rem; }
   table { width: max-content; } td { max-width: 18rem; } }
 """
+_POLICY = "default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+
+def _value(value: Any) -> Any:
+    """What a template puts in place of a value: markup as it is, of everything else what can be shown."""
+    return value if isinstance(value, Markup) else printable(value)
+
+
 #: Values are escaped unless they are markup already; a name that a template lacks is an error.
-_TEMPLATES = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+_TEMPLATES = Environment(
+    autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_value
+)
 
 
 def template(source: str) -> Callable[..., Markup]:
@@ -51,12 +72,16 @@ _FRAME = template("""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{{ policy }}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{{ title }}</title>
 <style>{{ style }}</style>
 </head>
 <body>
 {{ body }}
+{% if script %}
+<script>{{ script }}</script>
+{% endif %}
 </body>
 </html>
 """)
@@ -71,31 +96,82 @@ def document(title: str, pages: Mapping[str, str], plots: Sequence[Plot]) -> str
     title : str
         Plain text.
     pages : mapping
-        Markdown by anchor, in order. A link to ``ANCHOR.md``, in whatever folder, leads to that page of the document.
+        Markdown by the path of its file, in order. A link from one of the files to another leads to that page of the
+        document.
     plots : sequence of Plot
         Images that the pages refer to by file name.
     """
     images = {plot.name: plot.content for plot in plots}
-    markdown = MarkdownIt("commonmark").enable("table")
+    anchors = _anchors(pages)
+    markdown = _Markdown("commonmark", {"html": False}).enable("table")
+    markdown.block.ruler.before("html_block", "details", _details, {"alt": ["paragraph", "reference", "blockquote"]})
     body = []
-    for anchor, page in pages.items():
+    for path, page in pages.items():
         tokens = markdown.parse(page)
         for token in tokens:
             for inner in token.children or ():
-                _resolve(inner, images, pages)
+                _resolve(inner, images, posixpath.dirname(path), anchors)
         content = markdown.renderer.render(tokens, markdown.options, {})
         content = content.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
         content = content.replace("<p><img", '<p class="wide"><img')
-        body.append(_SECTION(anchor=anchor, content=Markup(content)))
+        body.append(_SECTION(anchor=anchors[path], content=Markup(content)))
     return frame(title, Markup("\n").join(body))
 
 
-def frame(title: str, body: Markup, style: str = "") -> str:
-    """Return a document around the content of its body; ``style`` is added to what all documents share."""
-    return _FRAME(title=title, style=Markup(_STYLE + style), body=body) + "\n"
+def frame(title: str, body: Markup, style: str = "", script: str = "") -> str:
+    """Return a document around the content of its body.
+
+    Parameters
+    ----------
+    title : str
+        Plain text.
+    body : Markup
+    style : str
+        Added to what all documents share.
+    script : str
+        The one script that the page may run.
+    """
+    policy = _POLICY
+    if script:
+        policy += f"; script-src 'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+    filled = _FRAME(title=title, style=Markup(_STYLE + style), body=body, policy=policy, script=Markup(script))
+    return filled + "\n"
 
 
-def _resolve(token: Any, images: Mapping[str, bytes], pages: Mapping[str, str]) -> None:
+class _Markdown(MarkdownIt):
+    """CommonMark whose links lead to pages beside it and to web sites, nowhere else."""
+
+    def validateLink(self, url: str) -> bool:
+        try:
+            return urlsplit(url).scheme in ("", "http", "https")
+        except ValueError:
+            return False
+
+
+def _details(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Block rule: the lines that `markdown.details` writes around a body, the one HTML that there is in pages."""
+    first, *rest = (
+        state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]]
+        for number in range(start, min(start + 2, end))
+    )
+    summary = re.fullmatch("<summary>(.*)</summary>", rest[0]) if rest and first == "<details>" else None
+    if state.is_code_block(start) or not (summary or first == "</details>"):
+        return False
+    if not silent:
+        said = f"\n<summary>{html.escape(html.unescape(summary[1]))}</summary>" if summary else ""
+        state.push("html_block", "", 0).content = f"{first}{said}\n"
+        state.line = start + (2 if summary else 1)
+    return True
+
+
+def _anchors(paths: Iterable[str]) -> dict[str, str]:
+    """Return what each page of a document is called within it: its name without the suffix, where that is its alone."""
+    stems = {path: PurePosixPath(path).stem for path in paths}
+    alike = Counter(stems.values())
+    return {path: stem if alike[stem] == 1 else slug(path) for path, stem in stems.items()}
+
+
+def _resolve(token: Any, images: Mapping[str, bytes], folder: str, anchors: Mapping[str, str]) -> None:
     """Put an image's content in place of its address, and an anchor in place of a link to a page."""
     if token.type == "image":
         name = posixpath.basename(unquote(str(token.attrs["src"])))
@@ -103,6 +179,6 @@ def _resolve(token: Any, images: Mapping[str, bytes], pages: Mapping[str, str]) 
             kind = "jpeg" if name.endswith(".jpg") else "svg+xml"
             token.attrs["src"] = f"data:image/{kind};base64," + base64.b64encode(images[name]).decode()
     elif token.type == "link_open":
-        name = posixpath.basename(str(token.attrs["href"])).removesuffix(".md")
-        if name in pages:
-            token.attrs["href"] = f"#{name}"
+        path = posixpath.normpath(posixpath.join(folder, unquote(str(token.attrs["href"]))))
+        if path in anchors:
+            token.attrs["href"] = f"#{quote(anchors[path])}"

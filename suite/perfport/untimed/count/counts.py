@@ -12,9 +12,11 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from ...machine.paths import shorten, shortened
 from ...model.errors import InfrastructureError, UsageError
 from ...model.record import Identity, Status
 from ...model.schema import Model
+from ...model.untrusted import inside
 from ...model.work import Traffic
 from ...store.results import ENVIRONMENT
 from .coalescing import AccessPattern
@@ -172,17 +174,24 @@ def overall(quantities: Mapping[str, Comparison]) -> Verdict:
 
 
 def begin(folder: Path, environment: dict[str, Any]) -> None:
-    """Make a folder for counts to come. Raises `InfrastructureError` where it cannot be written."""
+    """Make a folder for counts to come, with paths in its environment shortened.
+
+    Raises
+    ------
+    InfrastructureError
+        Where it cannot be written.
+    """
     with _writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / ENVIRONMENT).write_text(json.dumps(environment, indent=1, sort_keys=True) + "\n")
-        (folder / COUNTS).touch()
+        inside(folder, ENVIRONMENT).write_text(json.dumps(shorten(environment), indent=1, sort_keys=True) + "\n")
+        inside(folder, COUNTS).touch()
 
 
 def append(folder: Path, count: Count) -> None:
     """Store a count. Raises `InfrastructureError` where it cannot be written."""
-    with _writing(folder), (folder / COUNTS).open("a") as file:
-        file.write(count.model_dump_json(exclude_none=True) + "\n")
+    with _writing(folder), inside(folder, COUNTS).open("a") as file:
+        kept = count.model_copy(update={"reason": shortened(count.reason)})
+        file.write(kept.model_dump_json(exclude_none=True) + "\n")
 
 
 @contextmanager

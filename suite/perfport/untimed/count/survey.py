@@ -14,12 +14,12 @@ from typing import Any
 from rich.console import Console
 from tabulate import tabulate
 
-from ...machine import discovery, environment, simulator
+from ...machine import environment, simulator
 from ...model.device import DeviceInfo
 from ...model.errors import UsageError
 from ...model.record import Identity, Status
 from ...model.work import Traffic
-from ...run.plan import select_devices
+from ...run.listing import usable_devices
 from ...run.runner import stamp
 from .. import child
 from ..child import Outcome
@@ -95,11 +95,7 @@ def _device(options: Options) -> DeviceInfo:
     """The simulator, or the one device that the options name."""
     if _simulated(options):
         return simulator.find()
-    chosen = [
-        info
-        for info in select_devices(options.devices, discovery.discover(), "--device")
-        if "cuda" in info.capabilities
-    ]
+    chosen = [info for info in usable_devices(options.devices) if "cuda" in info.capabilities]
     if not chosen:
         raise UsageError(
             f"--device {', '.join(options.devices)}: counting works on the simulator (the default) and on working CUDA "

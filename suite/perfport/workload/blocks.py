@@ -1,0 +1,23 @@
+"""Work of the host on long arrays, block by block on all cores: how inputs and references are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from .libraries import usable_cores
+
+T = TypeVar("T")
+
+
+def in_blocks(work: Callable[[slice], T], count: int, size: int) -> list[T]:
+    """Return what ``work`` returns for each block of ``size`` of ``count`` elements, in order; the last may be shorter.
+
+    Blocks are worked on side by side: NumPy releases the interpreter's lock.
+    """
+    blocks = [slice(first, min(first + size, count)) for first in range(0, count, size)]
+    if len(blocks) < 2:
+        return [work(block) for block in blocks]
+    with ThreadPoolExecutor(usable_cores()) as pool:
+        return list(pool.map(work, blocks))

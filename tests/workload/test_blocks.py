@@ -1,0 +1,26 @@
+"""Work of the host, block by block: every element once, in order."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfport.workload import in_blocks
+
+
+@given(st.integers(0, 200), st.integers(1, 60))
+def test_blocks_hold_every_element_once_in_order(count: int, size: int) -> None:
+    blocks = in_blocks(lambda block: list(range(count))[block], count, size)
+    assert [element for block in blocks for element in block] == list(range(count))
+    assert all(len(block) == size for block in blocks[:-1]) and all(blocks)
+
+
+@pytest.mark.parametrize("size", [5, 100])
+def test_an_error_of_one_block_is_the_callers(size: int) -> None:
+    def work(block: slice) -> None:
+        if block.stop > 42:
+            raise ValueError(f"{block.start}")
+
+    with pytest.raises(ValueError, match="40" if size == 5 else "0"):
+        in_blocks(work, 50, size)
