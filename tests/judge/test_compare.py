@@ -114,6 +114,27 @@ def test_devices_and_variants_of_one_store(tmp_path: Path) -> None:
     kind, pairs = contrast("a", "b", [tmp_path], Filter(device=data.POCL))
     (pair,) = pairs
     assert kind == "variants" and pair.comparison and pair.comparison.ratio.value == pytest.approx(2, rel=0.05)
+    _, (pair,) = contrast("b", "a", [tmp_path], Filter(device=data.POCL))
+    assert pair.comparison and pair.comparison.ratio.value == pytest.approx(0.5, rel=0.05)
+    data.store(tmp_path / "more", [data.record("c", 0.04)])
+    _, (pair,) = contrast("b", "c", [tmp_path], Filter(device=data.POCL))
+    assert pair.comparison and pair.comparison.ratio.value == pytest.approx(0.25, rel=0.05)
+
+
+def test_variants_may_differ_in_where_they_run_and_have_to_meet_somewhere(tmp_path: Path) -> None:
+    here, there = data.record("b", 0.02), data.record("c", 0.02, device=data.INTEL)
+    data.store(tmp_path / "run", [data.record("a", 0.02), data.record("a", 0.02, device=data.INTEL), here, there])
+    _, pairs = contrast("a", "b", [tmp_path], Filter())
+    assert [(pair.b is None, pair.lost) for pair in pairs] == [(True, False), (False, False)]
+    with pytest.raises(UsageError, match="no case is on both sides, 'b' and 'c'"):
+        contrast("b", "c", [tmp_path], Filter())
+
+
+def test_of_settings_that_all_fail_the_first_stands_for_the_variant(tmp_path: Path) -> None:
+    failed = [data.record("b", tunables={"group": n}, key=f"{n}", status=Status.CRASHED) for n in (2, 1)]
+    data.store(tmp_path / "run", [data.record("a", 0.02), *failed])
+    _, (pair,) = contrast("a", "b", [tmp_path], Filter())
+    assert pair.b and pair.b.key == "2" and pair.comparison is None and pair.lost
 
 
 def test_devices_may_differ_in_what_they_support(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

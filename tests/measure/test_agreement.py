@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,18 +13,32 @@ import pytest
 
 from perfport.backend import OpenDevice, Times, get
 from perfport.measure import agreement
-from perfport.measure.agreement import PAIRS, Agreement, Pair
+from perfport.measure.agreement import Agreement, Pair
 from perfport.measure.sampling import Execution
 from perfport.model.errors import RefusedError
 
 LAUNCH = 40e-6
 
 
+class HostTime:
+    """A host's time that passes only where something takes it; a pair takes ``each``, all but for ever."""
+
+    def __init__(self) -> None:
+        self.now, self.each = 0.0, 1e9
+        self.slept: list[float] = []
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+
 @pytest.fixture(autouse=True)
-def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What disagrees is tried again for a moment only."""
-    monkeypatch.setattr(agreement, "PATIENCE", 0.05)
-    monkeypatch.setattr(agreement, "REST", 0)
+def host(monkeypatch: pytest.MonkeyPatch) -> HostTime:
+    made = HostTime()
+    monkeypatch.setattr(agreement, "time", made)
+    return made
 
 
 def scripted(
@@ -39,9 +55,13 @@ def scripted(
     checked = object.__new__(Agreement)
     checked._launch, checked._empty = LAUNCH, Execution(lambda: None)
     following, empty = itertools.chain(pairs, itertools.repeat(pairs[-1])), itertools.cycle(empties)
-    vars(checked)["_pair"] = lambda execution: (
-        Pair(0.0, 0.0, 0.0, next(empty)) if execution is checked._empty else next(following)
-    )
+    host: Any = agreement.time
+
+    def pair(execution: Execution) -> Pair:
+        host.now += host.each
+        return Pair(0.0, 0.0, 0.0, next(empty)) if execution is checked._empty else next(following)
+
+    vars(checked)["_pair"] = pair
     span, outside = samples
     execution = Execution(lambda: None, span=[span] * 3, outside=[outside] * 3, busy=[busy] * 3)
     return lambda: checked.check(execution, library)
@@ -76,16 +96,40 @@ def test_limits_are_shares_and_launches(span: float, by: str, launches: int, lib
 
 
 @pytest.mark.parametrize("late", [Pair(1e-3, 9e-3, 50e-6, 1.1e-3), Pair(1e-3, 5e-6, 50e-6, 9e-3)])
-def test_a_disturbed_pair_is_taken_again(late: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agreement, "PATIENCE", 0.0)
-    assert scripted([late] * PAIRS + [QUIET])() == pytest.approx(QUIET.wall)
+def test_a_disturbed_pair_is_taken_again(late: Pair, host: HostTime) -> None:
+    """After a rest of 20 such executions, eight times however long they take."""
+    assert scripted([late] * 8 + [QUIET])() == pytest.approx(QUIET.wall)
+    assert host.slept == pytest.approx([20 * late.wall])
     with pytest.raises(RefusedError):
-        scripted([late] * (PAIRS + 1) + [QUIET])()
+        scripted([late] * 9 + [QUIET])()
 
 
-def test_a_long_disturbance_is_waited_for() -> None:
-    late = Pair(1e-3, 5e-6, 50e-6, 9e-3)
-    assert scripted([late] * 10 * PAIRS + [QUIET])() == pytest.approx(QUIET.wall)
+def test_a_long_disturbance_is_waited_for(host: HostTime) -> None:
+    """For two seconds: the first pair, the one from which they count, and 16 pairs of 1/8 s."""
+    late, host.each = Pair(1e-3, 5e-6, 50e-6, 9e-3), 0.125
+    assert scripted([late] * 17 + [QUIET])() == pytest.approx(QUIET.wall)
+    with pytest.raises(RefusedError):
+        scripted([late] * 18 + [QUIET])()
+
+
+def test_of_each_time_the_least_counts() -> None:
+    """No pair is quiet throughout; none is taken again as soon as all times have been."""
+    late = [Pair(1e-3, 9e-3, 50e-6, 1.1e-3, 3), Pair(1.1e-3, 9e-3, 50e-6, 8e-3, 2), Pair(1.2e-3, 5e-6, 50e-6, 9e-3, 2)]
+    assert Pair.quiet(late) == Pair(1e-3, 5e-6, 50e-6, 1.1e-3, 2)
+    worse = Pair(9e-4, 9e-3, 50e-6, 1.0e-3)
+    assert scripted([worse, *late, worse])() == 1.1e-3, "the first was before the rest, and is no longer counted"
+
+
+def test_empty_kernels_that_are_quicker_beside_it_refuse_nothing() -> None:
+    limit = Pair(1e-3, 5e-6, 0.0, 2e-3 + 9.9 * LAUNCH)
+    late = Pair(1e-3, 9e-3, 0.0, 9e-3)
+    assert scripted([late, limit], empties=(LAUNCH / 100,))() == limit.wall
+
+
+def test_an_empty_kernel_takes_the_least_of_eight(opencl: OpenDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    walls = iter([9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
+    monkeypatch.setattr(Agreement, "_pair", lambda self, execution: Pair(0.0, 0.0, 0.0, next(walls)))
+    assert Agreement(opencl)._launch == 2.0
 
 
 def test_a_machine_on_which_empty_kernels_are_late_too_refuses_nothing() -> None:
@@ -132,7 +176,7 @@ class Clock:
 
 def test_a_pair_is_one_execution_with_and_one_without_a_gate(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr(agreement.time, "perf_counter", lambda: clock.now)
+    monkeypatch.setattr(agreement, "time", SimpleNamespace(perf_counter=lambda: clock.now))
 
     def execute() -> None:
         clock.log.append("execute")
@@ -161,7 +205,12 @@ __kernel void one(__global float *x) { x[0] = 1.0f; }
 """
 
 
-def test_work_that_is_enqueued_past_the_device_lies_outside_the_span(opencl: OpenDevice) -> None:
+def test_work_that_is_enqueued_past_the_device_lies_outside_the_span(
+    opencl: OpenDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agreement, "time", time)
+    monkeypatch.setattr(agreement, "PATIENCE", 0.05)
+    monkeypatch.setattr(agreement, "REST", 0)
     device: Any = opencl
     module = device.load(get("opencl").build("chain.cl", SOURCE, {}, device.target))
     chain, one = module.kernel("chain"), module.kernel("one")

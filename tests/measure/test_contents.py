@@ -50,10 +50,20 @@ def test_a_checksum_is_of_every_byte_and_of_its_place(device: OpenDevice, conten
         buffer.free()
 
 
+def test_checksums_of_fewer_buffers_follow_those_of_more(device: OpenDevice, contents: Contents) -> None:
+    buffers = [device.upload(array) for array in arrays(10)]
+    both = contents.checksums(buffers)
+    assert [contents.checksums([buffer]) for buffer in buffers] == [[each] for each in both]
+    for buffer in buffers:
+        buffer.free()
+
+
 def test_its_memory_is_given_back(device: OpenDevice) -> None:
     before, buffer = device.allocated, device.upload(np.ones(10, np.uint8))
-    contents = Contents(device)
+    contents, held = Contents(device), device.allocated
+    assert contents.checksums([]) == [] and device.allocated == held, "a checksum is formed where there is a buffer"
     contents.checksums([buffer, buffer])
     contents.close()
+    assert device.allocated == held
     buffer.free()
     assert device.allocated == before

@@ -58,7 +58,11 @@ def test_the_code_of_a_commit_is_one_package_and_is_removed(repository: Path, mo
             "PYTHONPATH": f"{code.root / 'suite'}:mine", "PYTHONSAFEPATH": "1", "PERFPORT_COMMIT": commit,
         }  # fmt: skip
         assert code.inside(str(repository / "workloads")) == str(code.root / "workloads")
+        assert code.inside(str(repository)) == str(code.root)
         assert code.inside(str(repository.parent)) == str(repository.parent)
+        monkeypatch.delenv("PYTHONPATH")
+        assert code.environment()["PYTHONPATH"] == str(code.root / "suite")
+        assert sorted(path.name for path in code.root.parent.iterdir()) == ["code"], "the archive is no longer there"
     assert not code.root.parent.exists()
     assert sorted(path for path in (repository / ".git").rglob("*") if path.name != "index") == before
 
@@ -78,13 +82,37 @@ def test_what_is_no_repository_of_the_suite_is_refused(repository: Path, monkeyp
         pass
 
 
-def test_code_that_cannot_be_laid_out_is_refused(repository: Path) -> None:
-    (repository / "pyproject.toml").write_text("[tool]\n")
-    git(repository, "commit", "-qam", "second")
+@pytest.mark.parametrize("spoilt", ["deleted", "[tool]", "[tool", "tool = 1", "link"])
+def test_code_that_cannot_be_laid_out_is_refused(repository: Path, spoilt: str) -> None:
+    if spoilt == "deleted":
+        (repository / "pyproject.toml").unlink()
+    elif spoilt == "link":
+        (repository / "outside").symlink_to("../../elsewhere")
+    else:
+        (repository / "pyproject.toml").write_text(spoilt)
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "second")
     commit = git(repository, "rev-parse", "HEAD")
     refused = pytest.raises(InfrastructureError, match=f"the code of commit {commit[:12]} cannot be laid out")
     with refused, checked_out(commit):
         pass
+
+
+def test_without_git_there_is_no_repository(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = git(repository, "rev-parse", "HEAD")
+    refused = pytest.raises(InfrastructureError, match="the suite runs from no git repository")
+
+    def late(*words: object, **how: object) -> None:
+        raise subprocess.TimeoutExpired("git", 120)
+
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", str(repository))
+        with refused, checked_out(commit):
+            pytest.fail("git is there")
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "run", late)
+        with refused, checked_out(commit):
+            pytest.fail("git answers")
 
 
 def test_a_hash_is_a_hash(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from perfport.nightly.finding import Outcome
 from perfport.nightly.history import History
 from perfport.nightly.inturn import ROUNDS, TURNS, measure_in_turn
 from perfport.report.pages.check import view
+from perfport.run import plan
 from perfport.run.experiment import load
 from perfport.store.environment import ENVIRONMENT
 from perfport.store.results import EXPERIMENT, RECORDS, Run
@@ -268,13 +269,106 @@ def test_nights_are_compared_as_they_are_stored(tmp_path: Path) -> None:
         measure_in_turn(run, AgainstNights(History(tmp_path / "history"), run, 7), run.records, [], [])
 
 
+def planned(tmp_path: Path, here: list[DeviceInfo], seed: int = 5, **study: Any) -> Run:
+    """A run with a record of each case of an experiment."""
+    file = experiment(tmp_path, workers=3, report={"path": "x.md"}, study={"problem": "arg_extrema", **study})
+    groups = plan.make(load(file), file.name, discover(only="svm_rbf"), here, seed)
+    model = data.record("model")
+    return data.store(tmp_path, [
+        model.model_copy(update={"identity": case.identity, "key": case.key, "seed": seed})
+        for group in groups for case in group.cases
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [{"presets": ["tiny", "quick"]}, {"presets": None, "parameters": {"n": [65, 131]}}])
+def test_what_is_measured_in_turn_is_the_wanted_cases_alone(
+    tmp_path: Path, opencl_infos: list[DeviceInfo], size: dict[str, Any]
+) -> None:
+    """Of several sizes and profiles, with tunables that not every variant has; each by one fresh worker a round."""
+    study = {"variants": ["argminmax_fused", "argminmax_wide"], "tunables": {"width": [4, 8]}, **size}
+    run = planned(tmp_path, opencl_infos, profiles=["native", "hd7970"], **study)
+    first = run.records[0].identity.devices
+    every = [record for record in run.records if record.identity.devices == first]
+    assert len(every) == 2 * 2 * 3
+    workloads = discover(only="svm_rbf")
+    for wanted in [[record] for record in every] + [every[:7:3]]:
+        definition = inturn._definition(run, wanted)
+        kept = (definition.workers, definition.seed, definition.devices, definition.report.path)
+        assert kept == (1, 5, first, None) and definition.executor.kind == "local"
+        inturn._check_keys(definition, wanted, workloads, opencl_infos)
+        groups = plan.make(definition, "", workloads, opencl_infos, 5)
+        assert sorted(case.key for group in groups for case in group.cases) == sorted(r.key for r in wanted)
+    other = every[0].model_copy(update={"identity": every[0].identity.model_copy(update={"variant": "none"})})
+    with pytest.raises(InfrastructureError, match="none is in no entry of its experiment"):
+        inturn._definition(run, [other])
+
+
 def test_cases_that_the_code_here_would_not_measure_so_are_refused(
     tmp_path: Path, opencl_infos: list[DeviceInfo]
 ) -> None:
-    run = data.store(tmp_path / "run", [data.record("row_major", workload="svm_rbf", problem="rbf_rows")])
-    definition = load(experiment(tmp_path))
-    with pytest.raises(InfrastructureError, match=r"1 cases are no longer what they were in the run \(row_major\)"):
-        inturn._check_keys(definition, run.records, discover(only="svm_rbf"), opencl_infos)
+    run = planned(tmp_path, opencl_infos[:1], presets=["tiny"])
+    workloads, wanted = discover(only="svm_rbf"), run.records
+    definition = inturn._definition(run, wanted)
+    inturn._check_keys(definition, wanted, workloads, opencl_infos[:1])
+    names = sorted(record.identity.variant for record in wanted)
+    assert len(names) > 5
+    for count in (1, 2, len(names)):
+        others = [
+            record.model_copy(update={"key": f"{n:016x}"}) if record.identity.variant in names[:count] else record
+            for n, record in enumerate(wanted)
+        ]
+        lost = rf"^{count} cases are no longer what they were in the run \({', '.join(names[: min(count, 5)])}\)$"
+        with pytest.raises(InfrastructureError, match=lost):
+            inturn._check_keys(definition, others, workloads, opencl_infos[:1])
+    broken = opencl_infos[0].model_copy(update={"healthy": False})
+    with pytest.raises(InfrastructureError, match=f"^{len(names)} cases"):
+        inturn._check_keys(definition, wanted, workloads, [broken])
+
+
+def test_devices_are_those_of_the_base(tmp_path: Path) -> None:
+    """By their drivers; one that the cases do not ask for, or that the base alone has, is no matter."""
+    base = data.store(tmp_path / "base", [])
+    infos = {id_: DeviceInfo(**data.device(id_)) for id_ in (data.POCL, data.INTEL, data.GPU)}
+    on = {id_: data.record("a", device=id_, ceilings=None) for id_ in infos}
+    inturn._check_devices(base, list(on.values()), list(infos.values()))
+    newer = infos[data.INTEL].model_copy(update={"driver": "9"})
+    inturn._check_devices(base, [on[data.POCL]], [infos[data.POCL], newer])
+    for here, told in (([], "none"), ([infos[data.INTEL].model_copy(update={"healthy": False})], "none"), ([newer], 9)):
+        told = f"^{data.INTEL} had driver 3.1 in run {base.name} and has {told} here$"
+        with pytest.raises(InfrastructureError, match=told):
+            inturn._check_devices(base, [on[data.POCL], on[data.INTEL]], [infos[data.POCL], *here])
+    unknown = data.store(tmp_path / "none", [], {**base.environment, "devices": None})
+    with pytest.raises(
+        InfrastructureError, match=f"^{data.POCL} had driver None in run {unknown.name} and has 3.1 here$"
+    ):
+        inturn._check_devices(unknown, [on[data.POCL]], list(infos.values()))
+
+
+def test_a_side_is_a_run_of_its_own_code_in_a_process_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the process gets, and that one which ends badly counts as long as it has left records."""
+    package = tmp_path / "code" / "suite" / "perfport"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "cli.py").write_text(
+        "import json, os, pathlib, sys\n"
+        "out = pathlib.Path(sys.argv[sys.argv.index('--out') + 1])\n"
+        "out.mkdir()\n"
+        "(out / 'records.jsonl').write_text(json.dumps([sys.argv[1:], dict(os.environ)]))\n"
+        "print('on', file=sys.stdout); print('both', file=sys.stderr); sys.exit(5)\n"
+    )
+    monkeypatch.setenv("PLANTED", "1")
+    code = Checkout(tmp_path / "code", tmp_path / "repository", COMMIT)
+    own = tmp_path / "repository" / "own"
+    for number in range(2):  # the folder of the round is there, for its second side
+        out = tmp_path / "000" / f"side{number}"
+        inturn.run_side(tmp_path / "file", out, [str(own), "/elsewhere"], code)
+        words, environment = json.loads((out / RECORDS).read_text())
+        paths = ["--workloads", str(tmp_path / "code" / "own"), "--workloads", "/elsewhere"]
+        assert words == ["run", str(tmp_path / "file"), "--out", str(out), *paths]
+        assert {"PLANTED": "1", **code.environment()}.items() <= environment.items()
+        assert sorted(out.with_suffix(".log").read_text().split()) == ["both", "on"]
 
 
 def test_a_side_that_does_not_start_says_why(tmp_path: Path) -> None:

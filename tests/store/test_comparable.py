@@ -93,8 +93,24 @@ def test_speed_ups_refer_to_the_first_rung_with_a_result(tmp_path: Path) -> None
     assert (name(some.best), name(some.best_peer)) == ("last", "library")
     assert some.peer_comparison == compare(row["library"].record, row["last"].record)
     assert some.over_previous(row["last"]) == compare(row["calm"].record, row["last"].record)
+    assert some.over_previous(row["calm"]) == compare(row["base"].record, row["calm"].record)
+    assert some.over_previous(row["base"]) is None
     assert some.over_first(row["arm"]) == compare(row["base"].record, row["arm"].record)
     assert some.over_first(row["base"]) is some.over_first(row["library"]) is some.over_previous(row["arm"]) is None
+
+
+def test_no_rung_is_missing_where_the_lowest_has_a_result(tmp_path: Path) -> None:
+    lost = data.record("a lost setting", rung=1, status=Status.CRASHED)
+    some = only(tmp_path / "rungs", lost, data.record("base", rung=1))
+    assert name(some.first_rung) == "base" and some.missing_first is None
+    without = only(tmp_path / "peer", data.record("library", role="peer"))
+    assert without.first_rung is without.missing_first is None
+
+
+def test_presets_are_ordered_by_the_first_row(tmp_path: Path) -> None:
+    same = [data.record("a"), data.record("b", preset="large", rung=2)]
+    some = comparable(cases(tmp_path, data.record("c", preset="full", parameters={"n": 1}), *same))
+    assert [[name(row) for row in rows.rows] for rows in some] == [["a", "b"], ["c"]]
 
 
 def test_the_order_is_that_of_tables(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ class Checkout:
     def inside(self, path: str) -> str:
         """Return where a file of the repository lies in the tree; what is of no repository stays where it is."""
         whole = Path(path).resolve()
-        return str(self.root / whole.relative_to(self.repository)) if self.repository in whole.parents else path
+        return str(self.root / whole.relative_to(self.repository)) if whole.is_relative_to(self.repository) else path
 
 
 def commit_of(run: Run) -> str:

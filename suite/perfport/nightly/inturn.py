@@ -158,13 +158,12 @@ def _definition(run: Run, wanted: Sequence[Record]) -> Experiment:
         case, study = record.identity, whole.study(record.identity)
         if study is None:
             raise InfrastructureError(f"{run.folder}: {case.variant} is in no entry of its experiment")
-        chosen = {
-            "presets": None if case.parameters else [case.preset],
+        entries.append(study.model_copy(update={
+            "presets": [case.preset] if case.preset else None,
             "parameters": {name: [value] for name, value in case.parameters.items()},
             "variants": [case.variant], "profiles": [case.profile or NATIVE], "devices": case.devices,
             "tunables": {name: [case.tunables[name]] for name in study.tunables if name in case.tunables},
-        }  # fmt: skip
-        entries.append(study.model_copy(update={name: value for name, value in chosen.items() if value}))
+        }))  # fmt: skip
     devices = sorted({id_ for record in wanted for id_ in record.identity.devices})
     return whole.model_copy(update={
         "workers": 1, "seed": wanted[0].seed, "devices": devices, "experiments": entries,

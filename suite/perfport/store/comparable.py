@@ -148,9 +148,8 @@ class Comparable(Generic[C]):
     @property
     def missing_first(self) -> C | None:
         """The lowest rung's case where that rung has no result, so that speed-ups refer to a later rung."""
-        lowest = next((row for row in self.rows if row.record.identity.role == "rung"), None)
-        base = self.first_rung
-        return lowest if lowest and base and _rung(lowest) < _rung(base) else None
+        lowest, base = self.rows[0], self.first_rung  # rungs come first, where there are any
+        return lowest if base and _rung(lowest) < _rung(base) else None
 
     def over_first(self, row: C) -> Comparison | None:
         """Speed-up over the first rung, ``None`` for that rung itself and for peers; of the best `best_over`."""

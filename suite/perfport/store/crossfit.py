@@ -11,8 +11,9 @@ this is the ratio of the two records.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -46,7 +47,7 @@ def compare_best(bases: Sequence[Record], others: Sequence[Record]) -> Compariso
     whole = compare(*best)
     if whole is None:
         return None
-    sides = [[record for record in side if _by_round(record, whole.clock)] for side in (bases, others)]
+    sides = [[record for record in side if _splits(record, whole.clock)] for side in (bases, others)]
     every = [record for side in sides for record in side]
     if not all(any(record is each for each in every) for record in best):
         return replace(whole, verdict=Verdict.AMBIGUOUS)
@@ -56,8 +57,9 @@ def compare_best(bases: Sequence[Record], others: Sequence[Record]) -> Compariso
         for side, of_side in zip(sides, (parts[: len(sides[0])], parts[len(sides[0]) :]), strict=True)
     ]
     taking = [record for side in chosen for record, _ in side]
-    beside = all(side_by_side(taking[0], record) for record in taking)
-    base, other = (_joined(side, whole.clock, None if beside else number) for number, side in enumerate(chosen))
+    beside = all(side_by_side(*two) for two in itertools.pairwise(taking))
+    apart = None if beside else itertools.count()
+    base, other = (_joined(side, whole.clock, apart) for side in chosen)
     ratio = speedup(base, other)
     alike = all(record is side[0][0] for side in chosen for record, _ in side)
     return Comparison.of(ratio if alike else ratio.widened(_widening(every)), whole.clock, whole.mixed)
@@ -69,11 +71,10 @@ def fastest_record(records: Sequence[Record]) -> Record:
     return min(records, key=lambda record: time_of(record, clock))
 
 
-def _by_round(record: Record, clock: Clock) -> bool:
-    """Whether each sample of a clock, and of the clock that ranks the record, belongs to a round."""
-    timing = record.timing
-    assert timing
-    return all(len(getattr(timing, name)) == len(timing.rounds) for name in (clock, timing.rank))
+def _splits(record: Record, clock: Clock) -> bool:
+    """Whether samples can be split: several rounds, to which those of a clock belong as those that rank do."""
+    assert record.timing
+    return len(getattr(record.timing, clock)) == len(record.timing.rounds) > 1
 
 
 def _parts(records: Sequence[Record]) -> list[np.ndarray]:
@@ -81,7 +82,7 @@ def _parts(records: Sequence[Record]) -> list[np.ndarray]:
     timings = [record.timing for record in records if record.timing]
     number = min(len(set(timing.workers)) for timing in timings)
     if number > 1:
-        return [np.asarray(timing.workers) % number for timing in timings]
+        return [np.unique(timing.workers, return_inverse=True)[1] % number for timing in timings]
     half = min(len(timing.rounds) for timing in timings) // 2  # of rounds that all took part in
     return [(np.arange(len(timing.rounds)) >= half).astype(int) for timing in timings]
 
@@ -101,25 +102,22 @@ def _chosen(records: Sequence[Record], parts: Sequence[np.ndarray]) -> list[tupl
     """Return, part by part, the record that is the fastest by the samples of all others, and its samples' places."""
     clock = common_clock(records)
     chosen = []
-    for part in range(int(max(each.max() for each in parts)) + 1):
-        rest = [
-            np.median(taken[own != part]) if (own != part).any() else np.inf
-            for own, taken in ((own, _samples(record, clock)) for record, own in zip(records, parts, strict=True))
-        ]
+    for part in np.unique(np.concatenate(parts)):
+        rest = [np.median(_samples(record, clock)[own != part]) for record, own in zip(records, parts, strict=True)]
         best = int(np.argmin(rest))
         chosen.append((records[best], np.flatnonzero(parts[best] == part)))
     return chosen
 
 
-def _joined(chosen: Sequence[tuple[Record, np.ndarray]], clock: Clock, alone: int | None) -> Series:
-    """Return the samples that were chosen; those of a side that is ``alone`` get rounds of its own."""
+def _joined(chosen: Sequence[tuple[Record, np.ndarray]], clock: Clock, apart: Iterator[int] | None) -> Series:
+    """Return the samples that were chosen, by round, or by numbers that no other side has."""
     seconds: dict[int, float] = {}
     workers: dict[int, int] = {}
     for record, places in chosen:
         timing, values = record.timing, _samples(record, clock)
         assert timing
         for index in places:
-            number = timing.rounds[index] if alone is None else -1 - 2 * len(seconds) - alone
+            number = timing.rounds[index] if apart is None else next(apart)
             seconds[number] = float(values[index])
             if timing.workers:
                 workers[number] = timing.workers[index]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -83,7 +85,7 @@ def test_equal_outputs_are_compared_with_the_reference_once() -> None:
     recorder, passed, checked = made(1.0)
     checked.execute()
     checked.complete(60)
-    assert checked.executions == audit.EXECUTIONS and recorder.verified == 1 and passed == [True]
+    assert checked.executions == audit.EXECUTIONS == 20 and recorder.verified == 1 and passed == [True]
     assert recorder.poisoned == [True] * audit.EXECUTIONS, "outputs and scratch, and none after the last"
     assert 0 < recorder.timed_ones < audit.EXECUTIONS, "some behind the gate"
 
@@ -99,22 +101,39 @@ def test_beyond_the_least_number_it_is_chance(monkeypatch: pytest.MonkeyPatch) -
     recorder, _, checked = made(1.0)
     drawn: list[int] = []
     monkeypatch.setattr(audit.secrets, "randbelow", lambda n: drawn.append(n) or len(drawn) % n)
+    monkeypatch.setattr(audit, "time", SimpleNamespace(perf_counter=lambda: 0.0))
     checked.executions = audit.EXECUTIONS
-    timed(checked, 3 * audit.EVERY)
-    assert checked.executions == audit.EXECUTIONS + 3 and set(drawn) == {audit.EVERY}
-    assert recorder.poisoned == [False] * 6 * audit.EVERY, "before and after, whether it is compared or not"
+    timed(checked, 3 * 8)
+    assert checked.executions == audit.EXECUTIONS + 3 and drawn == [8] * 3 * 8
+    assert recorder.poisoned == [False] * 6 * 8, "before and after, whether it is compared or not"
 
 
-def test_comparing_takes_no_longer_than_executing(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, _, checked = made(1.0)
-    clock = iter(range(0, 10**9, 10))  # each reading 10 s later: as long to execute as to compare
-    monkeypatch.setattr(audit.time, "perf_counter", lambda: next(clock))
+@pytest.mark.parametrize(("comparing", "compared"), [(1, 20), (2, 11), (10, 3)])
+def test_comparing_takes_no_longer_than_executing(
+    monkeypatch: pytest.MonkeyPatch, comparing: int, compared: int
+) -> None:
+    """Of twenty executions of 1 s each, the n-th where comparing has taken no longer than n seconds."""
+    recorder, _, checked = made(1.0)
+    now = [1000]
+    monkeypatch.setattr(audit, "time", SimpleNamespace(perf_counter=lambda: now[0]))
     monkeypatch.setattr(audit.secrets, "randbelow", lambda n: 1)
-    timed(checked, 5)
-    assert checked.executions == 5
-    checked._comparing += 1000
-    timed(checked, 5)
-    assert checked.executions == 5
+    outputs = recorder.outputs
+    recorder.outputs = lambda: (now.__setitem__(0, now[0] + comparing), outputs())[1]
+    for _ in range(20):
+        checked.prepare()
+        now[0] += 1
+        checked.inspect()
+    assert checked.executions == compared
+
+
+def test_completing_ends_with_the_time_and_where_enough_were_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = itertools.count(0, 10)
+    monkeypatch.setattr(audit, "time", SimpleNamespace(perf_counter=lambda: next(readings)))
+    for before, after in ((0, 6), (audit.EXECUTIONS - 2, audit.EXECUTIONS), (audit.EXECUTIONS, audit.EXECUTIONS + 1)):
+        _, _, checked = made(1.0)
+        checked.executions = before
+        checked.complete(60)
+        assert checked.executions == after
 
 
 def test_an_error_waits_for_the_end() -> None:
