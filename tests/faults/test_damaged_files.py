@@ -167,7 +167,7 @@ def call(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: A
 
     def call(arguments: str) -> tuple[int, str]:
         if not arguments.startswith("report runs"):  # that draws everything that the others draw
-            monkeypatch.setattr(FigureCanvasSVG, "print_svg", lambda self, file, **_: file.write(b"<svg/>"))
+            monkeypatch.setattr(FigureCanvasSVG, "print_svg", lambda self, file, **_: file.write("<svg/>"))
         monkeypatch.setattr(sys, "argv", ["perfport", *arguments.split()])
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:

@@ -31,7 +31,7 @@ def home(tmp_path: Path) -> Path:
 def test_a_run(opencl_infos: list[Any], perfport: Any, no_ceilings: dict[str, str], home: Path) -> None:
     info = opencl_infos[0]
     env = {**no_ceilings, "HOME": str(home), "USER": "ann"}
-    file = experiment(home, {"variants": ["good", "raises", "no_compile"]}, report={"path": str(home / "report.md")})
+    file = experiment(home, {"variants": ["good", "raises", "no_compile"]}, report={"path": "report.md"})
     out = home / "out"
     arguments = ["run", file, "-d", info.id, "--out", out, "--workloads", home / "faulty"]
     done = perfport(*arguments, env=env, cwd=home)

@@ -30,7 +30,6 @@ ELEMENT_LIMIT = 2**31  # of channels x positions: kernels index them in 32 bits
 WHOLE_MACS = 10**9  # up to here every position of an output is compared
 SAMPLED_OUTPUTS = 50_000  # else about so many at random positions, the first and the last; all enter signed sums
 REFERENCE_POSITIONS = 1 << 14  # positions that a float64 product takes at a time
-REFERENCE_VALUES = 1 << 18  # generated values that are summed at a time
 
 FORWARD_TOLERANCE = 5e-6
 GRADIENT_TOLERANCE = 2e-5
@@ -384,12 +383,12 @@ class Reduction(Problem):
     def metric_value(self, seconds: float) -> float:
         return self.work().read_bytes / seconds / 1e9
 
+    def _sums(self, block: slice) -> np.ndarray:
+        return self.rows(np.arange(block.start, block.stop)).sum(axis=1, dtype=np.float64)
+
     @cached_property
     def _reference(self) -> np.ndarray:
-        def sums(block: slice) -> np.ndarray:
-            return self.rows(np.arange(block.start, block.stop)).sum(axis=1, dtype=np.float64)
-
-        return np.concatenate(in_blocks(sums, self.vectors, max(1, REFERENCE_VALUES // self.positions)))
+        return np.concatenate(in_blocks(self._sums, self.vectors, max(1, (1 << 18) // self.positions)))
 
     def outputs(self, *which: str) -> dict[str, Output]:
         return {"sums": Output(np.float32, (self.vectors,))}

@@ -79,6 +79,8 @@ class Stopped(BaseException):
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(number).name}")
         self.code = 128 + number
+
+
 def from_system(error: OSError, what: str) -> PerfportError:
     """Return an error of the operating system as one of the suite's: `UsageError`, or where it is due to the machine
     (no more open files, no more room) `InfrastructureError`. ``what`` says what did not work.
