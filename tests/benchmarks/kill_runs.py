@@ -206,12 +206,12 @@ def _call(folder: Path, device: DeviceInfo, arguments: list[object], death: _Dea
         child.join()
         return child.exitcode
     assert child.pid
-    with contextlib.suppress(ProcessLookupError):
-        if death.workers:
+    if death.workers:
+        with contextlib.suppress(ProcessLookupError):  # it has no group yet
             os.killpg(child.pid, signal.SIGKILL)
-        else:  # its workers must end by themselves
-            child.kill()
-        child.join()
+    child.kill()  # without that its workers must end by themselves
+    child.join()
+    with contextlib.suppress(ProcessLookupError):
         _end_of(child.pid)
     return None
 
