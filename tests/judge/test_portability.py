@@ -127,6 +127,15 @@ def test_a_contended_rival_is_not_the_best_known(tmp_path: Path) -> None:
     assert found["a"].by_application == Interval(value=1, low=1, high=1)
 
 
+def test_a_rival_without_device_events_is_known_by_the_hosts_clock(tmp_path: Path) -> None:
+    """Which is 1.1 times the kernels' own here; of both clocks' rivals the better one counts."""
+    host = data.record("host", 0.012, clock="wall", role="peer")
+    for rivals, share in (([], 0.012 / 0.022), ([data.record("b", 0.0105)], 0.0105 / 0.02)):
+        found, _ = over(tmp_path / f"{len(rivals)}", [data.record("a", 0.02), host, *rivals])
+        reached = found["a"].by_application
+        assert reached and reached.value == pytest.approx(share, rel=0.02)
+
+
 def test_a_control_arm_is_neither_best_known_nor_the_best(tmp_path: Path) -> None:
     records = [data.record("a", 0.02), data.record("less", 0.01, role="control")]
     found, _ = over(tmp_path, records)
