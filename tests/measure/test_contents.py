@@ -63,6 +63,7 @@ def test_its_memory_is_given_back(device: OpenDevice) -> None:
     contents, held = Contents(device), device.allocated
     assert contents.checksums([]) == [] and device.allocated == held, "a checksum is formed where there is a buffer"
     contents.checksums([buffer, buffer])
+    assert device.allocated == held + 2 * contents._items * np.dtype(np.uint64).itemsize, "a sum for each work-item"
     contents.close()
     assert device.allocated == held
     buffer.free()

@@ -77,6 +77,12 @@ def test_what_differs_in_one_of_these_is_not_comparable(tmp_path: Path, other: d
     assert [len(same.rows) for same in comparable(cases(tmp_path, one, two))] == [1, 1]
 
 
+def test_more_devices_than_have_ids_are_several(tmp_path: Path) -> None:
+    for count in (1, 2):
+        (some,) = comparable(cases(tmp_path / str(count), data.record("a", tunables={"devices": count})))
+        assert some.several == (count == 2)
+
+
 def test_presets_of_equal_parameters_are_comparable(tmp_path: Path) -> None:
     assert len(only(tmp_path, data.record("a"), data.record("b", preset="large")).rows) == 2
 

@@ -43,13 +43,14 @@ def test_where_all_samples_choose_alike_the_ratio_is_that_of_the_two_records(wor
 def test_each_half_is_of_what_the_other_half_chooses() -> None:
     """One is fast early, the other late: the half in which each is fast chooses it for the half in which it is not."""
     early, late = measured("early", [1.0] * 8 + [2.0] * 8), measured("late", [2.1] * 8 + [1.1] * 8)
-    found = compare_best([measured("peer", [4.0] * 16)], [early, late])
+    peer = measured("peer", [4.0] * 16)
+    found = compare_best([peer], [early, late])
     assert found and found.ratio.low < 1.91 < 1.99 < found.ratio.high
     assert found.ratio.value == pytest.approx((4 / 2.1 + 4 / 2.0) / 2)
-    for record in (early, late):
+    for record in (peer, early, late):
         assert record.timing
         record.timing.workers = [0] * 16
-    assert compare_best([measured("peer", [4.0] * 16)], [early, late]) == found, "one worker, by its number"
+    assert compare_best([peer], [early, late]) == found, "one worker, by its number"
 
 
 def test_of_an_odd_number_of_rounds_the_later_half_has_one_more() -> None:
