@@ -62,7 +62,7 @@ def test_mistakes_in_an_experiment_are_named(
         ("a: [1", "not valid YAML"),
         ("- 1\n", "expected a mapping"),
         ("", "expected a mapping"),
-        (b"\xff\xfe\x00", "not valid YAML"),
+        (b"\xff\xfe\x00", "not UTF-8"),
     ],
 )
 def test_files_that_are_no_experiment(main: Cli, tmp_path: Path, content: str | bytes, expected: str) -> None:

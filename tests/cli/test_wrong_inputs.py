@@ -40,6 +40,12 @@ def file(text: str, *more: Any, **change: Any) -> Prepare:
     return prepare
 
 
+def a_folder_of_that_name(own: Path) -> list[Any]:
+    """An experiment whose report's place a folder has."""
+    (own / "folder.md").mkdir()
+    return file("", report={"path": "folder.md"})(own)
+
+
 def workload(old: str, new: str, *, module: str = "") -> Prepare:
     """``list`` of a workload that is fine but for one change; ``module`` is written beside it."""
 
@@ -196,9 +202,14 @@ WRONG: dict[str, tuple[Prepare, int, list[str]]] = {
         [f"{OWN}/experiment.yaml: report.path: experiment.yaml/report.md cannot be written", "is not a folder"],
     ),
     "report is a folder": (
-        file("", report={"path": "."}),
+        a_folder_of_that_name,
         4,
-        ["report.path: . cannot be written (expected a file, and a folder is here)"],
+        ["report.path: folder.md cannot be written (expected a file, and a folder is here)"],
+    ),
+    "report is no page": (
+        file("", report={"path": "."}),
+        2,
+        ["report.path: expected a markdown file below the current folder, as in 'reports/name.md'"],
     ),
     "results below a file": (
         beside("f", "", "run", "quick", "--out", f"{OWN}/f/out"),

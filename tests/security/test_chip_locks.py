@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import multiprocessing
 import os
@@ -39,8 +40,8 @@ def plant(path: Path, kind: str) -> None:
     elif kind == "a folder":
         path.mkdir()
     elif kind == "a socket":
-        with socket.socket(socket.AF_UNIX) as made:
-            made.bind(str(path))
+        with contextlib.chdir(path.parent), socket.socket(socket.AF_UNIX) as made:  # the address has room for 107 bytes
+            made.bind(path.name)
     elif kind == "a device":
         os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
     else:
