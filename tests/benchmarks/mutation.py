@@ -34,6 +34,7 @@ TESTS = {
     "nightly/check.py": ["nightly/test_check.py", "nightly/test_base.py"],
     "measure/intervals.py": ["measure/test_intervals.py", "measure/test_repeats.py"],
     "run/keys.py": ["run/test_keys.py", "run/test_plan.py"],
+    "store/results.py": ["store/test_results.py", "store/test_environment.py", "store/test_reading.py"],
 }
 MODULES = (
     "judge/compare.py", "judge/portability.py", "measure/agreement.py", "measure/contents.py", "measure/intervals.py",

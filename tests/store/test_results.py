@@ -8,12 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
+import report_data as data
 
 from perfport.model.errors import InfrastructureError, UsageError
 from perfport.model.record import SCHEMA_VERSION, Failure, Identity, Record, Status
 from perfport.store.environment import CEILINGS, ENVIRONMENT
 from perfport.store.reading import read_records
 from perfport.store.results import EXPERIMENT, RECORDS, Run, Writer, faults, find_runs
+
+HERE = Path(__file__).parent
 
 
 def record(key: str, status: Status = Status.CRASHED, reason: str = "r") -> Record:
@@ -141,7 +144,7 @@ def test_records_that_cannot_be_opened(tmp_path: Path) -> None:
 
 FULL = """
 import resource, sys
-sys.path.insert(0, {tests!r})
+sys.path[:0] = [{tests!r}, {support!r}]
 from pathlib import Path
 from test_results import Writer, record, InfrastructureError
 folder = Path({folder!r})
@@ -159,7 +162,7 @@ except InfrastructureError as error:
 @pytest.mark.parametrize("room", [0, 100, 2000])
 def test_a_full_disk_leaves_whole_records(stored: Path, room: int) -> None:
     before = (stored / RECORDS).read_bytes()
-    script = FULL.format(tests=str(Path(__file__).parent), folder=str(stored), room=room)
+    script = FULL.format(tests=str(HERE), support=str(HERE.parent / "support"), folder=str(stored), room=room)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.stdout.startswith("SAID") and "cannot write a record" in done.stdout, done.stderr
     after = (stored / RECORDS).read_bytes()
@@ -209,6 +212,33 @@ def test_faults_of_a_run_are_named(stored: Path) -> None:
         f"{stored / ENVIRONMENT}",
         f"{stored / CEILINGS}:1",
     ]
+
+
+@pytest.mark.parametrize(("status", "passed", "doubted"), [
+    (Status.OK, True, False), (Status.OK, False, True), (Status.CONTENDED, False, True), (Status.WRONG, False, False),
+])  # fmt: skip
+def test_a_result_that_is_not_verified_is_a_fault(tmp_path: Path, status: Status, passed: bool, doubted: bool) -> None:
+    one = data.record("a", status=status).model_copy(update={"verification": data.verification(passed)})
+    folder = data.store(tmp_path / "run", [one]).folder
+    told = f"{folder / RECORDS}:1: verification.passed: expected true with status {status.value!r}, got false"
+    assert (told in faults(folder)) == doubted
+
+
+@pytest.mark.parametrize(("planned", "incomplete"), [(None, False), ("4", False), (2, False), (3, False), (4, True)])
+def test_a_run_is_incomplete_where_records_of_its_plan_are_missing(
+    stored: Path, planned: object, incomplete: bool
+) -> None:
+    with Writer(stored) as writer:
+        writer.environment({"schema_version": SCHEMA_VERSION, "run": "run", "planned": planned})
+    assert Run(stored).incomplete == incomplete
+
+
+def test_a_writer_makes_its_folder_and_leaves_no_file_open(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b"
+    with Writer(folder) as writer:
+        writer.append(record("a"))
+    opened = [str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.exists()]
+    assert writer.folder == folder and not [name for name in opened if name.startswith(str(folder))]
 
 
 def test_a_run_without_records_counts_where_it_is_asked_for(stored: Path) -> None:
