@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from ..model.errors import InfrastructureError, UsageError
 from ..model.untrusted import inside, line, slug
 from ..store.results import RECORDS
+from ..store.writing import replace
 from . import local
 from .cases import Case
 from .experiment import ReportOptions, load
@@ -71,10 +72,7 @@ class Outcome(BaseModel):
 
     def write(self, folder: Path) -> None:
         """Store it as that of the Slurm job that this process is."""
-        file = folder / f"{os.environ['SLURM_JOB_ID']}.json"
-        partial = file.with_suffix(".part")
-        partial.write_text(self.model_dump_json())
-        partial.replace(file)
+        replace(inside(folder, f"{os.environ['SLURM_JOB_ID']}.json"), self.model_dump_json())
 
     @classmethod
     def read(cls, folder: Path, job_id: str) -> Outcome | None:
@@ -128,9 +126,7 @@ class Share(BaseModel):
             for case in group.cases
         ]
         self.folder.mkdir(parents=True, exist_ok=True)
-        partial = inside(self.folder, f"{PLAN}.part")
-        partial.write_text(json.dumps(planned))
-        partial.replace(self.folder / PLAN)
+        replace(inside(self.folder, PLAN), json.dumps(planned))
         if groups := prepared.groups[self.part :: self.parts]:
             unreported = prepared.definition.model_copy(update={"report": ReportOptions()})
             local.execute(dataclasses.replace(prepared, groups=groups, definition=unreported))

@@ -58,10 +58,13 @@ class _Code(_Part):
     variants: dict[str, str]
 
 
-class _Ceiling(_Part):
+class _Probed(_Part):
     value: Rate
     low: Rate
     high: Rate
+
+
+class _Ceiling(_Probed):
     unit: str = "B/s"
     shape: dict[str, Any] = {}
     sweep: dict[str, float] = {}
@@ -76,12 +79,6 @@ class _Ceilings(_Part):
     working_set_bytes: Count | None = None
     entries: dict[str, _Ceiling] = {}
     absent: dict[str, str] = {}
-
-
-class _Probed(_Part):
-    value: Rate
-    low: Rate
-    high: Rate
 
 
 class _Probe(_Part):
