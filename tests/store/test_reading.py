@@ -97,6 +97,23 @@ def test_committed_records_are_read(path: Path, caplog: pytest.LogCaptureFixture
     assert longest < LONGEST / 1000, "the limit is far from what is measured"
 
 
+def test_what_records_have_in_common_is_held_once_and_changes_none(tmp_path: Path) -> None:
+    first, again, other = (data.record(name) for name in "abc")
+    changed = {name: each.model_copy(update={"high": 2 * each.high}) for name, each in other.ceilings.items()}
+    others = [
+        again,
+        other.model_copy(update={"ceilings": changed}),
+        data.record("d").model_copy(update={"ceilings": {}}),
+    ]
+    path = data.store(tmp_path / "run", [first, *others]).folder / RECORDS
+    held = list(read_records(path))
+    assert held == [parse(line, "") for _, line, _ in lines(path)]
+    assert held[0].ceilings and held[0].ceilings is held[1].ceilings
+    assert held[2].ceilings != held[0].ceilings and held[3].ceilings == {}
+    assert [each.model_fields_set for each in held] == [parse(line, "").model_fields_set for _, line, _ in lines(path)]
+    assert held[0].model_fields_set is held[1].model_fields_set
+
+
 def test_lines_are_read_one_by_one_and_never_too_much_of_one(tmp_path: Path) -> None:
     path = tmp_path / "file"
     with path.open("wb") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Annotated
 
@@ -38,12 +39,14 @@ def report(
         from ..report.pages.suite import render as render_suite
 
         cases, convergences = selection.cases(results), selection.convergences(results)
+        gc.freeze()  # records live to the end: the collector goes through them no more, and so gets to plots' cycles
         files = render_suite(cases, ledger([*map(Path, workloads or [])]), convergences, destination)
         say(f"{destination}: {len(files) - 1} files beside it")
         return
     from ..report.pages.run import render, stored
 
     runs, counted = stored(results)
+    gc.freeze()
     files = render(runs, destination, counted)
     say(f"{destination}: {len(files) - 1} plots beside it")
 

@@ -66,46 +66,44 @@ class _Folder:
     """The modules and kernels of a workload's folder, and what each of them uses."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.modules = {path.resolve(): ast.parse(path.read_text()) for path in sorted(folder.rglob("*.py"))}
+        self.modules = {path.resolve() for path in folder.rglob("*.py")}
         self.kernels = [path.resolve() for path in sorted(folder.rglob("*")) if path.suffix in KERNELS]
-        self._imported: dict[Path, list[Path]] = {}  # what was asked for before: many variants share their modules
-        self._named_by: dict[Path, list[Path]] = {}
+        self._uses: dict[Path, tuple[list[Path], list[Path]]] = {}  # by module; many variants share theirs
 
     def closure(self, roots: Iterable[Path]) -> frozenset[Path]:
         """Return the files that some modules of the folder rest on, themselves included."""
-        modules = _reachable((path for path in roots if path in self.modules), self._modules_of)
-        named = (kernel for path in modules for kernel in self._kernels_of(path))
+        modules = _reachable((path for path in roots if path in self.modules), lambda path: self._used_by(path)[0])
+        named = (kernel for path in modules for kernel in self._used_by(path)[1])
         return modules | _reachable(named, lambda path: self._named(INCLUDE.findall(path.read_text())))
 
-    def _modules_of(self, path: Path) -> list[Path]:
-        if path not in self._imported:
-            self._imported[path] = list(self._imports(path))
-        return self._imported[path]
+    def _used_by(self, path: Path) -> tuple[list[Path], list[Path]]:
+        """Return the modules and the kernels that a module uses. Its syntax tree, which is large, is not kept."""
+        if path not in self._uses:
+            nodes = list(ast.walk(ast.parse(path.read_text())))
+            texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+            imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.level]
+            modules = [*self._imported(path, imports), *self._started(path, texts)]
+            self._uses[path] = modules, self._kernels_in(texts)
+        return self._uses[path]
 
-    def _kernels_of(self, path: Path) -> list[Path]:
-        if path not in self._named_by:
-            self._named_by[path] = self._kernels(path)
-        return self._named_by[path]
+    def _imported(self, path: Path, imports: Iterable[ast.ImportFrom]) -> Iterator[Path]:
+        for node in imports:
+            base = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+            for target in (base, *(base / alias.name for alias in node.names)):
+                for candidate in (target.with_suffix(".py"), target / "__init__.py"):
+                    if candidate in self.modules:
+                        yield candidate
 
-    def _imports(self, path: Path) -> Iterator[Path]:
-        """Yield what a module uses of its workload: by relative imports, or a neighbour that it starts by its name."""
-        for node in ast.walk(self.modules[path]):
-            if isinstance(node, ast.ImportFrom) and node.level:
-                base = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
-                for target in (base, *(base / alias.name for alias in node.names)):
-                    for candidate in (target.with_suffix(".py"), target / "__init__.py"):
-                        if candidate in self.modules:
-                            yield candidate
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                started = re.fullmatch(r"[\w.]*\.(\w+)", node.value)
-                if started and (neighbour := path.with_name(f"{started[1]}.py")) in self.modules:
-                    yield neighbour
+    def _started(self, path: Path, texts: Iterable[str]) -> Iterator[Path]:
+        """Yield the neighbours that a module starts as programs, by their names."""
+        for text in texts:
+            started = re.fullmatch(r"[\w.]*\.(\w+)", text)
+            if started and (neighbour := path.with_name(f"{started[1]}.py")) in self.modules:
+                yield neighbour
 
-    def _kernels(self, path: Path) -> list[Path]:
+    def _kernels_in(self, texts: Iterable[str]) -> list[Path]:
         """Return the kernels that a module names; where it puts a name together, all with that ending."""
-        texts = [node.value for node in ast.walk(self.modules[path]) if isinstance(node, ast.Constant)]
-        names = [text for text in texts if isinstance(text, str) and text.endswith(KERNELS)]
+        names = [text for text in texts if text.endswith(KERNELS)]
         return [*self._named(names), *(kernel for kernel in self.kernels if kernel.suffix in names)]
 
     def _named(self, names: Iterable[str]) -> list[Path]:

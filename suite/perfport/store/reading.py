@@ -19,7 +19,7 @@ from pydantic_core import from_json
 
 from ..model.errors import UsageError, cut, leave_out, shown
 from ..model.files import MIB, opened
-from ..model.record import SCHEMA_VERSION, Record, Timing
+from ..model.record import SCHEMA_VERSION, Interval, Record, Timing
 
 Entry = TypeVar("Entry")
 Form = TypeVar("Form", bound=BaseModel)
@@ -30,6 +30,8 @@ SHORTEST, LONGEST = 1e-12, 1e9
 #: What any number of a record, and any product of two of them, is far below.
 MOST_NUMBER = 1e30
 MOST_NAME, MOST_LEVELS = 500, 20
+#: Told from models at a tenth of the cost of `isinstance`.
+_PLAIN = frozenset({float, int, str, bool, list, type(None)})
 DEVICE = re.compile(r"\w{1,50}:[\w.+-]{1,100}:\d{1,6}", re.ASCII)
 
 
@@ -118,8 +120,8 @@ def _faults(record: Record) -> Iterator[str]:
     if record.timing:
         yield from _time_faults(record.timing)
     held = {name: value for name, value in record.__dict__.items() if name not in ("timing", "verification")}
-    if (path := _beyond(held)) is not None:
-        yield path
+    if fault := _beyond(held):
+        yield f"{'.'.join(map(cut, reversed(fault[0])))}: {fault[1]}"
 
 
 def _time_faults(timing: Timing) -> Iterator[str]:
@@ -139,22 +141,48 @@ def _time_faults(timing: Timing) -> Iterator[str]:
         yield f"timing.launches: expected at most {MOST_NUMBER:g}, got {shown(timing.launches)}"
 
 
-def _beyond(value: Any, path: str = "", level: int = 0) -> str | None:
-    """Return what is wrong with the first number that is too large or not finite, or what is nested too deeply."""
+def _beyond(value: Any, level: int = 0) -> tuple[list[object], str] | None:
+    """Return where the first number is that is too large or not finite, or what is nested too deeply, and what is wrong
+    with it: the keys on the way there, innermost first.
+    """
     kind = type(value)
     if kind is float or kind is int:
         if not -MOST_NUMBER <= value <= MOST_NUMBER:
-            return f"{path}: expected a number of at most {MOST_NUMBER:g}, got {shown(value)}"
+            return [], f"expected a number of at most {MOST_NUMBER:g}, got {shown(value)}"
     elif kind is dict or kind is list or isinstance(value, BaseModel):
         if level > MOST_LEVELS:
-            return f"{path}: expected at most {MOST_LEVELS} levels, got more"
+            return [], f"expected at most {MOST_LEVELS} levels, got more"
         parts = enumerate(value) if kind is list else (value if kind is dict else value.__dict__).items()
         for key, part in parts:
-            if type(part) is not str and (
-                fault := _beyond(part, f"{path}.{cut(key)}" if path else str(key), level + 1)
-            ):
-                return fault
+            if part.__class__ is not str and part is not None and (fault := _beyond(part, level + 1)):
+                return [*fault[0], key], fault[1]
     return None
+
+
+class _Common:
+    """What records of a file have in common, held once: of many records of one device that is most of their memory.
+
+    That is their ceilings, and the notes that pydantic takes of every object: which fields it was given.
+    """
+
+    def __init__(self) -> None:
+        self._ceilings: dict[tuple[object, ...], dict[str, Interval]] = {}
+        self._given: dict[frozenset[str], set[str]] = {}
+
+    def share(self, record: Record) -> None:
+        """Put what is held already in place of what a record holds that equals it."""
+        if record.ceilings:
+            key = tuple((name, each.value, each.low, each.high) for name, each in record.ceilings.items())
+            record.ceilings = self._ceilings.setdefault(key, record.ceilings)
+        self._share_given(record)
+
+    def _share_given(self, part: BaseModel) -> None:
+        given = part.model_fields_set
+        object.__setattr__(part, "__pydantic_fields_set__", self._given.setdefault(frozenset(given), given))
+        for value in part.__dict__.values():
+            for each in value.values() if type(value) is dict else (value,):
+                if type(each) not in _PLAIN and isinstance(each, BaseModel):
+                    self._share_given(each)
 
 
 def entries(path: Path, read: Callable[[bytes, str], Entry]) -> Iterator[Entry]:
@@ -189,5 +217,8 @@ def entries(path: Path, read: Callable[[bytes, str], Entry]) -> Iterator[Entry]:
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """Yield the records of a file, as `entries` does."""
-    return entries(path, parse)
+    """Yield the records of a file, as `entries` does. Equal parts of them may be one object: none is to be changed."""
+    common = _Common()
+    for record in entries(path, parse):
+        common.share(record)
+        yield record

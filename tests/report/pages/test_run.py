@@ -13,7 +13,7 @@ from report_page import report, rows_of, section, tables
 
 from perfport.model.errors import InfrastructureError, UsageError
 from perfport.model.record import SCHEMA_VERSION, Failure, Status
-from perfport.report.pages.run import most_plotted, render
+from perfport.report.pages.run import MOST_LADDERS, most_plotted, render
 from perfport.store.ratios import compare
 from perfport.store.results import Run
 
@@ -191,9 +191,12 @@ def test_ten_thousand_records(tmp_path: Path) -> None:
     files = render([run], tmp_path / "report.md")
     markdown = files[0].read_text()
     assert len(run.records) == 10_000 and "10000 cases: 10000 ok" in markdown
-    assert len(files) == 1 + 2 * most_plotted(10_000)
-    assert f"Plots are drawn for the first {most_plotted(10_000)} of 500 ladders" in markdown
-    assert len(rows_of(markdown, "over previous rung", "v7")) == 500
+    plotted = most_plotted(20 * MOST_LADDERS)
+    assert len(files) == 1 + 2 * plotted
+    assert f"Plots are drawn for the first {plotted} of {MOST_LADDERS} ladders" in markdown
+    assert f"Of 500 ladders the {MOST_LADDERS} at the largest settings of each problem have tables here" in markdown
+    assert len(rows_of(markdown, "over previous rung", "v7")) == MOST_LADDERS
+    assert len(rows_of(markdown.split("## Environment")[0], "share of problem bound", "demo/rows")) == 500
 
 
 def test_empty_run_and_bare_environment(tmp_path: Path) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import jinja2
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from perfport.report.parts import web
@@ -35,3 +38,22 @@ def test_a_document_escapes_its_title_and_holds_its_plots_and_pages() -> None:
     assert 'href="#two"' in made and 'href="three.md"' in made and 'src="data:image/svg+xml;base64,' in made
     assert made.count("<section id=") == 2 and '<div class="wide"><table>' in made
     assert made.startswith("<!DOCTYPE html>") and made.endswith("</html>\n")
+
+
+PARAGRAPH, FENCED = "Some text\n\n", "```text\na\n\nb ````\n\n| c |\n```\n\n"
+BLOCKS = [
+    PARAGRAPH, FENCED, "# Title\n\n", "- one\n\n- two\n\n  more of it\n\n", "| a | b |\n|---|---|\n| 1 | 2 |\n\n",
+    "    code\n\n    more\n\n", "**bold** text\n\n", "* item\n\n* item\n\n", "1. one\n\n2. two\n\n",
+    "![alt](a.svg)\n\n",
+    "~~~~\n```\n\nText\n~~~\n\nText\n~~~~~\n\n", "````text\n```\n\nText\n````\n\n",
+    "<details>\n<summary>log</summary>\n\n" + FENCED + "</details>\n\n", "> quoted\n\n> again\n\n",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(BLOCKS), max_size=8))
+def test_a_page_in_parts_is_the_page(blocks: list[str]) -> None:
+    page = "".join(blocks)
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parts = list(web._parts(page))
+    assert "".join(map(parser.render, parts)) == parser.render(page)
+    assert len(parts) >= blocks.count(PARAGRAPH), "each paragraph begins one"

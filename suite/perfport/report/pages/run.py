@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, zip_longest
 from pathlib import Path
 
+from ...judge.portability import amount
 from ...machine.paths import shell
 from ...model.errors import UsageError
 from ...model.untrusted import readable
@@ -25,6 +26,9 @@ from ..parts.sweeps import sweeps_section
 from ..parts.tables import device_comparison, ladder_tables, problem_facts, published_table
 
 __all__ = ["Counts", "glance", "render", "stored"]
+
+#: Ladders that a page has tables of.
+MOST_LADDERS = 300
 
 
 def render(runs: list[Run], destination: Path, counted: Sequence[Counts] = ()) -> list[Path]:
@@ -57,14 +61,15 @@ def render(runs: list[Run], destination: Path, counted: Sequence[Counts] = ()) -
     folder = plot_folder(destination)
     ladders = ladders_of(runs, Recount(counted) if counted else None)
     plots: list[Plot] = []
-    results = _results_section(runs, ladders, folder.name, plots)
+    detailed = _tabulated(ladders)
+    results = _results_section(detailed, len(ladders) - len(detailed), folder.name, plots)
     content = join([
         title(runs), at_a_glance(ladders) if ladders else "", overview(runs), alarms(ladders),
         best_tables(ladders) if ladders else "",
         "## Environment and devices", *_environment(runs),
         "## Ceilings", *_ceilings(runs),
         "## Results", _READING if ladders else "No case was run.", results,
-        *_across(ladders), *_scaling(ladders), *_comparison(ladders),
+        *_across(ladders), *_scaling(ladders), *_comparison(detailed),
         "## Counted work" if counted else "", counted_section(counted),
         "## Failures", failures_section(ladders),
         "## How to reproduce", *_reproduce(runs),
@@ -133,9 +138,37 @@ def most_plotted(records: int) -> int:
     return max(8, 24 - records // 500)
 
 
-def _results_section(runs: list[Run], ladders: list[Ladder], folder: str, plots: list[Plot]) -> str:
-    """Return the results of all ladders and add their plots to ``plots``."""
+def _tabulated(ladders: list[Ladder]) -> list[Ladder]:
+    """Return the ladders that get tables of their own: all, or of each problem those of its largest settings.
+
+    As many settings of every problem as there is room for, and one at least.
+    """
+    by: dict[tuple[str, str], dict[str, list[Ladder]]] = {}
+    for ladder in ladders:
+        by.setdefault((ladder.workload, ladder.problem), {}).setdefault(ladder.setting, []).append(ladder)
+    problems = [
+        sorted(settings.values(), key=lambda same: -amount(row for ladder in same for row in ladder.rows))
+        for settings in by.values()
+    ]
+    kept: list[Ladder] = []
+    for next_largest in zip_longest(*problems, fillvalue=()):
+        level = [ladder for same in next_largest for ladder in same]
+        if kept and len(kept) + len(level) > MOST_LADDERS:
+            break
+        kept += level
+    chosen = set(map(id, kept))
+    return [ladder for ladder in ladders if id(ladder) in chosen]
+
+
+def _results_section(ladders: list[Ladder], left: int, folder: str, plots: list[Plot]) -> str:
+    """Return the results of ladders, ``left`` others being left out, and add their plots to ``plots``."""
     blocks = []
+    if left:
+        where = code("perfport table --workload WORKLOAD --problem PROBLEM")
+        blocks.append(
+            f"Of {left + len(ladders)} ladders the {len(ladders)} at the largest settings of each problem have "
+            f"tables here; {where} has all of a problem."
+        )
     file_names = _FileNames()
     names = [file_names.of(ladder) for ladder in ladders]
     drawn, most = 0, most_plotted(sum(len(ladder.rows) for ladder in ladders))
@@ -161,8 +194,9 @@ def _results_section(runs: list[Run], ladders: list[Ladder], folder: str, plots:
                 blocks += image(plot, folder)
         blocks.append(published_table([ladder for ladder, _ in group]))
     if drawn == most and len(ladders) > most:
-        note = f"Plots are drawn for the first {most} of {len(ladders)} ladders; the others have tables only."
-        blocks.insert(0, note)
+        blocks.insert(
+            0, f"Plots are drawn for the first {most} of {len(ladders)} ladders; the others have tables only."
+        )
     return join(blocks)
 
 
