@@ -14,12 +14,20 @@ from perfport.model.work import Traffic, Work, mean_of
 
 AMOUNT = st.one_of(st.just(0.0), st.floats(1.0, 1e12))
 WORKS = st.lists(
-    st.builds(Work, flops=AMOUNT, integer_ops=AMOUNT, read_bytes=AMOUNT, write_bytes=AMOUNT), min_size=1, max_size=4
-)
+    st.builds(
+        Work, flops=AMOUNT, integer_ops=AMOUNT, read_bytes=AMOUNT, write_bytes=AMOUNT, load_bytes=AMOUNT,
+        barriers=st.sampled_from([0.0, 1.0, 900.0]),
+        float_units=st.fixed_dictionaries({"fp32_fma": st.floats(0.2, 2), "tf32_mma": st.floats(0.2, 20)}),
+    ), min_size=1, max_size=4,
+)  # fmt: skip
 CEILINGS = {
     name: Interval(value=value, low=value, high=value)
     for name, value in {
         "fp32_fma": 1e12,
+        "tf32_mma": 9e12,
+        "l1_read": 4e12,
+        "launch_latency": 1e-6,
+        "empty_span": 3e-6,
         "int32_logic": 1e12,
         "int32_mad": 1e12,
         "dram_copy": 1e11,
@@ -31,7 +39,7 @@ CEILINGS = {
 def seconds(work: Work) -> float:
     """The problem bound of a work."""
     taken = Interval(value=1.0, low=1.0, high=1.0)
-    bound = problem_bound(work, CEILINGS, taken, None, True)
+    bound = problem_bound(work, CEILINGS, taken)
     return bound.seconds if bound else 0.0
 
 
@@ -59,20 +67,16 @@ def test_what_is_unknown_or_nothing_in_one_is_so_in_the_mean() -> None:
     assert mean_of([one]) is one
 
 
-def test_what_is_moved_has_no_operations() -> None:
-    work = Work(flops=1.0, integer_ops=2.0, read_bytes=3.0, write_bytes=4.0, host_bytes=5.0)
-    assert work.moved() == Work(read_bytes=3.0, write_bytes=4.0, host_bytes=5.0)
-
-
 def test_nothing_is_done_or_moved_unless_stated() -> None:
-    assert set(Work().model_dump().values()) == {0.0}
+    assert set(Work().model_dump(exclude={"launches", "float_units", "integer_units"}).values()) == {0.0}
+    assert Work().launches == 1
     assert set(Traffic().model_dump(exclude={"l2_bytes", "provenance"}).values()) == {0.0}
     assert Traffic().l2_bytes is None and Traffic().provenance == "modelled"
 
 
 def test_a_host_has_its_bytes_already_and_no_device_has() -> None:
     work = Work(flops=1.0, host_bytes=5.0)
-    assert work.on("cpu") == Work(flops=1.0)
+    assert work.on("cpu") == Work(flops=1.0, launches=0)
     assert work.on("gpu") == work.on("accelerator") == work
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from perfport import cli
 from perfport.measure.intervals import summarise
-from perfport.measure.roofline import IMPOSSIBLE_SHARE, problem_bound, variant_bound
+from perfport.measure.roofline import impossible, problem_bound, variant_bound
 from perfport.model.record import (
     SCHEMA_VERSION,
     Failure,
@@ -123,15 +123,14 @@ def record(variant: str, seconds: float = 0.05, **change: Any) -> Record:
         traffic = change.pop("traffic", own)
         base["traffic"] = traffic
         if ceilings:
-            how = (found, unit, cache == "cold")
+            cold = cache == "cold"
             base["ceilings"] = exact(ceilings)
-            base["problem_bound"] = problem_bound(work, exact(ceilings), *how)
-            base["datasheet_bound"] = problem_bound(work, exact(DATASHEET[device]), *how)
+            base["problem_bound"] = problem_bound(work, exact(ceilings), found, cold)
+            base["datasheet_bound"] = problem_bound(work, exact(DATASHEET[device]), found, cold)
             base["variant_bound"] = (
-                variant_bound(traffic, exact(ceilings), *how, merged=device != GPU) if traffic else None
+                variant_bound(traffic, exact(ceilings), found, unit, cold, merged=device != GPU) if traffic else None
             )
-            above = base["problem_bound"] and base["problem_bound"].share.low > IMPOSSIBLE_SHARE
-            if above and status.measured:
+            if impossible(base["problem_bound"]) and status.measured:
                 base["status"] = Status.IMPOSSIBLE
                 base["failure"] = Failure(reason="less than the problem bound allows")
     else:

@@ -128,13 +128,15 @@ class _Frames(Problem):
         """Passing windows of all frames, and what finding them takes."""
         return reference.detect(self.cascade, self.pyramid, self.scene.pixels)
 
-    def work(self) -> Work:
+    def work(self, *which: str) -> Work:
         """Useful operations, from the reference's counts.
 
         A pixel of a level takes 8 integer operations to interpolate (3 along each axis, 2 to round) and 5 for the two
         integral images (4 more for tilted ones); a window 9 for sums and variance; a feature 3 per rectangle, a
         multiply-add for each but the first, which is a multiplication, and one FP32 product; a tree one addition. Bytes
-        are those of the frames and of the list of passing windows; the cascade is left out.
+        are those of the frames and of the list of passing windows; the cascade is left out. What is loaded are the
+        corners that rectangles do not share, and 8 words for each window's sums: no two windows, and no two features of
+        a window, have their corners at the same places often enough for registers.
         """
         detection, per_stage = self.reference, np.diff(self.cascade.stage_first)
         counts = detection.counts
@@ -145,6 +147,7 @@ class _Frames(Problem):
             integer_ops=float(pixels + 9 * counts.windows + features),
             read_bytes=float(self.scene.pixels.nbytes),
             write_bytes=4.0 * len(detection.windows),
+            load_bytes=4.0 * float(counts.corners.sum() + 8 * counts.windows),
         )
 
 

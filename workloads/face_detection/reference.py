@@ -29,24 +29,25 @@ class Counts:
     windows : int
     entered : int64, shape (stages + 1,)
         Windows that entered each stage; the last entry counts those that passed all.
-    nodes, rectangles : int64, shape (stages,)
-        Features evaluated, and their rectangles, by stage.
+    nodes, rectangles, corners : int64, shape (stages,)
+        Features evaluated, their rectangles and the different corners of these, by stage.
     """
 
     windows: int
     entered: np.ndarray
     nodes: np.ndarray
     rectangles: np.ndarray
+    corners: np.ndarray
 
     @staticmethod
     def zero(stages: int) -> Counts:
         """No windows."""
-        return Counts(0, np.zeros(stages + 1, np.int64), np.zeros(stages, np.int64), np.zeros(stages, np.int64))
+        return Counts(0, np.zeros(stages + 1, np.int64), *np.zeros((3, stages), np.int64))
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(
             self.windows + other.windows, self.entered + other.entered,
-            self.nodes + other.nodes, self.rectangles + other.rectangles,
+            self.nodes + other.nodes, self.rectangles + other.rectangles, self.corners + other.corners,
         )  # fmt: skip
 
 
@@ -104,7 +105,11 @@ class _Evaluation:
         self.corners = cascade.offsets(pitch, 2 * self.plane).astype(np.int64)
         x, y, w, h = cascade.normalisation
         self.frame = np.array([y * pitch + x, y * pitch + x + w, (y + h) * pitch + x, (y + h) * pitch + x + w])
-        self.used = (cascade.weights != 0).sum(axis=1)
+        used = cascade.weights != 0
+        #: Of each node: itself, its rectangles, their different corners.
+        self.taken = np.array([
+            (1, own.sum(), np.unique(corners[own]).size) for own, corners in zip(used, self.corners, strict=True)
+        ])  # fmt: skip
 
     def total(self, at: np.ndarray, corner: np.ndarray) -> np.ndarray:
         """Sum of a rectangle, by the offsets of its corners."""
@@ -126,10 +131,10 @@ class _Evaluation:
                 feature += weight * self.total(at, self.corners[node, i]).view(np.int32)
         return feature.astype(np.float32) * norm
 
-    def passes(self, stage: int, at: np.ndarray, norm: np.ndarray) -> tuple[np.ndarray, int, int]:
-        """Return which windows pass a stage, and how many features and rectangles that takes."""
+    def passes(self, stage: int, at: np.ndarray, norm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return which windows pass a stage, and how many features, rectangles and corners that takes."""
         cascade, votes = self.cascade, np.zeros(len(at), np.int64)
-        nodes = rectangles = 0
+        taken = np.zeros(3, np.int64)
         for tree in range(cascade.stage_first[stage], cascade.stage_first[stage + 1]):
             root, end = cascade.tree_first[tree : tree + 2]
             where = np.zeros(len(at), np.int32)  # node of the tree; a leaf is stored as -1 - leaf
@@ -138,10 +143,9 @@ class _Evaluation:
                 value = self.values(at[here], norm[here], node)
                 to = np.where(value < cascade.threshold[node], *cascade.children[node])
                 where[here] = np.where(to > 0, to, to - 1)
-                nodes += len(value)
-                rectangles += len(value) * int(self.used[node])
+                taken += len(value) * self.taken[node]
             votes += cascade.leaves[root + tree - 1 - where]
-        return votes >= cascade.stage_threshold[stage], nodes, rectangles
+        return votes >= cascade.stage_threshold[stage], taken
 
 
 def outcomes(cascade: Cascade, pyramid: Pyramid, image: np.ndarray, flat: bool = False) -> tuple[np.ndarray, Counts]:
@@ -167,9 +171,10 @@ def outcomes(cascade: Cascade, pyramid: Pyramid, image: np.ndarray, flat: bool =
             counts.entered[stage] = len(live)
             blocks = _blocks(live)
             done = list(threads.map(lambda at, stage=stage: evaluation.passes(stage, windows[at], norm[at]), blocks))
-            passing = np.concatenate([np.empty(0, bool), *(passed for passed, _, _ in done)])
-            counts.nodes[stage] = sum(nodes for _, nodes, _ in done)
-            counts.rectangles[stage] = sum(rectangles for _, _, rectangles in done)
+            passing = np.concatenate([np.empty(0, bool), *(passed for passed, _ in done)])
+            for _, taken in done:
+                for count, more in zip((counts.nodes, counts.rectangles, counts.corners), taken, strict=True):
+                    count[stage] += more
             outcome[live[~passing]] = stage
             live = live[passing]
     outcome[live] = cascade.stages

@@ -34,6 +34,12 @@ REFERENCE_POSITIONS = 1 << 14  # positions that a float64 product takes at a tim
 FORWARD_TOLERANCE = 5e-6
 GRADIENT_TOLERANCE = 2e-5
 TF32_TOLERANCE = 1e-3
+#: Products on matrix units for one useful product, within the tolerances of a class: operands in two parts, of which
+#: the product of the two small ones is left out. (The ceiling of bf16 is also that of FP16.)
+UNITS = {
+    "fp32": {"fp32_fma": 1.0, "tf32_mma": 3.0, "bf16_mma": 3.0},
+    "tf32": {"fp32_fma": 1.0, "tf32_mma": 1.0, "bf16_mma": 1.0},
+}
 
 
 class LayerParameters(BaseModel):
@@ -284,10 +290,13 @@ class Forward(_Layer):
             del declared["d"]
         return declared
 
-    def work(self) -> Work:
+    def work(self, computes: str = "", precision: str = "fp32", /) -> Work:
         parameters = 4.0 * self.channels * (self.channels + 1)
         written = (2 if self.training else 1) * self.map_bytes
-        return Work(flops=2 * self.macs, read_bytes=self.map_bytes + parameters, write_bytes=written)
+        return Work(
+            flops=2 * self.macs, read_bytes=self.map_bytes + parameters, write_bytes=written,
+            float_units=UNITS[precision],
+        )  # fmt: skip
 
 
 class GammaGradient(_Layer):
@@ -304,8 +313,11 @@ class GammaGradient(_Layer):
     }  # fmt: skip
     tolerances: ClassVar[dict[str, float]] = {"dgamma": GRADIENT_TOLERANCE}
 
-    def work(self) -> Work:
-        return Work(flops=2 * self.macs, read_bytes=3 * self.map_bytes, write_bytes=4.0 * self.channels**2)
+    def work(self, computes: str = "", precision: str = "fp32", /) -> Work:
+        return Work(
+            flops=2 * self.macs, read_bytes=3 * self.map_bytes, write_bytes=4.0 * self.channels**2,
+            float_units=UNITS[precision],
+        )  # fmt: skip
 
 
 class Backward(_Layer):
@@ -316,10 +328,13 @@ class Backward(_Layer):
     metric = Metric("gdn.backward", "GFLOP/s", "higher", "useful FP32 rate: 4 N^2 operations per position")
     tolerances: ClassVar[dict[str, float]] = dict.fromkeys(("dw", "dgamma", "dbeta"), GRADIENT_TOLERANCE)
 
-    def work(self) -> Work:
+    def work(self, computes: str = "", precision: str = "fp32", /) -> Work:
         weights = 4.0 * self.channels**2
         written = self.map_bytes + weights + 4.0 * self.channels
-        return Work(flops=4 * self.macs, read_bytes=3 * self.map_bytes + weights, write_bytes=written)
+        return Work(
+            flops=4 * self.macs, read_bytes=3 * self.map_bytes + weights, write_bytes=written,
+            float_units=UNITS[precision],
+        )  # fmt: skip
 
 
 class Step(_Layer):
@@ -334,11 +349,12 @@ class Step(_Layer):
         """D, not rounded: each variant saves its own."""
         return 1 / np.sqrt(reference.pool(self.columns(self.w, positions), *self._weights))
 
-    def work(self) -> Work:
+    def work(self, computes: str = "", precision: str = "fp32", /) -> Work:
+        """All of it in one launch: the sums of dgamma need no step of their own (atomic additions)."""
         weights, vector = 4.0 * self.channels**2, 4.0 * self.channels
         return Work(
             flops=6 * self.macs, read_bytes=2 * self.map_bytes + weights + vector,
-            write_bytes=2 * self.map_bytes + weights + vector,
+            write_bytes=2 * self.map_bytes + weights + vector, float_units=UNITS[precision],
         )  # fmt: skip
 
 
@@ -376,7 +392,7 @@ class Reduction(Problem):
         index = vectors.astype(np.uint64)[:, None] * np.uint64(self.positions)
         return data.uniform(index + np.arange(self.positions, dtype=np.uint64), self.seed)
 
-    def work(self) -> Work:
+    def work(self, *which: str) -> Work:
         elements = float(self.vectors) * self.positions
         return Work(flops=elements, read_bytes=4 * elements, write_bytes=4.0 * self.vectors)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -75,6 +76,21 @@ class Operator:
     def outputs(self) -> int:
         """Elements of one image's output."""
         return self.filters * self.pixels
+
+    @property
+    def fewest_products(self) -> float:
+        """Products of the fastest known method over those of the direct one, with every weight.
+
+        Winograd's minimal filtering over tiles of up to 6 x 6 outputs (A. Lavin, S. Gray, "Fast Algorithms for
+        Convolutional Neural Networks", CVPR 2016), or FFTs of 16 x 16 or 32 x 32, whose half spectrum takes four
+        products each; transforms are left out. 1 where a kernel has a stride or is a single tap.
+        """
+        kernel = self.kernel_height, self.kernel_width
+        if self.stride > 1 or kernel == (1, 1):
+            return 1.0
+        winograd = [math.prod((m + side - 1) / m for side in kernel) for m in (2, 4, 6)]
+        fft = [2 * math.prod(t / (t - side + 1) for side in kernel) for t in (16, 32) if t >= max(kernel)]
+        return min(1.0, min(winograd + fft) / math.prod(kernel))
 
     def dense_flops(self, batch: int) -> float:
         """Operations with every weight, 2 for each multiply-add."""

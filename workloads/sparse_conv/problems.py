@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -34,6 +34,10 @@ SAMPLED_OUTPUTS = 50_000  # else all filters at so many positions, the first and
 
 TOLERANCE = 1e-5
 TF32_TOLERANCE = 2e-3
+#: Products on matrix units for one useful product, within the tolerance of a class: operands in two parts, of which the
+#: product of the two small ones is left out.
+PRODUCTS = {"fp32": 3.0, "tf32": 1.0}
+MATRIX_ROWS = 8  # the shorter side of a matrix instruction (mma.sync m16n8k8)
 #: What a dense convolution computes that keeps half the channels, half the filters or half of both: shares left out.
 STRUCTURED = {"half channels": (0.5, 0.0), "half filters": (0.0, 0.5), "half of both": (0.5, 0.5)}
 
@@ -56,6 +60,17 @@ class Layer:
     def flops(self) -> float:
         """Useful operations: 2 for each non-zero weight and output position."""
         return 2.0 * self.nonzero * self.operator.pixels * self.batch
+
+    def units(self, precision: str) -> dict[str, float]:
+        """Return what an operation takes of each unit (`Work.float_units`).
+
+        Scalar code may leave out every zero. Matrix units take the weights of `MATRIX_ROWS` filters together, without
+        those that are zero in all of them (in a pattern without structure); or all, by a method of fewer products.
+        """
+        share = self.nonzero / self.operator.weights if self.nonzero else 1.0
+        fast = self.operator.fewest_products / share
+        matrix = PRODUCTS[precision] * min((1 - (1 - share) ** MATRIX_ROWS) / share, fast)
+        return {"fp32_fma": min(1.0, fast), "tf32_mma": matrix, "bf16_mma": matrix}
 
 
 class SparseConv(Problem):
@@ -255,10 +270,12 @@ class SparseConv(Problem):
                 errors[f"{name}, signed sums"] = self._check_all(value, computes, tolerance)
         return errors
 
-    def work(self) -> Work:
+    def work(self, computes: str = "", precision: str = "fp32", /) -> Work:
+        layer = replace(self.layer, weights=self._used(computes)) if computes else self.layer
+        filters = self.structured(computes)[0].sum() if computes else self.operator.filters
         return Work(
-            flops=self.layer.flops, read_bytes=4.0 * (self.batch * self.operator.inputs + self.layer.nonzero),
-            write_bytes=4.0 * self.batch * self.operator.outputs,
+            flops=layer.flops, read_bytes=4.0 * (self.batch * self.operator.inputs + layer.nonzero),
+            write_bytes=4.0 * self.batch * filters * self.operator.pixels, float_units=layer.units(precision),
         )  # fmt: skip
 
     def metric_value(self, seconds: float) -> float:
@@ -345,11 +362,13 @@ class PrunedNetwork(Problem):
             for name, value in outputs.items()
         }
 
-    def work(self) -> Work:
-        nonzero = sum(layer.nonzero for layer in self.layers)
+    def work(self, computes: str = "", precision: str = "fp32", /) -> Work:
+        """All layers in one launch: an image needs nothing of another, and a work-group can take one through all."""
+        nonzero, flops = sum(layer.nonzero for layer in self.layers), sum(layer.flops for layer in self.layers)
+        taken = [{unit: layer.flops * each for unit, each in layer.units(precision).items()} for layer in self.layers]
         return Work(
-            flops=sum(layer.flops for layer in self.layers), read_bytes=4.0 * (self.x.size + nonzero),
-            write_bytes=4.0 * self.expected.size,
+            flops=flops, read_bytes=4.0 * (self.x.size + nonzero), write_bytes=4.0 * self.expected.size,
+            float_units={unit: sum(layer[unit] for layer in taken) / flops for unit in taken[0]},
         )  # fmt: skip
 
     def metric_value(self, seconds: float) -> float:

@@ -10,6 +10,9 @@ from perfport.workload import UnavailableError, UsageError, damaged, opened
 
 PACKAGED = ("breast_cancer", "digits", "patches", "mnist")
 VALUES_LIMIT = 1 << 29  # of a file: they are kept dense, 4 GiB in FP64
+#: What an operation of the direct form of distances (difference, square, sum: 3 for an element) takes: with norms made
+#: beforehand |x - y|^2 needs a multiply-add for an element, of matrix units three.
+DISTANCE_UNITS = {"fp32_fma": 2 / 3, "tf32_mma": 2.0, "bf16_mma": 2.0}
 PATCH = 18  # 18 x 18 x 3 = 972 dimensions, the source's dimensionality
 
 

@@ -98,9 +98,13 @@ class RbfRows(Problem):
         in_blocks(fill, self.points, max(1, REFERENCE_BLOCK // self.dims))
         return whole
 
-    def work(self) -> Work:
+    def work(self, *which: str) -> Work:
+        """Differences, squares and sums for two points, 6 operations per element."""
         elements = self.points * self.dims
-        return Work(flops=6.0 * elements, read_bytes=4.0 * elements, write_bytes=8.0 * self.points)
+        return Work(
+            flops=6.0 * elements, read_bytes=4.0 * elements, write_bytes=8.0 * self.points,
+            float_units=data.DISTANCE_UNITS,
+        )  # fmt: skip
 
     def metric_value(self, seconds: float) -> float:
         return self.work().flops / seconds / 1e9
@@ -169,7 +173,7 @@ class Extrema(Problem):
         """The whole vector on the host, float32, shape (n,)."""
         return np.concatenate(in_blocks(self.part, self.n, PART))
 
-    def work(self) -> Work:
+    def work(self, *which: str) -> Work:
         return Work(read_bytes=4.0 * self.n)
 
     def metric_value(self, seconds: float) -> float:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from perfport.workload import Metric, Output, OutputError, Problem, UsageError, Work, compare, compare_exact, digest_of
 
 from . import data, fixed_point, reference, seeding
-from .outputs import FLOAT, FLOAT_SLACK, MEANS, MEANS_ONLY, ROUNDED_SLACK, sampled
+from .outputs import EXACT_UNITS, FLOAT, FLOAT_SLACK, MEANS, MEANS_ONLY, ROUNDED_SLACK, ROUNDED_UNITS, sampled
 
 
 class NodeParameters(BaseModel):
@@ -149,12 +149,16 @@ class _Iteration(Problem):
                 errors[name] = compare_exact(value, sums if name == "sums" else counts)
         return errors
 
-    def work(self) -> Work:
-        """A multiply-add per point, dimension and centre, an addition per point and dimension; labels, sums written."""
+    def work(self, computes: str = "", precision: str = "fp32", /) -> Work:
+        """A multiply-add per point, dimension and centre; labels, sums written.
+
+        Additions to the sums are left out: other units than those of the products can do them.
+        """
         elements, centres = float(self.count) * self.dims, float(self.nodes) * self.clusters
         return Work(
-            integer_ops=2 * elements * self.clusters + elements,
+            integer_ops=2 * elements * self.clusters,
             read_bytes=elements + 2 * centres * self.dims, write_bytes=self.count + 4 * centres * (self.dims + 1),
+            integer_units=EXACT_UNITS if precision == "fp32" else ROUNDED_UNITS,
         )  # fmt: skip
 
     def metric_value(self, seconds: float) -> float:

@@ -20,3 +20,12 @@ def sampled(count: int, seed: int) -> np.ndarray:
         return np.arange(count)
     drawn = np.random.default_rng(seed).integers(0, count, SAMPLE)
     return np.unique(np.concatenate([drawn, [0, count - 1]]))
+
+
+#: What a product of a byte and a centre's element takes: two products of bytes (or of what holds a byte exactly) where
+#: centres keep their 16 bits, one where a class rounds them.
+EXACT_UNITS = {
+    "int32_mad": 1.0, "int32_logic": 1.0, "fp32_fma": 1.0, "dp4a": 2.0, "int8_mma": 2.0, "bf16_mma": 2.0,
+    "tf32_mma": 2.0,
+}  # fmt: skip
+ROUNDED_UNITS = dict.fromkeys(EXACT_UNITS, 1.0)

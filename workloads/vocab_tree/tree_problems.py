@@ -23,6 +23,7 @@ from perfport.workload import (
 )
 
 from . import data, fixed_point, query, reference, seeding, tree
+from .outputs import EXACT_UNITS
 
 WORDS = "words"  # what a library's build leaves: the word of each point, in numbers of its own
 SAMPLED_NODE = 50_000  # points up to which a node may be one of the sample that is built again
@@ -112,12 +113,12 @@ class TreeBuild(_OnTree):
         share = self.parameters.memory_share
         return None if share is None else int(share * self.count * self.dims)
 
-    def work(self) -> Work:
+    def work(self, *which: str) -> Work:
         """One transfer and one read of the points, what no build does without; iterations depend on the data."""
         elements = float(self.count) * self.dims
         return Work(
             integer_ops=2 * elements * self.clusters, read_bytes=elements, write_bytes=4.0 * self.count,
-            host_bytes=elements,
+            host_bytes=elements, integer_units=EXACT_UNITS,
         )  # fmt: skip
 
     def metric_value(self, seconds: float) -> float:
@@ -279,11 +280,12 @@ class TreeQuery(_OnTree):
     def check(self, outputs: Mapping[str, np.ndarray], *which: str) -> dict[str, OutputError]:
         return {name: compare_exact(words, self._expected) for name, words in outputs.items()}
 
-    def work(self) -> Work:
-        """A multiply-add per dimension and centre of the root, which every path has; the tree's centres read once."""
+    def work(self, *which: str) -> Work:
+        """A multiply-add per dimension and centre of all nodes on a descriptor's path; the tree's centres read once."""
         p = self.parameters
+        nodes = float(self.tree.leaf_paths()[1][self._expected].sum(dtype=np.int64))
         return Work(
-            integer_ops=2.0 * p.queries * p.dims * p.clusters,
+            integer_ops=2.0 * nodes * p.dims * p.clusters, integer_units=EXACT_UNITS,
             read_bytes=float(p.queries) * p.dims + self.tables.centres.nbytes, write_bytes=4.0 * p.queries,
         )  # fmt: skip
 

@@ -251,7 +251,7 @@ def _record(name: str, values: list[float], source: Source, model: Record, run: 
         time=source.taken, status=Status.OK, identity=identity, title="measured elsewhere, not verified",
         source=str(source), seed=model.seed, timing=timing, work=model.work, ceilings=model.ceilings,
         metric=_metric(model, seconds),
-        problem_bound=problem_bound(model.work, model.ceilings, seconds, None, cold=False),
+        problem_bound=problem_bound(model.work, model.ceilings, seconds, cold=False),
     )  # fmt: skip
 
 

@@ -1,9 +1,10 @@
 """Bounds: the least time that a device's ceilings allow for given work or traffic, and the share reached.
 
-Two bounds are kept apart. The *problem bound* uses useful operations and compulsory bytes and does not depend on
-the variant; rankings and goals use it. The *variant bound* uses the traffic that a variant really causes and says
-what binds that variant. Model: S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance
-model for multicore architectures", CACM 52(4), 2009, with one bandwidth for reads and one for writes.
+Two bounds are kept apart. The *problem bound* is the least time in which any correct method of a precision class could
+finish: it is the same for all variants of the class, so that of two of them the faster one has the higher share;
+rankings and goals use it. The *variant bound* uses the traffic that a variant really causes, on the unit that it uses,
+and says what binds that variant. Model: S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual
+performance model for multicore architectures", CACM 52(4), 2009, with one bandwidth for reads and one for writes.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from ..model.record import Bound, Interval
 from ..model.work import Traffic, Work
 from .ceilings import Ceilings
 
-#: A share is an error only when the lower end of its interval is above this.
+#: A share is an error only when it is above this at the upper end of the time's interval and those of the ceilings.
 IMPOSSIBLE_SHARE = 1.02
 
 #: A probe that differs from the ceiling by more than this was disturbed, or the ceiling is another by now.
@@ -24,6 +25,16 @@ INTEGER_CEILINGS = ("int32_mad", "int32_logic")
 #: Units of integer operations that a variant may name; every other unit does floating-point operations.
 INTEGER_UNITS = (*INTEGER_CEILINGS, "dp4a", "int8_mma")
 SPECIAL_CEILINGS = ("exp", "rsqrt")
+#: What a work-item loads comes from the faster of these.
+ON_CHIP = ("l1_read", "local_read")
+#: A barrier across the device takes the shorter of these.
+BARRIERS = ("grid_barrier", "launch_latency")
+#: What the clock that ranks shows of a launch that does nothing.
+EMPTY = "empty_span"
+#: Terms of a bound that are not named after their ceiling.
+DRAM, CHAIN = "dram", "steps"
+
+Named = dict[str, Interval]
 
 
 def moved(ceilings: Ceilings, now: Ceilings) -> dict[str, float]:
@@ -62,57 +73,68 @@ def datasheet_ceilings(profile: DeviceProfile) -> dict[str, Interval]:
     return nominal
 
 
-def memory_seconds(read: float, write: float, ceilings: dict[str, Interval]) -> float | None:
+def memory_seconds(read: float, write: float, ceilings: Named) -> Interval | None:
     """Time to move bytes: reads at the read ceiling, writes at what the copy ceiling leaves for them.
 
     A copy of n bytes takes n/R + n/W = 2n/C, so W = 1 / (2/C - 1/R), at most R.
     """
     if "dram_read" not in ceilings:
         return None
-    reading = 1 / ceilings["dram_read"].value
-    copying = ceilings.get("dram_copy", ceilings["dram_read"])
-    writing = max(2 / copying.value - reading, reading)
-    return read * reading + write * writing
+    read_rate, copy_rate = ceilings["dram_read"], ceilings.get("dram_copy", ceilings["dram_read"])
+
+    def seconds(reading: float, copying: float) -> float:
+        return read / reading + write * max(2 / copying - 1 / reading, 1 / reading)
+
+    return Interval(
+        value=seconds(read_rate.value, copy_rate.value),
+        low=seconds(read_rate.high, copy_rate.high),
+        high=seconds(read_rate.low, copy_rate.low),
+    )
 
 
-def _arithmetic(flops: float, integer_ops: float, unit: str | None, ceilings: dict[str, Interval]) -> dict[str, str]:
-    """Return which ceiling each kind of operation goes under: ``{"flops": ceiling, "integer_ops": ceiling}``.
+def _taken(amount: float, rate: Interval) -> Interval:
+    """Time that an amount takes at a rate."""
+    return Interval(value=amount / rate.value, low=amount / rate.high, high=amount / rate.low)
 
-    A unit of floating-point operations does integer ones where there are no others: libraries multiply bytes so.
+
+def _shortest(times: dict[str, Interval]) -> dict[str, Interval]:
+    """Return the shortest of some times, by its name, or nothing where there is none.
+
+    Any of them may turn out to be the shortest: the ends of its interval are the least of all ends.
     """
-    integer = max(INTEGER_CEILINGS, key=lambda name: ceilings[name].value if name in ceilings else 0.0)
-    chosen = {"flops": "fp32_fma", "integer_ops": integer}
-    if unit:
-        chosen["integer_ops" if unit in INTEGER_UNITS or not flops else "flops"] = unit
-    amounts = {"flops": flops, "integer_ops": integer_ops}
-    return {kind: name for kind, name in chosen.items() if amounts[kind] and name in ceilings}
+    if not times:
+        return {}
+    least, ends = min(times, key=lambda name: times[name].value), times.values()
+    return {
+        least: Interval(value=times[least].value, low=min(t.low for t in ends), high=min(t.high for t in ends)),
+    }
 
 
-def _bound(
-    amounts: dict[str, float], moving: float | None, ceilings: dict[str, Interval], time: Interval
-) -> Bound | None:
-    """Bound by amounts under the ceilings of their names, and by the seconds that DRAM needs."""
-    terms = {name: amount / ceilings[name].value for name, amount in amounts.items() if amount and name in ceilings}
-    if moving is not None:
-        terms["dram"] = moving
+def _bound(terms: dict[str, Interval], time: Interval) -> Bound | None:
+    """Return the bound that some terms make together: the longest of them."""
     if not terms:
         return None
-    binding = max(terms, key=lambda name: terms[name])
-    seconds = terms[binding]
-    ceiling = ceilings["dram_read" if binding == "dram" else binding]
-    # A higher ceiling is a lower bound on time, hence a lower share.
-    share = Interval(
-        value=seconds / time.value,
-        low=seconds / time.high * ceiling.value / max(ceiling.high, ceiling.value),
-        high=seconds / time.low * ceiling.value / min(ceiling.low, ceiling.value),
-    )
-    return Bound(seconds=seconds, binding=binding, terms=terms, share=share, stale=share.value > 1.0)
+    binding = max(terms, key=lambda name: terms[name].value)
+    seconds = terms[binding].value
+    share = Interval(value=seconds / time.value, low=seconds / time.high, high=seconds / time.low)
+    return Bound(
+        seconds=seconds, low=max(term.low for term in terms.values()), high=max(term.high for term in terms.values()),
+        binding=binding, terms={name: term.value for name, term in terms.items()}, share=share,
+        stale=share.value > 1.0,
+    )  # fmt: skip
 
 
-def problem_bound(
-    work: Work, ceilings: dict[str, Interval], time: Interval, unit: str | None = None, cold: bool = True
-) -> Bound | None:
-    """Bound by the problem's useful operations and compulsory bytes; ``None`` without ceilings.
+def impossible(bound: Bound | None) -> bool:
+    """Whether a time is below the bound by more than the intervals of the time and of the ceilings allow."""
+    return bound is not None and bound.share.low * bound.low > IMPOSSIBLE_SHARE * bound.seconds
+
+
+def problem_bound(work: Work, ceilings: Named, time: Interval, cold: bool = True) -> Bound | None:
+    """Bound by what every correct method has to do; ``None`` without ceilings.
+
+    Operations take the fastest of the units that can do them, times how many operations of the unit each takes. A chain
+    takes a launch that does nothing, and for each barrier the shorter of one within a kernel and the time from one
+    launch to the next.
 
     Parameters
     ----------
@@ -121,20 +143,50 @@ def problem_bound(
         From `measured_ceilings` or `datasheet_ceilings`, SI units per second.
     time : Interval
         Seconds per execution.
-    unit : str, optional
-        The ceiling of the unit that does the operations, where it is not ``fp32_fma`` or 32-bit integer arithmetic.
     cold : bool
         Whether inputs lie in DRAM at the start. From a warm cache DRAM is no bound, and its term is left out.
     """
-    chosen = _arithmetic(work.flops, work.integer_ops, unit, ceilings)
-    amounts = {name: getattr(work, kind) for kind, name in chosen.items()} | {"h2d_pinned": work.host_bytes}
-    moving = memory_seconds(work.read_bytes, work.write_bytes, ceilings) if cold else None
-    return _bound(amounts, moving, ceilings, time)
+    terms: dict[str, Interval] = {}
+    for amount, units in ((work.flops, work.float_units), (work.integer_ops, work.integer_units)):
+        if amount:
+            known = units.keys() & ceilings.keys()
+            terms |= _shortest({name: _taken(amount * units[name], ceilings[name]) for name in known})
+    if work.load_bytes:
+        known = ceilings.keys() & set(ON_CHIP)
+        terms |= _shortest({name: _taken(work.load_bytes, ceilings[name]) for name in known})
+    if work.host_bytes and "h2d_pinned" in ceilings:
+        terms["h2d_pinned"] = _taken(work.host_bytes, ceilings["h2d_pinned"])
+    if cold and (moving := memory_seconds(work.read_bytes, work.write_bytes, ceilings)):
+        terms[DRAM] = moving
+    if chain := _chain(work, ceilings):
+        terms[CHAIN] = chain
+    return _bound(terms, time)
+
+
+def _chain(work: Work, ceilings: Named) -> Interval | None:
+    """Time of the launch and of a chain of barriers; ``None`` where nothing is known of them."""
+    barrier = next(iter(_shortest({name: ceilings[name] for name in BARRIERS if name in ceilings}).values()), None)
+    parts = ((work.launches, ceilings.get(EMPTY)), (work.barriers, barrier))
+    known = [(times, part) for times, part in parts if times and part]
+    if not known:
+        return None
+    ends = {end: sum(times * getattr(part, end) for times, part in known) for end in ("value", "low", "high")}
+    return Interval(**ends)
+
+
+def required(work: Work, cold: bool) -> set[str]:
+    """Return the names of all ceilings that a problem bound may have a term of."""
+    names = {*(work.float_units if work.flops else ()), *(work.integer_units if work.integer_ops else ())}
+    names |= {"dram_read", "dram_copy"} if cold else set()
+    names |= {"h2d_pinned"} if work.host_bytes else set()
+    names |= set(ON_CHIP) if work.load_bytes else set()
+    names |= {EMPTY} if work.launches else set()
+    return names | (set(BARRIERS) if work.barriers else set())
 
 
 def variant_bound(
     traffic: Traffic,
-    ceilings: dict[str, Interval],
+    ceilings: Named,
     time: Interval,
     unit: str | None = None,
     cold: bool = True,
@@ -146,22 +198,34 @@ def variant_bound(
     Parameters
     ----------
     traffic : Traffic
-    ceilings, time, unit, cold
+    ceilings, time, cold
         As for `problem_bound`.
+    unit : str, optional
+        The ceiling of the unit that does the operations, where it is not ``fp32_fma`` or 32-bit integer arithmetic. A
+        unit of floating-point operations does integer ones where there are no others: libraries multiply bytes so.
     merged : bool
         Whether the compiler merges accesses of neighbouring work-items (it does on CPUs, where a work-group becomes a
         loop over vectors): then issued and local bytes are no bound, and their terms are left out.
     """
-    chosen = _arithmetic(traffic.flops, traffic.integer_ops, unit, ceilings)
-    amounts = {name: getattr(traffic, kind) for kind, name in chosen.items()}
-    special = max(SPECIAL_CEILINGS, key=lambda name: ceilings[name].value if name in ceilings else 0.0)
-    amounts |= {
-        special: traffic.special_ops,
+    integer = _fastest(INTEGER_CEILINGS, ceilings)
+    named = {"flops": "fp32_fma", "integer_ops": integer}
+    if unit:
+        named["integer_ops" if unit in INTEGER_UNITS or not traffic.flops else "flops"] = unit
+    amounts = {
+        named["flops"]: traffic.flops,
+        named["integer_ops"]: traffic.integer_ops,
+        _fastest(SPECIAL_CEILINGS, ceilings): traffic.special_ops,
         "l2_read": traffic.l2_bytes or 0.0,
         "atomic_global_many": traffic.global_atomics,
         "atomic_local_many": traffic.local_atomics,
     }
     if not merged:
         amounts |= {"l1_read": traffic.issued_bytes, "local_read": traffic.local_bytes}
-    moving = memory_seconds(traffic.dram_read, traffic.dram_write, ceilings) if cold else None
-    return _bound(amounts, moving, ceilings, time)
+    terms = {name: _taken(amount, ceilings[name]) for name, amount in amounts.items() if amount and name in ceilings}
+    if cold and (moving := memory_seconds(traffic.dram_read, traffic.dram_write, ceilings)):
+        terms[DRAM] = moving
+    return _bound(terms, time)
+
+
+def _fastest(names: tuple[str, ...], ceilings: Named) -> str:
+    return max(names, key=lambda name: ceilings[name].value if name in ceilings else 0.0)

@@ -1,4 +1,4 @@
-"""The record: everything about one case in one JSON object (schema version 2, see docs/records.md)."""
+"""The record: everything about one case in one JSON object (schema version 3, see docs/records.md)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from .schema import Model
 from .work import Traffic, Work
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 #: Of intervals of medians, and of what follows from them.
 CONFIDENCE = 0.95
 #: The tunable by which a variant that takes further devices by itself says how many take part.
@@ -279,11 +279,14 @@ class MetricValue(_Part):
 class Bound(_Part):
     """A lower bound on time and how much of it the case reaches (1.0 = at the bound).
 
-    ``terms`` holds the seconds that each resource alone would need, by the name of its ceiling (``dram`` for memory);
-    ``binding`` names the largest.
+    ``terms`` holds the seconds that each resource alone would need, by the name of its ceiling (``dram`` for memory,
+    ``steps`` for a chain of dependent steps); ``binding`` names the largest. ``low`` and ``high`` are the bound at the
+    upper and lower ends of the ceilings' intervals; the interval of ``share`` is that of the time alone.
     """
 
     seconds: Seconds
+    low: Seconds
+    high: Seconds
     binding: str
     terms: dict[str, Seconds]
     share: Interval
@@ -291,6 +294,7 @@ class Bound(_Part):
 
     @model_validator(mode="after")
     def _bound(self) -> Self:
+        self._rising("low", "seconds", "high")
         if self.binding not in self.terms:
             raise ValueError(f"binding: expected one of the terms {', '.join(self.terms)}, got {self.binding!r}")
         return self

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, NonNegativeFloat
+from pydantic import BaseModel, NonNegativeFloat, PositiveFloat
 
 from .arithmetic import geometric_mean
 from .schema import Model
@@ -17,24 +18,30 @@ def mean_of(amounts: Sequence[Amounts]) -> Amounts:
     """Return the geometric mean of several works, or of several traffics, field by field.
 
     The bound that follows from it is below the geometric mean of the single bounds, or equal to it where one resource
-    binds all: no mean of times can be less. A field that is zero or unknown in one of them is so in the mean.
+    binds all: no mean of times can be less. A field that is zero or unknown in one of them is so in the mean. Of units
+    the least multiplicity counts: with means the bound could be above those of works that favour different ones.
     """
     first = amounts[0]
     if len(amounts) == 1:
         return first
     columns = {name: [getattr(amount, name) for amount in amounts] for name in type(first).model_fields}
-    means = {
-        name: None if None in column else geometric_mean(column)
-        for name, column in columns.items()
-        if not isinstance(column[0], str)
-    }
-    return first.model_copy(update=means)
+    return first.model_copy(update={name: _mean(column) for name, column in columns.items()})
+
+
+def _mean(column: list[Any]) -> Any:
+    first = column[0]
+    if isinstance(first, dict):
+        names = {name: None for each in column for name in each}
+        return {name: min(each[name] for each in column if name in each) for name in names}
+    if isinstance(first, str):
+        return first
+    return None if None in column else geometric_mean(column)
 
 
 class Work(Model):
-    """Useful operations and compulsory bytes of one execution of a problem.
+    """What every correct method of a precision class has to do in one execution of a problem: no variant changes it.
 
-    Compulsory means each input read once and each output written once; neither depends on the variant.
+    Compulsory bytes are those of each input read once and each output written once.
 
     Attributes
     ----------
@@ -46,6 +53,18 @@ class Work(Model):
         Compulsory DRAM traffic in bytes.
     host_bytes : float
         Bytes that lie in host memory at the start and must go to the device; a CPU has them already.
+    load_bytes : float
+        Bytes that work-items must load from on-chip memory: of operands that are used once at each address, so that
+        registers cannot hold them for a second use.
+    launches : float
+        1, or 0 where a launch costs nothing by itself.
+    barriers : float
+        Length of the longest chain of barriers across the whole device: how often in turn every work-group needs what
+        all others did before.
+    float_units, integer_units : dict of str to float
+        Units that can do these operations within the class's tolerance, by the names of their ceilings, and how many
+        operations of the unit one useful operation takes: 3 where a product takes three, less than 1 where a method
+        needs fewer operations than are counted.
     """
 
     flops: NonNegativeFloat = 0.0
@@ -53,14 +72,25 @@ class Work(Model):
     read_bytes: NonNegativeFloat = 0.0
     write_bytes: NonNegativeFloat = 0.0
     host_bytes: NonNegativeFloat = 0.0
+    load_bytes: NonNegativeFloat = 0.0
+    launches: NonNegativeFloat = 1.0
+    barriers: NonNegativeFloat = 0.0
+    float_units: dict[str, PositiveFloat] = {"fp32_fma": 1.0}
+    integer_units: dict[str, PositiveFloat] = {"int32_mad": 1.0, "int32_logic": 1.0}
 
     def on(self, kind: str) -> Work:
-        """Return the work as it is on a device of this kind, ``cpu`` or another."""
-        return self.model_copy(update={"host_bytes": 0.0}) if kind == "cpu" else self
+        """Return the work as it is on a device of this kind, ``cpu`` or another.
 
-    def moved(self) -> Work:
-        """Return the bytes alone, for what may do with fewer operations."""
-        return self.model_copy(update={"flops": 0.0, "integer_ops": 0.0})
+        A CPU has the host's bytes; a core of it needs neither launches nor barriers. Its unit for
+        products of bytes are dot products of four, which are done where FMAs are and four times as many (VPDPBUSD
+        beside VFMADD, Intel 64 and IA-32 Architectures Optimization Reference Manual); no ceiling measures them.
+        """
+        if kind != "cpu":
+            return self
+        units = dict(self.integer_units)
+        if bytes_ := units.get("int8_mma"):
+            units["fp32_fma"] = min(bytes_ / 4, units.get("fp32_fma", math.inf))
+        return self.model_copy(update={"host_bytes": 0.0, "launches": 0.0, "barriers": 0.0, "integer_units": units})
 
     @property
     def bytes(self) -> float:

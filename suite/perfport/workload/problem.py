@@ -117,8 +117,8 @@ class Problem(ABC):
             yield f"check_sizes: expected at least two different ones, got {list(cls.check_sizes)}"
 
     @abstractmethod
-    def work(self) -> Work:
-        """Useful operations and compulsory bytes of one execution."""
+    def work(self, computes: str = "", precision: str = "fp32", /) -> Work:
+        """State what every correct method has to do in one execution for one of `results`, in this precision class."""
 
     @abstractmethod
     def metric_value(self, seconds: float) -> float:

@@ -64,11 +64,8 @@ class Variant(ABC):
     computes : str
         Which of the problem's results (`Problem.results`), where it has several.
     unit : str, optional
-        The ceiling that its operations go under, where that is not ``fp32_fma`` (floating point) or 32-bit integer
-        arithmetic: ``tf32_mma``, ``bf16_mma``, ``dp4a``, ``int8_mma``.
-    fewer_operations : bool
-        May do fewer operations than the problem counts, as Winograd's and FFT's convolutions do: held to the bound of
-        bytes alone.
+        The ceiling that its operations go under in its own bound, where that is not ``fp32_fma`` (floating point) or
+        32-bit integer arithmetic: ``tf32_mma``, ``bf16_mma``, ``dp4a``, ``int8_mma``.
     host_driven : bool
         Reads back within an execution: ranked by wall time.
     host : bool
@@ -87,7 +84,6 @@ class Variant(ABC):
     precision: ClassVar[str] = "fp32"
     computes: ClassVar[str] = ""
     unit: ClassVar[str | None] = None
-    fewer_operations: ClassVar[bool] = False
     host_driven: ClassVar[bool] = False
     host: ClassVar[bool] = False
     steps: Sequence[Step] = ()

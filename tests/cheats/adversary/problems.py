@@ -51,7 +51,7 @@ class Affine(_Matrix):
     name, title = "affine", "2 x + 1 with sums of rows"
     results: ClassVar[dict[str, tuple[str, ...]]] = {"": ("fp32", "tf32")}
 
-    def work(self) -> Work:
+    def work(self, *which: str) -> Work:
         size, rows = self.x.size, len(self.x)
         return Work(flops=3 * size, read_bytes=4 * size, write_bytes=4 * (size + rows))
 
@@ -78,7 +78,7 @@ class Extremes(_Matrix):
 
     name, title = "extremes", "extreme elements of rows"
 
-    def work(self) -> Work:
+    def work(self, *which: str) -> Work:
         return Work(flops=2 * self.x.size, read_bytes=4 * self.x.size, write_bytes=16 * len(self.x))
 
     @cached_property
@@ -110,7 +110,7 @@ class Train(_Matrix):
         super().__init__(parameters, seed)
         self.t = np.random.default_rng(seed + 1).uniform(1.0, 2.0, parameters.n).astype(np.float32)
 
-    def work(self) -> Work:
+    def work(self, *which: str) -> Work:
         n, m = self.x.shape
         return Work(flops=2 * n * n * m + self.steps * 2 * n * n, read_bytes=4 * (n * m + n), write_bytes=4 * n)
 

@@ -36,7 +36,7 @@ class Anything(Problem):
         self.words = np.random.default_rng(seed).integers(0, 1 << 30, 64 * self.n, dtype=np.uint32)
         self.words[: self.n] = np.arange(self.n)  # as many even as odd
 
-    def work(self) -> Work:
+    def work(self, *which: str) -> Work:
         return Work(flops=self.n)
 
     def metric_value(self, seconds: float) -> float:

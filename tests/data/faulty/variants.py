@@ -40,7 +40,7 @@ class Double(Problem):
         self.n = parameters.n
         self.x = np.random.default_rng(seed).uniform(1.0, 2.0, self.n).astype(np.float32)
 
-    def work(self) -> Work:
+    def work(self, *which: str) -> Work:
         return Work(flops=self.n, read_bytes=4 * self.n, write_bytes=4 * self.n)
 
     def metric_value(self, seconds: float) -> float:
@@ -67,7 +67,7 @@ class Exaggerated(Double):
 
     name = "exaggerated"
 
-    def work(self) -> Work:
+    def work(self, *which: str) -> Work:
         return Work(read_bytes=4e12)
 
 
@@ -76,7 +76,7 @@ class Roundabout(Double):
 
     name = "roundabout"
 
-    def work(self) -> Work:
+    def work(self, *which: str) -> Work:
         return Work(flops=1e15, read_bytes=4 * self.n, write_bytes=4 * self.n)
 
 

@@ -40,7 +40,7 @@ class Double(Problem):
         self.parameters = parameters
         self.x = np.random.default_rng(seed).uniform(1.0, 2.0, parameters.n).astype(np.float32)
 
-    def work(self) -> Work:
+    def work(self, *which: str) -> Work:
         return Work(read_bytes=self.x.nbytes, write_bytes=self.x.nbytes)
 
     def metric_value(self, seconds: float) -> float:

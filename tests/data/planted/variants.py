@@ -32,7 +32,7 @@ class Double(Problem):
         super().__init__(parameters, seed)
         self.x = np.random.default_rng(seed).random(parameters.n, np.float32) + 1
 
-    def work(self) -> Work:
+    def work(self, *which: str) -> Work:
         return Work(read_bytes=self.x.nbytes, write_bytes=self.x.nbytes)
 
     def metric_value(self, seconds: float) -> float:

@@ -9,10 +9,9 @@ import pytest
 
 from perfport.measure.ceilings import Ceilings
 from perfport.measure.ceilings.entry import Ceiling
-from perfport.model.work import Work
 from perfport.run.messages import CeilingsInUse, CeilingsProbed, StepStarted
 from perfport.run.worker import probing
-from perfport.run.worker.probing import GroupCeilings, wanted_ceilings
+from perfport.run.worker.probing import GroupCeilings
 from perfport.run.worker.resources import Resources
 
 
@@ -45,21 +44,6 @@ class Bench:
 
     def start(self, *wanted: str) -> GroupCeilings:
         return GroupCeilings(self.device, set(wanted), self.resources)
-
-
-@pytest.mark.parametrize(
-    ("work", "units", "cold", "expected"),
-    [
-        (Work(read_bytes=1), [None], True, {"dram_read", "dram_copy"}),
-        (Work(flops=1), [None, "tf32_mma"], False, {"fp32_fma", "tf32_mma"}),
-        (Work(integer_ops=1), [], False, {"int32_mad", "int32_logic"}),
-        (Work(integer_ops=1, host_bytes=1), ["dp4a"], False, {"int32_mad", "int32_logic", "dp4a", "h2d_pinned"}),
-    ],
-)
-def test_what_the_work_goes_under_is_probed(
-    work: Work, units: list[str | None], cold: bool, expected: set[str]
-) -> None:
-    assert wanted_ceilings(work, units, cold) == expected
 
 
 def test_a_device_is_swept_once_and_then_known(monkeypatch: pytest.MonkeyPatch) -> None:

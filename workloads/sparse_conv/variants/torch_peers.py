@@ -48,7 +48,6 @@ class _Convolution(TorchPeer):
 
     problem = SparseConv
     source = version_of("torch")
-    fewer_operations = True  # Winograd's or FFT's convolution
     searches: ClassVar[tuple[str, ...]] = ("heuristic",)
     tunables: ClassVar[dict[str, Tunable]] = {
         "memory_format": Tunable(FASTEST, (FASTEST, *MEMORY_FORMATS), "of input and weights"),
@@ -194,7 +193,6 @@ class _Network(TorchPeer):
 
     problem = PrunedNetwork
     source = version_of("torch")
-    fewer_operations = True  # as above
     tunables: ClassVar[dict[str, Tunable]] = {
         "memory_format": Tunable("nchw", tuple(MEMORY_FORMATS), "of images and weights"),
     }

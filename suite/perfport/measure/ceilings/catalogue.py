@@ -5,7 +5,7 @@ from __future__ import annotations
 from .arithmetic import Chains
 from .atomics import Atomics
 from .caches import CacheRead, ConstantRead
-from .host import Launch, Transfer
+from .host import Empty, Launch, Transfer
 from .kind import Kind
 from .local import BANKS, LocalRead
 from .matrix import MatrixRate
@@ -39,6 +39,7 @@ KINDS: dict[str, Kind] = {
         Atomics("atomic_local_one", "op/s", "local", many=False),
         Atomics("atomic_local_many", "op/s", "local", many=True),
         Launch("launch_latency", "s", direction="lower"),
+        Empty("empty_span", "s", direction="lower"),
         Transfer("h2d_pageable", "B/s", to_device=True, pinned=False),
         Transfer("h2d_pinned", "B/s", to_device=True, pinned=True),
         Transfer("d2h_pageable", "B/s", to_device=False, pinned=False),

@@ -34,6 +34,25 @@ class Launch(Kind):
 
 
 @dataclass(frozen=True)
+class Empty(Kind):
+    """The span of an execution that is one launch of a kernel that does nothing: no execution takes less."""
+
+    def shapes(self, bench: Bench, full: bool) -> Iterable[Shape]:
+        """Return the one shape."""
+        return grid(groups=(1,), group=(1,))
+
+    def samples(self, bench: Bench, shape: Shape, count: int) -> list[float]:
+        """Return seconds."""
+        kernel = bench.kernel("empty.cl", "empty", {})
+
+        def execute() -> None:
+            bench.device.launch(kernel, shape["groups"], shape["group"])
+
+        bench.device.timed(execute)
+        return [bench.device.timed(execute).span for _ in range(count)]
+
+
+@dataclass(frozen=True)
 class Transfer(Kind):
     """A copy between host and device, by the host's clock; the device has finished before and after."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ...measure.roofline import IMPOSSIBLE_SHARE
+from ...measure.roofline import IMPOSSIBLE_SHARE, impossible
 from ...model.record import Bound, Record, Status
 from ...store.ratios import is_measured, time_of
 from .labels import label, ordered
 from .ladder import Ladder
 from .markdown import NONE, join, table, text, titled
-from .quantities import impossible, percent, scaled, seconds, share, significant
+from .quantities import percent, scaled, seconds, share, significant
 
 WARM = (
     "Warm cache: the inputs lie in a cache at the start, so the DRAM term is left out of both bounds (DRAM traffic "
@@ -21,23 +21,17 @@ MERGED = (
 
 
 def problem_bound_note(ladder: Ladder) -> str:
-    """Return the problem bound of a ladder: one sentence for each unit that its variants are held to."""
-    by_terms: dict[tuple[str, ...], Bound] = {}
-    for row in ladder.measured:
-        if bound := row.record.problem_bound:
-            by_terms.setdefault(tuple(sorted(bound.terms)), bound)
-    if not by_terms:
+    """Return the problem bound of a ladder in one sentence: the time, what the ceilings leave open, and all terms."""
+    bound = next((row.record.problem_bound for row in ladder.measured if row.record.problem_bound), None)
+    if bound is None:
         if ladder.ceilings and _warm(ladder):
             return "No problem bound: without the DRAM term (warm cache) no measured ceiling applies."
         return "No problem bound: this device has no measured ceilings for it." if ladder.measured else ""
-    notes = []
-    for bound in by_terms.values():
-        terms = ", ".join(f"{text(label(name))} {seconds(bound.terms[name], 3)}" for name in ordered(bound.terms))
-        notes.append(f"{seconds(bound.seconds, 3)}, by {text(label(bound.binding))} ({terms})")
-    several = (
-        " (variants that name another unit are held to its ceiling, those that may do fewer operations to bytes alone)"
+    terms = ", ".join(f"{text(label(name))} {seconds(bound.terms[name], 3)}" for name in ordered(bound.terms))
+    return (
+        f"Problem bound under the measured ceilings: {seconds(bound.seconds, 3)}, by {text(label(bound.binding))} "
+        f"({terms}); {seconds(bound.low, 3)} to {seconds(bound.high, 3)} by the ceilings' intervals."
     )
-    return f"Problem bound under the measured ceilings: {'; or '.join(notes)}{several if len(notes) > 1 else ''}."
 
 
 def bounds_tables(ladder: Ladder) -> str:
@@ -63,8 +57,8 @@ def _problem(ladder: Ladder) -> str:
         "variant", "share of problem bound (measured)", "bound by", "share of datasheet bound (published)",
     ]  # fmt: skip
     intro = (
-        "**Problem bound**: the least time for the problem's useful operations and compulsory bytes under the "
-        "ceilings, whatever the variant does."
+        "**Problem bound**: the least time that any correct method of this precision class takes under the ceilings, "
+        "the same for all variants. The interval of a share is that of the time."
     )
     return join([intro, table(headers, rows, "lrlr")])
 

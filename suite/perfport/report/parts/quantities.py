@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from statistics import median_low
 
-from ...measure.roofline import IMPOSSIBLE_SHARE
+from ...measure.roofline import impossible
 from ...model.record import CONFIDENCE, Bound, Interval, Summary
 from .markdown import NONE
 
@@ -109,11 +109,6 @@ def noise(summary: Summary, unit: str = "") -> str:
 
 def _level(confidence: float) -> str:
     return "" if confidence >= CONFIDENCE else f" at {percent(confidence)}"
-
-
-def impossible(bound: Bound | None) -> bool:
-    """Whether a share is an error: its whole interval lies above what can be."""
-    return bound is not None and bound.share.low > IMPOSSIBLE_SHARE
 
 
 def share(bound: Bound | None, stale_mark: str = " †") -> str:

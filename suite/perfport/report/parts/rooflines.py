@@ -103,7 +103,7 @@ class _View:
 def _bandwidth(ceilings: dict[str, Interval], work: Work) -> dict[str, float]:
     """What DRAM gives for the problem's own mix of reads and writes."""
     moving = memory_seconds(work.read_bytes, work.write_bytes, ceilings)
-    return {"dram": work.bytes / moving} if moving else {}
+    return {"dram": work.bytes / moving.value} if moving and moving.value else {}
 
 
 def _measured_roofs(ladder: Ladder, rows: list[Row], work: Work) -> _Roofs:

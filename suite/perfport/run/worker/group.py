@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from ...backend import Artifact, Module
 from ...measure.contention import Watch
+from ...measure.roofline import required
 from ...measure.sampling import Sampler, Subject
 from ...model.record import Failure, Status
 from ...model.work import mean_of
@@ -20,7 +21,7 @@ from .inputs import SharedInputs
 from .integrity import Integrity
 from .live import Live
 from .placement import Placement
-from .probing import GroupCeilings, wanted_ceilings
+from .probing import GroupCeilings
 from .resources import Resources
 
 
@@ -43,7 +44,9 @@ class GroupRun:
         resources.send(StepStarted(None, "opening the device"))
         self.device = resources.device(group.device)
         self.problems = {name: self._problem(seed) for name, seed in group.inputs.items()}
-        self.work = mean_of([problem.work().on(group.device.kind) for problem in self.problems.values()])
+        kind, problems = group.device.kind, self.problems.values()
+        results = {self._result(case) for case in group.cases}
+        self.work = {which: mean_of([problem.work(*which).on(kind) for problem in problems]) for which in results}
         artifacts: dict[str, Artifact] = {}
         folder = self.workload.folder
         self.sessions = {
@@ -61,15 +64,19 @@ class GroupRun:
         harness = self.device, self.contents, self.agreement, self.drawn_inputs, *self.inputs.values()
         self.integrity = Integrity(*harness, *sessions, *(session.problem for session in sessions))
 
+    def _result(self, case: Case) -> tuple[str, str]:
+        """What a case computes, and its precision class."""
+        return self.workload.variant(self.group.problem, case.identity.variant).computes, case.identity.precision
+
     def _problem(self, seed: int) -> Problem:
         cls = self.workload.problem(self.group.problem)
         return cls(cls.Parameters.model_validate(self.group.parameters), seed)
 
     def run(self) -> None:
         """Measure every case, with a probe of the ceilings before and after."""
-        units = [self.workload.variant(self.group.problem, case.identity.variant).unit for case in self.group.cases]
         cold = self.group.targets.cache == "cold"
-        ceilings = GroupCeilings(self.device, wanted_ceilings(self.work, units, cold), self.resources)
+        wanted = set().union(*(required(work, cold) for work in self.work.values()))
+        ceilings = GroupCeilings(self.device, wanted, self.resources)
         self.placement = Placement(self.device, list(self.problems.values()), ceilings)
         cases = [live for case in self.group.cases if (live := self._prepare(case))]
         self._sample(cases)
@@ -107,7 +114,7 @@ class GroupRun:
         cls = self.workload.variant(self.group.problem, case.identity.variant)
         record = case.record(
             self.resources.run, self.group.seed, Status.CRASHED, title=cls.title, unit=cls.unit, source=cls.source,
-            work=self.work, verification=case.earlier.verification if case.earlier else None,
+            work=self.work[self._result(case)], verification=case.earlier.verification if case.earlier else None,
         )  # fmt: skip
         live = Live(case, cls, record)
         modules: dict[str, Module] = {}
@@ -177,7 +184,7 @@ class GroupRun:
         record.timing = timing
         record.clocks = self.device.clocks()
         record.overheads = overheads
-        self.placement.place(record, live.cls.fewer_operations)
+        self.placement.place(record)
         self._end(live)
 
     def _host_time(self, live: Live, subject: Subject) -> float | None:

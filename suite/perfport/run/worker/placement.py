@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...backend import OpenDevice
 from ...machine.device_profile import match_profile
-from ...measure.roofline import IMPOSSIBLE_SHARE, datasheet_ceilings, problem_bound, variant_bound
+from ...measure.roofline import datasheet_ceilings, impossible, problem_bound, variant_bound
 from ...model.arithmetic import geometric_mean
 from ...model.errors import DeviceMemoryError
 from ...model.record import Failure, Interval, MetricValue, Record, Status
@@ -33,10 +33,11 @@ class Placement:
         self._problems = problems
         self._ceilings = ceilings
 
-    def place(self, record: Record, fewer_operations: bool) -> None:
+    def place(self, record: Record) -> None:
         """Fill in metric and bounds; a time that the problem bound does not allow makes the record ``impossible``.
 
-        Ceilings whose probe stayed disturbed make it ``contended``, unless it is impossible under the stored ones.
+        Ceilings whose probe stayed disturbed make it ``contended``, without bounds, unless it is impossible under the
+        stored ones.
         """
         assert record.timing
         chosen = record.timing.summary[record.timing.rank]
@@ -46,16 +47,16 @@ class Placement:
             record.ceilings = self._ceilings.values
             self.contend(record)
             return
-        self._bound(record, taken, fewer_operations)
-        if _impossible(record):  # unless the ceilings were taken in a bad moment
+        self._bound(record, taken)
+        if impossible(record.problem_bound):  # unless the ceilings were taken in a bad moment
             with contextlib.suppress(DeviceMemoryError):
                 self._ceilings.take(self._ceilings.probe("again"))
-            self._bound(record, taken, fewer_operations)
-        if (bound := record.problem_bound) and _impossible(record):
+            self._bound(record, taken)
+        if (bound := record.problem_bound) and impossible(bound):
             record.status = Status.IMPOSSIBLE
             record.failure = Failure(
                 reason=f"{taken.value:.3g} s is less than the problem bound of {bound.seconds:.3g} s allows "
-                f"({bound.share.value:.0%} of the {bound.binding} bound, at least {bound.share.low:.0%}): "
+                f"({bound.share.value:.0%} of the {bound.binding} bound, which is at least {bound.low:.3g} s): "
                 "the declared work, the clock or the ceiling is wrong"
             )
         self.contend(record)
@@ -66,6 +67,7 @@ class Placement:
             return False
         record.status = Status.CONTENDED
         record.failure = Failure(reason=self._ceilings.disturbed)
+        record.problem_bound = record.datasheet_bound = record.variant_bound = None  # nobody knows the ceilings
         return True
 
     def _metric(self, taken: Interval) -> MetricValue:
@@ -80,20 +82,14 @@ class Placement:
         values = [problem.metric_value(seconds) for problem in self._problems]
         return geometric_mean(values) if len(values) > 1 else values[0]
 
-    def _bound(self, record: Record, taken: Interval, fewer_operations: bool) -> None:
+    def _bound(self, record: Record, taken: Interval) -> None:
         """Fill in the bounds under the ceilings as they are known now."""
         assert record.work and record.timing
         unit, cold = record.unit, record.timing.cache == "cold"
         record.ceilings = self._ceilings.values
-        required = record.work.moved() if fewer_operations else record.work
-        record.problem_bound = problem_bound(required, record.ceilings, taken, unit, cold)
-        record.datasheet_bound = problem_bound(required, self._datasheet, taken, unit, cold)
+        record.problem_bound = problem_bound(record.work, record.ceilings, taken, cold)
+        record.datasheet_bound = problem_bound(record.work, self._datasheet, taken, cold)
         if record.traffic:
             record.variant_bound = variant_bound(
                 record.traffic, record.ceilings, taken, unit, cold, merged=self._merged
             )  # fmt: skip
-
-
-def _impossible(record: Record) -> bool:
-    """Whether a case was faster than its problem bound, whatever the uncertainty of the two."""
-    return record.problem_bound is not None and record.problem_bound.share.low > IMPOSSIBLE_SHARE

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 
 from ...backend import OpenDevice
 from ...measure.ceilings import Ceilings, load_cached, probe_again, raise_to, store, sweep
-from ...measure.roofline import INTEGER_CEILINGS, MOVED, measured_ceilings, moved
+from ...measure.roofline import MOVED, measured_ceilings, moved
 from ...model.record import Interval
-from ...model.work import Work
 from ..messages import CeilingsInUse, CeilingsProbed, StepStarted
 from .resources import Resources
 
@@ -17,19 +15,6 @@ PROBE_AGE_S = 10.0
 #: How often a ceiling is probed, at most, until its probe is quiet.
 ATTEMPTS = 4
 PAUSE_S = 0.05  # ahead of the second; twice as long ahead of each further one: what disturbed may be over by then
-
-
-def wanted_ceilings(work: Work, units: Iterable[str | None], cold: bool) -> set[str]:
-    """Return the names of the ceilings to probe: what the work goes under, and memory where caches are cold.
-
-    These are all that a problem bound may have, so that none makes a result ``impossible`` without having been probed.
-    """
-    names = set(filter(None, units))
-    names |= {"dram_read", "dram_copy"} if cold else set()
-    names |= {"fp32_fma"} if work.flops else set()
-    names |= set(INTEGER_CEILINGS) if work.integer_ops else set()
-    names |= {"h2d_pinned"} if work.host_bytes else set()
-    return names
 
 
 class GroupCeilings:
