@@ -11,8 +11,8 @@ import pytest
 import report_data as data
 
 from perfport.model.errors import InfrastructureError, UsageError
-from perfport.model.record import SCHEMA_VERSION, Failure, Identity, Record, Status
-from perfport.store.environment import CEILINGS, ENVIRONMENT
+from perfport.model.record import Failure, Identity, Record, Status
+from perfport.store.environment import CEILINGS, ENVIRONMENT, ENVIRONMENT_VERSION
 from perfport.store.reading import read_records
 from perfport.store.results import EXPERIMENT, RECORDS, Run, Writer, faults, find_runs
 
@@ -35,7 +35,7 @@ def record(key: str, status: Status = Status.CRASHED, reason: str = "r") -> Reco
 def stored(tmp_path: Path) -> Path:
     """A run of three records."""
     with Writer(tmp_path / "run") as writer:
-        writer.environment({"schema_version": SCHEMA_VERSION, "run": "run", "seed": 5})
+        writer.environment({"schema_version": ENVIRONMENT_VERSION, "run": "run", "seed": 5})
         for key in "abc":
             writer.append(record(key))
     return tmp_path / "run"
@@ -185,7 +185,7 @@ def test_faults_of_a_run_are_named(stored: Path) -> None:
     """A torn line, a line that is no record, a status without what it needs, and cases that are missing."""
     assert faults(stored) == []
     with Writer(stored) as writer:
-        writer.environment({"schema_version": SCHEMA_VERSION, "run": "run", "seed": 5, "planned": 6})
+        writer.environment({"schema_version": ENVIRONMENT_VERSION, "run": "run", "seed": 5, "planned": 6})
         writer.append(record("d", Status.OK))
         writer.append(record("e").model_copy(update={"failure": None}))
     path = stored / RECORDS
@@ -229,7 +229,7 @@ def test_a_run_is_incomplete_where_records_of_its_plan_are_missing(
     stored: Path, planned: object, incomplete: bool
 ) -> None:
     with Writer(stored) as writer:
-        writer.environment({"schema_version": SCHEMA_VERSION, "run": "run", "planned": planned})
+        writer.environment({"schema_version": ENVIRONMENT_VERSION, "run": "run", "planned": planned})
     assert Run(stored).incomplete == incomplete
 
 

@@ -48,6 +48,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "export": exchange.export,
     "import": exchange.import_,
     "validate": validating.validate,
+    "rebound": validating.rebound,
     "schema": validating.schema,
     "check": nightly.check,
 }

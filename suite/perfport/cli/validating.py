@@ -1,8 +1,9 @@
-"""Commands about the form of files: ``validate``, ``schema``."""
+"""Commands about the form of files: ``validate``, ``rebound``, ``schema``."""
 
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,6 +46,26 @@ def validate(
             say(f"{checked.folder}: {checked.records} records, valid{lacks}")
     if bad:
         raise UsageError(f"{path}: {bad} of {total} runs are not valid")
+
+
+def rebound(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders of them; their records are replaced.")],
+    workloads: WorkloadsOption = None,
+) -> None:
+    """Compute the bounds of stored records again, as the suite defines them now (docs/records.md).
+
+    Also makes records of the last schema version, whose bounds were others, ones of today's. Times stay as measured.
+    """
+    from ..store.results import find_runs
+    from ..untimed import rebound as bounds
+    from ..workload import discover
+
+    known = discover(workloads or [])
+    for folder in [folder for path in runs for folder in find_runs(path)]:
+        reasons = bounds.rebound(folder, known, partial(say, error=True))
+        say(f"{folder}: bounds computed again" + (f"; {reasons.total()} records have none:" if reasons else ""))
+        for reason, count in reasons.most_common(MOST_FAULTS):
+            say(f"  {count}: {reason}")
 
 
 def schema(

@@ -10,7 +10,7 @@ performance model for multicore architectures", CACM 52(4), 2009, with one bandw
 from __future__ import annotations
 
 from ..machine.device_profile import DeviceProfile
-from ..model.record import Bound, Interval
+from ..model.record import Bound, Interval, Record
 from ..model.work import Traffic, Work
 from .ceilings import Ceilings
 
@@ -225,6 +225,18 @@ def variant_bound(
     if cold and (moving := memory_seconds(traffic.dram_read, traffic.dram_write, ceilings)):
         terms[DRAM] = moving
     return _bound(terms, time)
+
+
+def place(record: Record, datasheet: Named, *, merged: bool) -> None:
+    """Give a measured record its bounds, by its work, traffic, ceilings and time; ``merged`` as of `variant_bound`."""
+    assert record.work and record.timing
+    taken, cold = record.timing.ranked, record.timing.cache == "cold"
+    record.problem_bound = problem_bound(record.work, record.ceilings, taken, cold)
+    record.datasheet_bound = problem_bound(record.work, datasheet, taken, cold)
+    if record.traffic:
+        record.variant_bound = variant_bound(
+            record.traffic, record.ceilings, taken, record.unit, cold, merged=merged
+        )  # fmt: skip
 
 
 def _fastest(names: tuple[str, ...], ceilings: Named) -> str:

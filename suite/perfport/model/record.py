@@ -195,6 +195,12 @@ class Timing(_Part):
     target: float = Field(gt=0)
     target_met: bool
 
+    @property
+    def ranked(self) -> Interval:
+        """The time that rankings use: median and 95 % interval of the clock ``rank``, in seconds."""
+        chosen = self.summary[self.rank]
+        return Interval(value=chosen.median, low=chosen.ci_low, high=chosen.ci_high)
+
     @model_validator(mode="after")
     def _counted(self) -> Self:
         for clock in ("span", "busy", "wall"):

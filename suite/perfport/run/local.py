@@ -22,9 +22,9 @@ from ..measure.repeats import workers_of
 from ..model.device import DeviceInfo
 from ..model.errors import InfrastructureError, Stopped, UsageError, check_writable, leave_out
 from ..model.files import read_text
-from ..model.record import RETRY, SCHEMA_VERSION, Record, Status
+from ..model.record import RETRY, Record, Status
 from ..model.untrusted import inside, say
-from ..store.environment import ENVIRONMENT, read_fixed
+from ..store.environment import ENVIRONMENT, ENVIRONMENT_VERSION, read_fixed
 from ..store.reading import read_records
 from ..store.results import EXPERIMENT, RECORDS, Writer, find_runs
 from ..workload import Workload, discover
@@ -306,7 +306,7 @@ def _environment(prepared: Prepared) -> dict[str, Any]:
     names = sorted({group.workload for group in groups})
     identities = [case.identity for group in groups for case in group.cases]
     return {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": ENVIRONMENT_VERSION,
         "run": prepared.folder.name,
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "seed": groups[0].seed,

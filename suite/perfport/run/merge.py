@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..model.record import SCHEMA_VERSION, Failure, Record, Status
+from ..model.record import Failure, Record, Status
 from ..model.untrusted import inside, slug
 from ..store.case import Host
+from ..store.environment import ENVIRONMENT_VERSION
 from ..store.results import EXPERIMENT, RECORDS, Run, Writer
 from .cases import Case
 
@@ -107,7 +108,7 @@ def write(top: Path, parts: Sequence[Part], merged: Merged) -> list[Path]:
             _join(alike[0][1], part.environment)
             alike[0][2].extend(records)
         elif part.environment or part.stored:
-            kinds.append((part.pool, {"schema_version": SCHEMA_VERSION, **part.environment}, records))
+            kinds.append((part.pool, {"schema_version": ENVIRONMENT_VERSION, **part.environment}, records))
     written: list[Path] = []
     for pool, environment, records in kinds:
         folder = free = inside(top, f"{top.name}-{slug(pool)}")

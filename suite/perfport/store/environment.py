@@ -18,10 +18,11 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from ..model import files
 from ..model.device import DeviceInfo
 from ..model.errors import UsageError, shown
-from ..model.record import SCHEMA_VERSION
 from ..model.schema import explain
 from .reading import lines
 
+#: Of the file, apart from that of records.
+ENVIRONMENT_VERSION = 2
 ENVIRONMENT = "environment.json"
 CEILINGS = "ceilings.jsonl"
 
@@ -195,8 +196,10 @@ def read_fixed(folder: Path, versioned: bool = True) -> tuple[dict[str, Any], li
         return {}, [error]
     if not isinstance(content, dict) or (versioned and "schema_version" not in content):
         return {}, [UsageError(f"{path}: expected a mapping with a schema version")]
-    if versioned and (version := content["schema_version"]) != SCHEMA_VERSION:
-        raise UsageError(f"{path}: schema version {shown(version)}; this version of perfport reads {SCHEMA_VERSION}")
+    if versioned and (version := content["schema_version"]) != ENVIRONMENT_VERSION:
+        raise UsageError(
+            f"{path}: schema version {shown(version)}; this version of perfport reads {ENVIRONMENT_VERSION}"
+        )
     left_out: list[UsageError] = []
     return dict(_kept(content, path, left_out)), left_out
 

@@ -32,6 +32,8 @@ MOST_NUMBER = 1e30
 MOST_NAME, MOST_LEVELS = 500, 20
 #: Told from models at a tenth of the cost of `isinstance`.
 _PLAIN = frozenset({float, int, str, bool, list, type(None)})
+#: The schema version of records that `perfport.untimed.rebound` reads.
+REBOUND = 2
 DEVICE = re.compile(r"\w{1,50}:[\w.+-]{1,100}:\d{1,6}", re.ASCII)
 
 
@@ -88,7 +90,8 @@ def _check_version(line: bytes, where: str, expected: int) -> None:
     content = from_json(line)
     version = content.get("schema_version") if isinstance(content, dict) else None
     if version != expected:
-        raise UsageError(f"{where}: schema version {shown(version)}; this version of perfport reads {expected}")
+        hint = " (perfport rebound makes the one of the other)" if version == expected - 1 == REBOUND else ""
+        raise UsageError(f"{where}: schema version {shown(version)}; this version of perfport reads {expected}{hint}")
 
 
 def parse(line: bytes, where: str) -> Record:

@@ -12,8 +12,9 @@ import report_data as data
 from report_page import report, rows_of, section, tables
 
 from perfport.model.errors import InfrastructureError, UsageError
-from perfport.model.record import SCHEMA_VERSION, Failure, Status
+from perfport.model.record import Failure, Status
 from perfport.report.pages.run import MOST_LADDERS, most_plotted, render
+from perfport.store.environment import ENVIRONMENT_VERSION
 from perfport.store.ratios import compare
 from perfport.store.results import Run
 
@@ -200,10 +201,10 @@ def test_ten_thousand_records(tmp_path: Path) -> None:
 
 
 def test_empty_run_and_bare_environment(tmp_path: Path) -> None:
-    run = data.store(tmp_path / "results", [], {"schema_version": SCHEMA_VERSION})
+    run = data.store(tmp_path / "results", [], {"schema_version": ENVIRONMENT_VERSION})
     render([run], tmp_path / "report.md")
     assert "no cases" in (tmp_path / "report.md").read_text()
-    bare = data.store(tmp_path / "bare", data.demonstration(), {"schema_version": SCHEMA_VERSION})
+    bare = data.store(tmp_path / "bare", data.demonstration(), {"schema_version": ENVIRONMENT_VERSION})
     render([bare], tmp_path / "bare.md")
     assert "`local_memory`" in (tmp_path / "bare.md").read_text()
 

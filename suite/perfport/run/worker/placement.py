@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...backend import OpenDevice
 from ...machine.device_profile import match_profile
-from ...measure.roofline import datasheet_ceilings, impossible, problem_bound, variant_bound
+from ...measure.roofline import datasheet_ceilings, impossible, place
 from ...model.arithmetic import geometric_mean
 from ...model.errors import DeviceMemoryError
 from ...model.record import Failure, Interval, MetricValue, Record, Status
@@ -40,18 +40,17 @@ class Placement:
         stored ones.
         """
         assert record.timing
-        chosen = record.timing.summary[record.timing.rank]
-        taken = Interval(value=chosen.median, low=chosen.ci_low, high=chosen.ci_high)
+        taken = record.timing.ranked
         record.metric = self._metric(taken)
         if record.identity.device_count > 1:  # ceilings are of one device
             record.ceilings = self._ceilings.values
             self.contend(record)
             return
-        self._bound(record, taken)
+        self._bound(record)
         if impossible(record.problem_bound):  # unless the ceilings were taken in a bad moment
             with contextlib.suppress(DeviceMemoryError):
                 self._ceilings.take(self._ceilings.probe("again"))
-            self._bound(record, taken)
+            self._bound(record)
         if (bound := record.problem_bound) and impossible(bound):
             record.status = Status.IMPOSSIBLE
             record.failure = Failure(
@@ -82,14 +81,7 @@ class Placement:
         values = [problem.metric_value(seconds) for problem in self._problems]
         return geometric_mean(values) if len(values) > 1 else values[0]
 
-    def _bound(self, record: Record, taken: Interval) -> None:
+    def _bound(self, record: Record) -> None:
         """Fill in the bounds under the ceilings as they are known now."""
-        assert record.work and record.timing
-        unit, cold = record.unit, record.timing.cache == "cold"
         record.ceilings = self._ceilings.values
-        record.problem_bound = problem_bound(record.work, record.ceilings, taken, cold)
-        record.datasheet_bound = problem_bound(record.work, self._datasheet, taken, cold)
-        if record.traffic:
-            record.variant_bound = variant_bound(
-                record.traffic, record.ceilings, taken, unit, cold, merged=self._merged
-            )  # fmt: skip
+        place(record, self._datasheet, merged=self._merged)
