@@ -22,8 +22,9 @@ from perfport.measure.roofline import (
     required,
     variant_bound,
 )
-from perfport.model.record import Interval
+from perfport.model.record import Interval, Record
 from perfport.model.work import Traffic, Work
+from perfport.store.reading import read_records
 
 ROOT = Path(__file__).parents[2]
 
@@ -384,6 +385,29 @@ def test_a_time_between_two_moments_of_a_noisy_ceiling_is_not_impossible() -> No
     quiet = measured_ceilings(ceilings(26.23e9, 26.1e9, 26.35e9), ceilings(26.2e9, 26.1e9, 26.3e9))
     bound = problem_bound(Work(read_bytes=64e6), quiet, Interval(value=2.2e-3, low=2.19e-3, high=2.21e-3))
     assert bound and impossible(bound)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "results" / "committed").glob("*/records.jsonl")), ids=str)
+def test_of_two_committed_results_the_faster_has_the_higher_share(path: Path) -> None:
+    """Of one problem, device and class in a run; by more than ceilings differ that were probed for different groups."""
+    alike: dict[str, list[Record]] = {}
+    for record in read_records(path):
+        if record.timing and record.problem_bound:
+            i = record.identity
+            what = [i.problem, i.parameters, i.devices, i.precision, record.timing.cache, record.work.model_dump()]  # type: ignore[union-attr]
+            alike.setdefault(json.dumps(what, sort_keys=True), []).append(record)
+    for records in alike.values():
+        bounds = [(record.timing.ranked.value, record.problem_bound) for record in records]  # type: ignore[union-attr]
+        seconds = [bound.seconds for _, bound in bounds if bound]
+        assert max(seconds) <= 1.12 * min(seconds), "one bound, but for what probes of ceilings say"
+        for time, bound in bounds:
+            for longer, other in bounds:
+                assert not (bound and other) or longer < 1.12 * time or other.share.value < bound.share.value
+
+
+def test_no_committed_result_is_impossible() -> None:
+    for path in (ROOT / "results" / "committed").glob("*/records.jsonl"):
+        assert not [record.key for record in read_records(path) if impossible(record.problem_bound)]
 
 
 def test_datasheet_ceilings() -> None:

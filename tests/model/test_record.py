@@ -29,7 +29,9 @@ def test_intervals_come_in_order_up_to_rounding() -> None:
 def test_a_bound_binds_by_one_of_its_terms() -> None:
     share = Interval(value=0.5, low=0.4, high=0.6)
     with pytest.raises(ValidationError, match="expected one of the terms dram, got 'fp32'"):
-        Bound(seconds=1.0, binding="fp32", terms={"dram": 1.0}, share=share)
+        Bound(seconds=1.0, low=1.0, high=1.0, binding="fp32", terms={"dram": 1.0}, share=share)
+    with pytest.raises(ValidationError, match="expected low <= seconds <= high"):
+        Bound(seconds=1.0, low=1.1, high=1.2, binding="dram", terms={"dram": 1.0}, share=share)
 
 
 def test_an_error_that_is_not_finite_is_the_largest_float() -> None:

@@ -225,7 +225,8 @@ def environment(ids: tuple[str, ...] = (POCL, INTEL, GPU), **change: Any) -> dic
         for id_ in ids
     }  # fmt: skip
     return {
-        "schema_version": ENVIRONMENT_VERSION, "run": "demo-20261121", "started": "2026-11-21T12:00:00+00:00", "seed": 7,
+        "schema_version": ENVIRONMENT_VERSION, "run": "demo-20261121", "started": "2026-11-21T12:00:00+00:00",
+        "seed": 7,
         "command": ["perfport", "run", "demo.yaml", "--out", "a folder"],
         "experiment": {"name": "demo", "title": "A demonstration", "file": "demo.yaml", "sha256": "ab" * 32},
         "host": {"cpu": "AMD EPYC 9999", "cores": 2, "memory_bytes": 8 << 30, "os": "Linux 6.1", "python": "3.13"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import report_data as data
@@ -70,6 +71,14 @@ def test_warm_cache_is_said_where_the_dram_term_is_left_out(tmp_path: Path) -> N
     assert "without the DRAM term (warm cache) no measured ceiling applies" in bytes_only
 
 
-def test_units_have_problem_bounds_of_their_own(demonstration: tuple[Path, str, list[Path]]) -> None:
-    note = next(line for line in demonstration[1].splitlines() if "TF32 matrix" in line and "Problem bound" in line)
-    assert "FP32 FMA 9.68 µs" in note and "TF32 matrix 1.43 µs" in note and "name another unit" in note
+def test_variants_on_different_units_have_one_problem_bound(tmp_path: Path) -> None:
+    common: dict[str, Any] = {"device": data.GPU, "ceilings": data.GPU_CEILINGS}
+    common["work"] = data.WORK.model_copy(update={"float_units": {"fp32_fma": 1.0, "tf32_mma": 3.0}})
+    records = [data.record("plain", 2e-4, **common), data.record("matrix", 1.2e-4, unit="tf32_mma", **common)]
+    notes = [line for line in report(tmp_path, records).splitlines() if line.startswith("Problem bound under")]
+    assert len(notes) == 1 and "by the ceilings' intervals" in notes[0] and "FP32 FMA" not in notes[0]
+    bounds = [record.problem_bound for record in records]
+    assert bounds[0] and bounds[1] and bounds[0].seconds == bounds[1].seconds
+    assert bounds[0].share.value < bounds[1].share.value, "the faster has the higher share"
+    own = [record.variant_bound.terms for record in records if record.variant_bound]
+    assert "fp32_fma" in own[0] and "tf32_mma" in own[1]
