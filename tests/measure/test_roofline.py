@@ -70,6 +70,23 @@ def test_writes_are_never_taken_to_be_faster_than_reads() -> None:
     assert memory_seconds(1, 1, {"fp32_fma": exact(1)}) is None
 
 
+RATE = st.tuples(st.floats(1e9, 1e12), st.floats(1, 2), st.floats(1, 2)).map(
+    lambda drawn: Interval(value=drawn[0], low=drawn[0] / drawn[1], high=drawn[0] * drawn[2])
+)
+
+
+@given(st.floats(0, 1e12), st.floats(0, 1e12), RATE, RATE, st.floats(0, 1), st.floats(0, 1))
+def test_no_pair_of_ceilings_within_their_intervals_gives_a_time_outside_that_of_memory(
+    read: float, write: float, reading: Interval, copying: Interval, one: float, other: float
+) -> None:
+    taken = memory_seconds(read, write, {"dram_read": reading, "dram_copy": copying})
+    some = {
+        "dram_read": exact(reading.low + one * (reading.high - reading.low)),
+        "dram_copy": exact(copying.low + other * (copying.high - copying.low)),
+    }
+    assert taken and taken.low * (1 - 1e-9) <= moving(read, write, some) <= taken.high * (1 + 1e-9)
+
+
 @pytest.mark.parametrize(
     ("work", "binding", "seconds"),
     [

@@ -85,11 +85,15 @@ def memory_seconds(read: float, write: float, ceilings: Named) -> Interval | Non
     def seconds(reading: float, copying: float) -> float:
         return read / reading + write * max(2 / copying - 1 / reading, 1 / reading)
 
-    return Interval(
-        value=seconds(read_rate.value, copy_rate.value),
-        low=seconds(read_rate.high, copy_rate.high),
-        high=seconds(read_rate.low, copy_rate.low),
-    )
+    # A slower read ceiling leaves less of a copy's time to its writes: the ends of the time may lie at any ends of the
+    # two, the least time also where a written byte costs what a read one does.
+    ends = [
+        seconds(reading, copying)
+        for copying in (copy_rate.low, copy_rate.value, copy_rate.high)
+        for reading in (read_rate.low, read_rate.value, read_rate.high, copying)
+        if read_rate.low <= reading <= read_rate.high
+    ]
+    return Interval(value=seconds(read_rate.value, copy_rate.value), low=min(ends), high=max(ends))
 
 
 def _taken(amount: float, rate: Interval) -> Interval:
