@@ -72,6 +72,7 @@ class _Layer(Problem):
         "odd": {"channels": 192, "height": 127, "width": 129, "batch": 16},
         "paper": {"channels": 256, "height": 128, "width": 128},
     }
+    headline = {"cpu": "full", "gpu": "large"}
     check_sizes = (
         {"channels": 5, "height": 3, "width": 7, "batch": 2},
         {"channels": 12, "height": 4, "width": 6, "batch": 3},
@@ -296,6 +297,8 @@ class GammaGradient(_Layer):
     name = "gdn_gamma_gradient"
     title = "Gradient of divisive normalization by gamma"
     metric = Metric("gdn.gamma_gradient", "GFLOP/s", "higher", "useful FP32 rate: 2 N^2 operations per position")
+    # The first rungs write N x N x P words: 2.4 GB of one image at the preset "full".
+    headline = {"cpu": "photographs", "gpu": "large"}
     figures: ClassVar[dict[str, tuple[str, ...]]] = {
         "Memory of a rung, and what fits the source's GTX 1080": (
             "replicated_operands", "wasted_bytes_per_operand", "bytes_needed", "largest_batch_gtx1080",
@@ -356,6 +359,7 @@ class Reduction(Problem):
         "large": {"channels": 256, "positions": 65536},
         "paper": {"channels": 256, "positions": 16384},
     }
+    headline = {"cpu": "quick", "gpu": "paper"}
     check_sizes = ({"channels": 3, "positions": 77}, {"channels": 5, "positions": 260}, {"channels": 1, "positions": 1})
 
     class Parameters(BaseModel):
