@@ -48,7 +48,7 @@ def standing(collection: Collection, subjects: Sequence[Subject], sites: Iterabl
     """Return at which setting one problem stands on each site that tried it, in one precision class.
 
     A setting has a result where a variant may be ranked: neither a peer nor a control arm alone. Where no setting has
-    one, the failures at the headline size stand, or else those at the largest.
+    one, the failures at the headline size stand, or else those at another.
 
     Parameters
     ----------

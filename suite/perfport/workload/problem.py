@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import BaseModel, ValidationError
-from pydantic_core import to_jsonable_python
+from pydantic_core import from_json, to_json
 
 from ..model.errors import nearest
 from ..model.record import OutputError, Verification
@@ -155,7 +155,7 @@ class Problem(ABC):
         }
         headline = {kind: {**defaults, **cls.presets[preset]} for kind, preset in cls.headline.items()}
         sizes = {"headline": headline, "defaults": defaults}
-        return dict(to_jsonable_python(sizes, inf_nan_mode="strings", fallback=str))
+        return dict(from_json(to_json(sizes, inf_nan_mode="strings", fallback=str)))
 
     @abstractmethod
     def work(self) -> Work:

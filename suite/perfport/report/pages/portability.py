@@ -97,16 +97,19 @@ def section(metrics: Sequence[Portability], collection: Collection) -> tuple[lis
 
 def _taken(choice: Choice, collection: Collection) -> str:
     """Say at which setting each platform is taken, and why."""
-    names = {site: collection.preset(subject) for site, subject in choice.settings.items()}
+    names = {site: text(collection.preset(subject), 60) for site, subject in choice.settings.items()}
+    each = ", ".join(
+        f"{code(collection.label(site))} {name}{ELSEWHERE if site in choice.off else ''}"
+        for site, name in names.items()
+    )
     if choice.rule is Rule.OWN:
-        own = [
-            f"{code(collection.label(site))} {text(name, 60)}{ELSEWHERE if site in choice.off else ''}"
-            for site, name in names.items()
-        ]
-        taken = "No setting ran everywhere; each platform is taken at its headline size, or else at its largest"
-        return f"{taken}: {', '.join(own)}."
+        return (
+            f"No setting ran everywhere; each platform is taken at its headline size, or else at its largest: {each}."
+        )
     why = "the headline size of every platform" if choice.rule is Rule.HEADLINE else "the largest that ran everywhere"
-    return f"Setting: {text(' / '.join(dict.fromkeys(names.values())), 100)}, {why}."
+    if len(set(names.values())) == 1:
+        return f"Setting: {next(iter(names.values()))}, {why}."
+    return f"Settings: {each}. Of the platforms where anything succeeded it is {why}."
 
 
 def metric(pp: Interval | None) -> str:
