@@ -267,7 +267,7 @@ def test_a_platform_where_all_failed_changes_no_rule(tmp_path: Path) -> None:
     sizes = {kind: {"points": 10, "dims": 7} for kind in ("cpu", "gpu")}
     rule, names, page = chosen(tmp_path, [*at_sizes((data.POCL, SMALL)), failed], sizes)
     assert rule is Rule.HEADLINE and names == {data.POCL: "full", data.INTEL: "large"}
-    shared = "Of the platforms where anything succeeded it is the headline size of every platform."
+    shared = "Where anything succeeded, the setting is the headline size of every platform."
     assert f"Settings: `{data.INTEL}` large, `{data.POCL}` full. {shared}" in page
 
 

@@ -109,7 +109,7 @@ def _taken(choice: Choice, collection: Collection) -> str:
     why = "the headline size of every platform" if choice.rule is Rule.HEADLINE else "the largest that ran everywhere"
     if len(set(names.values())) == 1:
         return f"Setting: {next(iter(names.values()))}, {why}."
-    return f"Settings: {each}. Of the platforms where anything succeeded it is {why}."
+    return f"Settings: {each}. Where anything succeeded, the setting is {why}."
 
 
 def metric(pp: Interval | None) -> str:
