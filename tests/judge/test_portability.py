@@ -14,7 +14,7 @@ from equal_variants import one_and_the_best_of_twenty
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfport.judge.portability import BEST, Portability, harmonic_mean, metric, portability
+from perfport.judge.portability import BEST, Portability, Rule, harmonic_mean, metric, portability
 from perfport.model.record import Interval, Record, Status
 from perfport.report.pages.portability import EXPORT, export, view
 from perfport.report.parts.view import as_csv
@@ -204,16 +204,71 @@ def test_a_share_above_the_bound_counts_as_one(tmp_path: Path) -> None:
     assert found["a"].architectural and found["a"].architectural.value == 1.0
 
 
-def test_the_setting_that_ran_everywhere_is_preferred(tmp_path: Path) -> None:
-    small, large = {"points": 10}, {"points": 99}
+SMALL, LARGE = {"points": 10}, {"points": 99}
+
+
+def at_sizes(*ran: tuple[str, dict[str, int]]) -> list[Record]:
+    """Return a record for each device and setting: small ones under the preset `full`."""
     work = data.WORK.model_copy(update={"flops": 6e9})
-    records = [data.record("a", 0.02, device=d, parameters=small, preset="full") for d in (data.POCL, data.INTEL)]
-    big = data.record("a", 0.2, parameters=large, preset="large", work=work)
-    found, collection = over(tmp_path / "1", [*records, big])
-    assert {collection.preset(s) for s in found["a"].settings.values()} == {"full"}
-    found, collection = over(tmp_path / "2", [records[1], big])
-    assert [collection.preset(s) for s in found["a"].settings.values()] == ["full", "large"]
-    assert "No setting ran everywhere" in view(collection, collection.sites, "all").markdown
+    return [
+        data.record("a", 0.02, device=device, parameters=SMALL, preset="full") if size is SMALL
+        else data.record("a", 0.2, device=device, parameters=LARGE, preset="large", work=work)
+        for device, size in ran
+    ]  # fmt: skip
+
+
+def chosen(
+    folder: Path, records: list[Record], headline: dict[str, dict[str, int]] | None = None
+) -> tuple[Rule, dict[str, str], str]:
+    """Return by which rule the settings are chosen over all platforms, which they are, and what the page says."""
+    problems = {"rows": {"title": "Rows", "headline": headline or {}, "defaults": {"dims": 7}}}
+    found, collection = over(folder, records, workloads={"demo": {"problems": problems}})
+    choice = found["a"].choice
+    names = {site.name: collection.preset(subject) for site, subject in choice.settings.items()}
+    return choice.rule, names, view(collection, collection.sites, "all").markdown
+
+
+def test_the_setting_that_ran_everywhere_is_preferred(tmp_path: Path) -> None:
+    both = at_sizes((data.POCL, SMALL), (data.INTEL, SMALL), (data.POCL, LARGE))
+    rule, names, page = chosen(tmp_path / "1", both)
+    assert rule is Rule.COMMON and set(names.values()) == {"full"}
+    assert "Setting: full, the largest that ran everywhere." in page
+    rule, names, page = chosen(tmp_path / "2", both[1:])
+    assert rule is Rule.OWN and list(names.values()) == ["full", "large"]
+    assert "No setting ran everywhere" in page and "○" not in page
+
+
+def test_a_headline_size_that_all_platforms_share_comes_before_the_largest(tmp_path: Path) -> None:
+    everything = at_sizes(*((device, size) for device in (data.POCL, data.INTEL) for size in (SMALL, LARGE)))
+    sizes = {kind: {"points": 10, "dims": 7} for kind in ("cpu", "gpu")}
+    rule, names, page = chosen(tmp_path / "1", everything, sizes)
+    assert rule is Rule.HEADLINE and set(names.values()) == {"full"}
+    assert "Setting: full, the headline size of every platform." in page
+    rule, names, _ = chosen(tmp_path / "2", everything)
+    assert rule is Rule.COMMON and set(names.values()) == {"large"}
+
+
+def test_headline_sizes_of_two_classes_are_no_common_setting(tmp_path: Path) -> None:
+    """Like is compared with like: the largest that both ran; without any, each platform is at its own size."""
+    sizes = {"cpu": {"points": 10, "dims": 7}, "gpu": {"points": 99, "dims": 7}}
+    each = at_sizes((data.POCL, SMALL), (data.GPU, LARGE))
+    rule, names, _ = chosen(tmp_path / "1", [*each, *at_sizes((data.GPU, SMALL))], sizes)
+    assert rule is Rule.COMMON and set(names.values()) == {"full"}
+    rule, names, page = chosen(tmp_path / "2", each, sizes)
+    assert rule is Rule.OWN and names == {data.POCL: "full", data.GPU: "large"} and "○" not in page
+    rule, names, page = chosen(tmp_path / "3", at_sizes((data.POCL, LARGE), (data.GPU, SMALL)), sizes)
+    assert rule is Rule.OWN and names == {data.POCL: "large", data.GPU: "full"}
+    assert f"`{data.GPU}` full ○" in page and "○ not the headline size" in page
+
+
+def test_a_platform_where_all_failed_changes_no_rule(tmp_path: Path) -> None:
+    """It failed at its own size alone, which the page names beside that of the others."""
+    failed = data.record("a", device=data.INTEL, parameters=LARGE, preset="large", status=Status.CRASHED)
+    sizes = {kind: {"points": 10, "dims": 7} for kind in ("cpu", "gpu")}
+    rule, names, page = chosen(tmp_path, [*at_sizes((data.POCL, SMALL)), failed], sizes)
+    assert rule is Rule.HEADLINE and names == {data.POCL: "full", data.INTEL: "large"}
+    shared = "Where anything succeeded, the setting is the headline size of every platform."
+    assert f"Settings: `{data.INTEL}` large, `{data.POCL}` full. {shared}" in page
 
 
 def test_parameters_of_another_device_are_no_setting_of_the_variant(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import report_data as data
+from minimal_workload import MINIMAL
 
 from perfport.machine import discovery
 from perfport.model.device import DeviceInfo
@@ -43,11 +44,20 @@ def test_without_devices_there_are_no_rows() -> None:
 def test_workloads_say_what_runs_here() -> None:
     (svm,) = listing.workloads("svm_rbf", [])
     assert listing.problems(svm).splitlines()[0] == f"svm_rbf: {svm.title}" and "  rbf_rows: " in listing.problems(svm)
+    (rows_line,) = (line for line in listing.problems(svm).splitlines() if "  rbf_rows: " in line)
+    assert rows_line.endswith("; headline size: full (cpu), large (gpu)")
     rows = {row["variant"]: row for row in listing.variant_rows(svm, [DEVICE, BROKEN]) if row["problem"] == "rbf_rows"}
     assert rows["vectorized"]["runs here"] == DEVICE.id
     assert listing.variant_rows(svm, [BROKEN])[0]["runs here"] == "no: no working device"
     with pytest.raises(UsageError, match=r"no workload 'svm_rfb' \(did you mean 'svm_rbf'\?\)"):
         listing.workloads("svm_rfb", [])
+
+
+def test_a_problem_without_a_headline_size_says_so(tmp_path: Path) -> None:
+    (tmp_path / "undeclared").mkdir()
+    (tmp_path / "undeclared" / "__init__.py").write_text(MINIMAL)
+    (made,) = listing.workloads("undeclared", [str(tmp_path)])
+    assert listing.problems(made).splitlines()[1].endswith("presets: tiny; headline size: the largest that ran")
 
 
 def test_what_ships(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ import psutil
 import pytest
 from faulty_runs import FAULTY, command, executed, experiment, lines, named_variants
 
+from perfport.judge.headline import standing
+from perfport.store.collection import Collection
 from perfport.store.environment import CEILINGS, ENVIRONMENT
 from perfport.store.results import RECORDS, Run, Writer
 
@@ -206,6 +208,17 @@ def test_a_run_needs_resume_to_go_on_in_a_folder(
 ) -> None:
     done = perfport(*command(experiment(tmp_path, {}), selector, faults[1]), env=no_ceilings, cwd=tmp_path)
     assert done.returncode == 2 and "--resume" in done.stderr
+
+
+def test_a_run_tells_which_size_its_problems_are_shown_at(faults: tuple[Any, Path]) -> None:
+    """So that reports know it of a workload that is not here when they are made."""
+    run = Run(faults[1])
+    told = run.environment["workloads"]["faulty"]["problems"]["double"]
+    assert told["headline"] == {"cpu": {"n": 1000}, "gpu": {"n": 1000}} and told["defaults"] == {}
+    collection = Collection([run])
+    subjects = [subject for subject in collection.subjects if subject.problem == "double"]
+    found = standing(collection, subjects, collection.sites)
+    assert found and all(each.headline for each in found.values())
 
 
 def test_results_folder_that_cannot_be_written(selector: str, perfport: Any, no_ceilings: Any, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ def first_variant() -> str:
 def test_a_variant_is_described_and_compiled_without_a_device() -> None:
     subject = named()
     assert f'"variant": "{subject.identity.variant}"' in show.describe(subject)
+    assert json.loads(show.describe(subject))["problem"]["headline"] == {"cpu": "full", "gpu": "large"}
     assert "__kernel" in show.source(subject, "sm_90")
     assert ".target sm_90" in show.ptx(subject, "sm_90")
     assert show.log(subject) == "no failure is recorded for this case"

@@ -33,7 +33,7 @@ def test_shipped_workloads_are_complete() -> None:
     for one in found.values():
         assert one.title and one.problems
         for name, problem in one.problems.items():
-            assert "tiny" in problem.presets and one.variants[name]
+            assert "tiny" in problem.presets and one.variants[name] and set(problem.headline) == {"cpu", "gpu"}
             for preset in problem.presets.values():
                 problem.Parameters.model_validate(preset)
             for variant in one.variants[name].values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,18 @@ def test_a_problem_without_mistakes() -> None:
         ({"Parameters": dict}, "Parameters: expected a pydantic model, got <class 'dict'>"),
         ({"presets": {}}, "presets: expected parameters by the name of a preset, got none"),
         ({"presets": {"tiny": {"n": 0}}}, "presets['tiny']: n: Input should be greater than 0, got 0"),
+        (
+            {"headline": {"cpu": "tiny", "gpu": "tyni"}},
+            "headline['gpu']: expected a preset (tiny), got 'tyni' (did you mean 'tiny'?)",
+        ),
+        ({"headline": {"cpu": ["tiny"], "gpu": "tiny"}}, "headline['cpu']: expected a preset (tiny), got ['tiny']"),
+        (
+            {"headline": {"cpu": "tiny", "gpu": "tiny", "fpga": "tiny"}},
+            "headline: expected presets for 'cpu' and 'gpu', got one for 'fpga'",
+        ),
+        ({"headline": {"cpu": "tiny"}}, "headline: expected a preset for 'gpu', too, got {'cpu': 'tiny'}"),
+        ({"headline": {"gpu": "tiny"}}, "headline: expected a preset for 'cpu', too, got {'gpu': 'tiny'}"),
+        ({"headline": "tiny"}, "headline: expected a preset for each class of device, got 'tiny'"),
         ({"check_sizes": ({"n": 3}, {"n": "x"})}, "check_sizes[1]: n: Input should be a valid integer"),
         ({"check_sizes": ({"n": 3}, {"n": 3})}, "check_sizes: expected at least two different ones"),
     ],
@@ -55,6 +68,28 @@ def test_a_problem_without_mistakes() -> None:
 def test_mistakes_are_named(change: dict[str, Any], expected: str) -> None:
     (mistake,) = type("Wrong", (Right,), change).mistakes()
     assert mistake.startswith(expected)
+
+
+class Shape(BaseModel):
+    """Parameters with defaults of every kind."""
+
+    n: int
+    classes: tuple[int, ...] = (3, 8)
+    scale: float = float("inf")
+    names: list[str] = Field(default_factory=lambda: ["a"])
+
+
+def test_headline_sizes_are_complete_and_as_json_has_them() -> None:
+    """So that parameters of a stored run are told to be of that size, whether or not they state the defaults."""
+    assert Right.sizes() == {"headline": {}, "defaults": {}}
+    presets = {"small": {"n": 1}, "big": {"n": 9, "classes": (1,)}}
+    members = {"Parameters": Shape, "presets": presets, "headline": {"cpu": "small", "gpu": "big"}}
+    made = type("Sized", (Right,), members)
+    defaults = {"classes": [3, 8], "scale": "Infinity", "names": ["a"]}
+    sizes = made.sizes()
+    assert sizes["defaults"] == defaults
+    assert sizes["headline"] == {"cpu": {"n": 1, **defaults}, "gpu": {**defaults, "n": 9, "classes": [1]}}
+    assert json.loads(json.dumps(sizes, allow_nan=False)) == sizes
 
 
 def test_methods_that_are_missing() -> None:

@@ -157,6 +157,7 @@ class Windows(_Frames):
     name = "windows"
     title = "Windows that pass a cascade of Haar features"
     metric = Metric("face.windows", "Mwindows/s", "higher", "windows of all levels, by whatever work each one needs")
+    headline = {"cpu": "quick", "gpu": "large"}
     figures: ClassVar[dict[str, tuple[str, ...]]] = {
         "Load imbalance and queues": (
             "work_groups", "batches", "batches_per_group", "busy_slots", "windows_max_over_mean",
@@ -194,6 +195,7 @@ class Faces(_Frames):
     name = "faces"
     title = "Faces in frames"
     metric = Metric("face.frames", "frames/s", "higher", "frames on the device to grouped rectangles on the host")
+    headline = {"cpu": "full", "gpu": "large"}
     results: ClassVar[dict[str, tuple[str, ...]]] = {"": ("fp32",), OPENCV: ("fp32",), OPENCV_OPENCL: ("fp32",)}
 
     class Parameters(Scene):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
 from perfport.workload import UsageError, read_npz
 
@@ -12,6 +14,26 @@ from . import reference
 
 SOURCES = ("generated", "filter_bank", "equal", "wide")
 EXPONENTS = -149, 31  # of two, by which the values of ``wide`` are scaled: from denormal ones on
+
+
+class LayerParameters(BaseModel):
+    """``channels`` maps of ``height`` x ``width`` for each of ``batch`` images, in one of two layouts.
+
+    ``source`` is ``generated``, ``filter_bank`` (photographs), ``equal`` or ``wide``, the last two to verify with;
+    ``layer`` an .npz file with gamma and beta, in place of a random layer.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    channels: int = Field(ge=1, le=16384)
+    height: int = Field(ge=1, lt=2**31)
+    width: int = Field(ge=1, lt=2**31)
+    batch: int = Field(1, ge=1, lt=2**31)
+    layout: Literal["nchw", "nhwc"] = "nchw"
+    inverse: bool = False
+    source: str = "generated"
+    layer: str | None = None
+    beta_min: float = Field(reference.BETA_MIN, gt=0, allow_inf_nan=False)
 
 
 def maps(source: str, shape: tuple[int, int, int, int], seed: int) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -25,6 +25,7 @@ from perfport.workload import (
 )
 
 from . import data, reference
+from .data import LayerParameters
 
 ELEMENT_LIMIT = 2**31  # of channels x positions: kernels index them in 32 bits
 WHOLE_MACS = 10**9  # up to here every position of an output is compared
@@ -40,26 +41,6 @@ UNITS = {
     "fp32": {"fp32_fma": 1.0, "tf32_mma": 3.0, "bf16_mma": 3.0},
     "tf32": {"fp32_fma": 1.0, "tf32_mma": 1.0, "bf16_mma": 1.0},
 }
-
-
-class LayerParameters(BaseModel):
-    """``channels`` maps of ``height`` x ``width`` for each of ``batch`` images, in one of two layouts.
-
-    ``source`` is ``generated``, ``filter_bank`` (photographs), ``equal`` or ``wide``, the last two to verify with;
-    ``layer`` an .npz file with gamma and beta, in place of a random layer.
-    """
-
-    model_config = ConfigDict(extra="forbid")
-
-    channels: int = Field(ge=1, le=16384)
-    height: int = Field(ge=1, lt=2**31)
-    width: int = Field(ge=1, lt=2**31)
-    batch: int = Field(1, ge=1, lt=2**31)
-    layout: Literal["nchw", "nhwc"] = "nchw"
-    inverse: bool = False
-    source: str = "generated"
-    layer: str | None = None
-    beta_min: float = Field(reference.BETA_MIN, gt=0, allow_inf_nan=False)
 
 
 class _Layer(Problem):
@@ -78,6 +59,7 @@ class _Layer(Problem):
         "odd": {"channels": 192, "height": 127, "width": 129, "batch": 16},
         "paper": {"channels": 256, "height": 128, "width": 128},
     }
+    headline = {"cpu": "full", "gpu": "large"}
     check_sizes = (
         {"channels": 5, "height": 3, "width": 7, "batch": 2},
         {"channels": 12, "height": 4, "width": 6, "batch": 3},
@@ -305,6 +287,8 @@ class GammaGradient(_Layer):
     name = "gdn_gamma_gradient"
     title = "Gradient of divisive normalization by gamma"
     metric = Metric("gdn.gamma_gradient", "GFLOP/s", "higher", "useful FP32 rate: 2 N^2 operations per position")
+    # The first rungs write N x N x P words: 2.4 GB of one image at the preset "full".
+    headline = {"cpu": "photographs", "gpu": "large"}
     figures: ClassVar[dict[str, tuple[str, ...]]] = {
         "Memory of a rung, and what fits the source's GTX 1080": (
             "replicated_operands", "wasted_bytes_per_operand", "bytes_needed", "largest_batch_gtx1080",
@@ -372,6 +356,7 @@ class Reduction(Problem):
         "large": {"channels": 256, "positions": 65536},
         "paper": {"channels": 256, "positions": 16384},
     }
+    headline = {"cpu": "quick", "gpu": "paper"}
     check_sizes = ({"channels": 3, "positions": 77}, {"channels": 5, "positions": 260}, {"channels": 1, "positions": 1})
 
     class Parameters(BaseModel):

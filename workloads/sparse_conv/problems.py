@@ -128,6 +128,7 @@ class SparseConv(Problem):
         "large": {"operator": "vgg-conv2", "batch": 64},
         "paper": {"operator": "vgg-conv3", "batch": 64},
     }  # fmt: skip
+    headline = {"cpu": "full", "gpu": "large"}
     check_sizes = (
         {
             "channels": 3, "filters": 5, "kernel_height": 3, "kernel_width": 2, "height": 7, "width": 9, "padding": 1,
@@ -322,6 +323,7 @@ class PrunedNetwork(Problem):
         "large": {"images": 1000},
         "paper": {"images": 64},
     }
+    headline = {"cpu": "quick", "gpu": "large"}
     check_sizes = (
         {"images": 1, "sparsity": 0.95, "weights": "random"},
         {"images": 2, "sparsity": 0.98, "weights": "random"},

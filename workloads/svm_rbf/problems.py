@@ -34,6 +34,7 @@ class RbfRows(Problem):
         "paper": {"points": 100_000, "dims": 1000},
         "photographs": {"source": "patches", "points": 16_000},
     }
+    headline = {"cpu": "full", "gpu": "large"}
     check_sizes = (
         {"points": 37, "dims": 13}, {"points": 131, "dims": 30}, {"points": 1, "dims": 1},
         {"points": 35, "dims": 14, "exponent": -130}, {"points": 35, "dims": 14, "exponent": 40},
@@ -145,6 +146,7 @@ class Extrema(Problem):
         "large": {"n": 1 << 30},
         "paper": {"n": 1 << 26},
     }
+    headline = {"cpu": "full", "gpu": "large"}
     check_sizes = (
         {"n": 1009}, {"n": 4099}, {"n": 1}, {"n": 2053, "bits": 1}, {"n": 4099, "bits": 4}, {"n": 2053, "bits": 0},
         {"n": 2053, "bits": 8, "exponent": -142}, {"n": 2053, "exponent": 127},

@@ -40,6 +40,7 @@ class SmoTrain(Problem):
         "mnist_pair": {"source": "mnist", "classes": [3, 8], "C": 10.0},
         "full": {"source": "mnist", "C": 10.0},
     }
+    headline = {"cpu": "full", "gpu": "full"}
     check_sizes = (
         {"source": "generated", "points": 19, "dims": 13, "C": 1.0},
         {"source": "generated", "points": 67, "dims": 6, "C": 0.75},  # two batches of iterations with the first order

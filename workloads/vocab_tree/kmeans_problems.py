@@ -189,6 +189,7 @@ class KmeansIteration(_Iteration):
         "many": {"points": 10_000_000, "clusters": 256},
         "paper": {"points": 16_000_000},
     }
+    headline = {"cpu": "quick", "gpu": "large"}
     check_sizes = (
         {"points": 331, "dims": 16, "clusters": 5},
         {"points": 520, "dims": 32, "clusters": 8},
@@ -236,6 +237,7 @@ class KmeansFragments(_Iteration):
         "large": {"nodes": 10_000, "node_points": 1000, "equal": True},
         "paper": {"nodes": 10_000, "node_points": 100},
     }
+    headline = {"cpu": "quick", "gpu": "large"}
     check_sizes = (
         {"nodes": 3, "node_points": 70, "dims": 16, "clusters": 5},
         {"nodes": 5, "node_points": 90, "dims": 32, "clusters": 8},

@@ -94,6 +94,7 @@ class TreeBuild(_OnTree):
         "large": {"points": 10_000_000, "levels": 6},
         "streamed": {"points": 10_000_000, "levels": 6, "memory_share": 0.25},
     }
+    headline = {"cpu": "quick", "gpu": "large"}
     check_sizes = (
         {"points": 90, "dims": 16, "clusters": 3, "levels": 2, "iterations": 2},
         {"points": 83, "dims": 32, "clusters": 4, "levels": 3, "iterations": 3},
@@ -252,6 +253,7 @@ class TreeQuery(_OnTree):
         "full": {"points": 200_000, "levels": 4, "iterations": 4, "queries": 2_000_000},
         "large": {"points": 500_000, "levels": 5, "iterations": 4, "queries": 10_000_000},
     }
+    headline = {"cpu": "quick", "gpu": "full"}
     check_sizes = (
         {"points": 90, "dims": 16, "clusters": 3, "levels": 2, "iterations": 2, "queries": 70},
         {"points": 170, "dims": 32, "clusters": 4, "levels": 3, "iterations": 2, "queries": 131},

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from ..model.names import order
 from ..model.record import Interval, Record, Status
@@ -26,6 +27,7 @@ from ..store.collection import Collection
 from ..store.comparable import fastest, is_control, is_peer
 from ..store.crossfit import compare_best
 from ..store.ratios import is_measured, is_ranked
+from .headline import by_amount, standing
 
 #: Says nothing of the variant: left out and named.
 UNKNOWN = (Status.UNAVAILABLE,)
@@ -33,6 +35,23 @@ ZERO = Interval(value=0.0, low=0.0, high=0.0)
 ONE = Interval(value=1.0, low=1.0, high=1.0)
 #: The application that takes the best variant of the workload on each platform.
 BEST = "(best on each)"
+
+
+class Rule(StrEnum):
+    """By which rule the settings of a problem are chosen, like with like where there is anything alike."""
+
+    HEADLINE = "headline size"
+    COMMON = "largest common"
+    OWN = "each its own"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """At which setting each platform solves a problem, by which rule, and where that is not its headline size."""
+
+    settings: Mapping[Site, Subject]
+    rule: Rule
+    off: frozenset[Site] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -52,7 +71,7 @@ class Portability:
 
     Attributes
     ----------
-    settings : dict
+    choice : Choice
         What was solved, by site.
     efficiencies : tuple of Efficiency
         Of the platforms that count, in the order of the set.
@@ -60,7 +79,7 @@ class Portability:
         Why, by site.
     """
 
-    settings: Mapping[Site, Subject]
+    choice: Choice
     application: str
     efficiencies: tuple[Efficiency, ...]
     left_out: Mapping[Site, str] = field(default_factory=dict)
@@ -68,7 +87,7 @@ class Portability:
     @property
     def subject(self) -> Subject:
         """What is solved; its parameters may differ by site."""
-        return next(iter(self.settings.values()))
+        return next(iter(self.choice.settings.values()))
 
     @property
     def chips(self) -> int:
@@ -160,9 +179,7 @@ def _clock(record: Record) -> str:
 def portability(collection: Collection, platforms: Sequence[Site]) -> list[Portability]:
     """Return the metric of every variant of every problem over a set of platforms.
 
-    A problem is taken at the largest setting that ran on every platform that ran it at all; where there is none, at
-    each platform's own largest (``settings`` tells): a data-centre GPU and a laptop share no sensible size, and both
-    efficiencies refer to what is possible on the platform at that size.
+    At which setting a problem is taken, `settings` says.
 
     For each variant and platform its fastest setting of tunables counts, of those without another device's tuning
     parameters. Peers are no applications, but they count among what is best known, as control arms do not. Last of each
@@ -170,10 +187,11 @@ def portability(collection: Collection, platforms: Sequence[Site]) -> list[Porta
     """
     metrics = []
     for _, subjects in sorted(collection.families.items()):
-        chosen = settings(collection, subjects, platforms)
+        choice = settings(collection, subjects, platforms)
+        chosen = choice.settings
         here = {site: collection.at(chosen[site], site) if site in chosen else [] for site in platforms}
         names = applications(case for cases in here.values() for case in cases)
-        metrics += [_over(chosen, name, here) for name in names]
+        metrics += [_over(choice, name, here) for name in names]
     return metrics
 
 
@@ -187,30 +205,35 @@ def _own(case: Case) -> bool:
     return not is_peer(case) and not case.record.identity.profile
 
 
-def settings(collection: Collection, subjects: Sequence[Subject], platforms: Sequence[Site]) -> dict[Site, Subject]:
+def settings(collection: Collection, subjects: Sequence[Subject], platforms: Sequence[Site]) -> Choice:
     """Return at which setting each platform solves a problem; platforms that did not run it are left out.
+
+    The first of these that there is, of the platforms where anything succeeded: the setting that is the headline size
+    of all of them (`standing`) and succeeded on all; the largest that succeeded on all; of each its own headline size,
+    or else its largest. A data-centre GPU and a laptop may share no sensible size: both efficiencies then refer to what
+    is possible on the platform at that size.
 
     A platform where nothing succeeded takes the setting of the others, so that its failures count.
     """
     ran: dict[Subject, dict[bool, set[Site]]] = {}
-    for subject in sorted(subjects, key=lambda subject: (-amount(collection.subjects[subject]), subject)):
+    for subject in by_amount(collection, subjects):
         ran[subject] = {True: set(), False: set()}
         for case in collection.subjects[subject]:
             if case.site in platforms:
                 ran[subject][is_ranked(case.record)].add(case.site)
+    own = standing(collection, subjects, platforms)
     everywhere = {site for sites in ran.values() for site in sites[True]}
-    common = next((subject for subject, sites in ran.items() if sites[True] and sites[True] == everywhere), None)
-    preferred = [common, *(subject for subject in ran if subject != common)] if common else list(ran)
-    chosen = {}
-    for site in sorted(everywhere | {site for sites in ran.values() for site in sites[False]}):
-        chosen[site] = next(subject for subject in preferred if site in ran[subject][site in everywhere])
-    return chosen
-
-
-def amount(cases: Iterable[Case]) -> float:
-    """The useful work of a problem, to order settings by: operations and bytes of any case that states them."""
-    works = (case.record.work for case in cases if case.record.work)
-    return max((work.flops + work.integer_ops + work.bytes for work in works), default=0.0)
+    common = [subject for subject, sites in ran.items() if everywhere and sites[True] == everywhere]
+    if not common:
+        off = frozenset(site for site in own if own[site].headline is False)
+        return Choice({site: own[site].subject for site in sorted(own)}, Rule.OWN, off)
+    shared = {own[site].subject if own[site].headline else None for site in everywhere}
+    at_headline = [subject for subject in common if shared == {subject}]
+    preferred = [*at_headline, *common, *ran]
+    chosen = {
+        site: next(subject for subject in preferred if site in ran[subject][site in everywhere]) for site in sorted(own)
+    }
+    return Choice(chosen, Rule.HEADLINE if at_headline else Rule.COMMON)
 
 
 def efficiencies(name: str, here: Mapping[Site, Sequence[Case]]) -> dict[Site, Efficiency | str]:
@@ -244,8 +267,8 @@ def _standing(cases: Sequence[Case]) -> Case | None:
     return min(cases, key=lambda c: (not is_measured(c.record), c.record.status in UNKNOWN, c.record.key), default=None)
 
 
-def _over(chosen: Mapping[Site, Subject], name: str, here: Mapping[Site, Sequence[Case]]) -> Portability:
+def _over(choice: Choice, name: str, here: Mapping[Site, Sequence[Case]]) -> Portability:
     known = efficiencies(name, here)
     counted = tuple(each for each in known.values() if isinstance(each, Efficiency))
     left_out = {site: each for site, each in known.items() if isinstance(each, str)}
-    return Portability(dict(chosen), name, counted, left_out)
+    return Portability(choice, name, counted, left_out)

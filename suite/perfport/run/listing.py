@@ -66,11 +66,13 @@ def workloads(name: str | None, paths: Sequence[str]) -> list[Workload]:
 
 
 def problems(workload: Workload) -> str:
-    """Return a workload's title and a line for each of its problems, with metric and presets."""
+    """Return a workload's title and a line for each of its problems, with metric, presets and headline sizes."""
     lines = [f"{workload.name}: {workload.title}"]
     for problem in workload.problems.values():
+        at = ", ".join(f"{preset} ({kind})" for kind, preset in problem.headline.items())
         lines.append(
-            f"  {problem.name}: {problem.title} [{problem.metric.unit}]; presets: {', '.join(problem.presets)}"
+            f"  {problem.name}: {problem.title} [{problem.metric.unit}]; presets: {', '.join(problem.presets)}; "
+            f"headline size: {at or 'the largest that ran'}"
         )
     return "\n".join([*lines, "", ""])
 

@@ -348,6 +348,7 @@ def _describe(workload: Workload) -> dict[str, Any]:
                 "description": problem.metric.description,
             },
             "figures": dict(problem.figures),
+            **problem.sizes(),
         }
         for name, problem in workload.problems.items()
     }  # fmt: skip

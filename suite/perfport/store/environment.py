@@ -107,6 +107,8 @@ class _Problem(_Part):
     title: str = ""
     metric: _Metric | None = None
     figures: dict[str, list[str]] = {}
+    headline: dict[str, dict[str, Any]] = {}
+    defaults: dict[str, Any] = {}
 
 
 class _Figure(_Part):

@@ -79,11 +79,12 @@ def describe(subject: Subject) -> str:
     """Return the record, or what is known of the variant, as indented JSON."""
     if subject.record:
         return subject.record.model_dump_json(indent=1, exclude_none=True)
-    cls = subject.variant
+    cls, problem = subject.variant, subject.variant.problem
     tunables = {name: {"default": t.default, "values": t.values} for name, t in cls.tunables.items()}
+    solved = {"title": problem.title, "presets": problem.presets, "headline": dict(problem.headline)}
     return json.dumps(
         {"variant": cls.name, "title": cls.title, "role": cls.role, "source": cls.source, "needs": cls.needs,
-         "tunables": tunables, "file": f"{cls.__module__}"}, indent=1,
+         "tunables": tunables, "file": f"{cls.__module__}", "problem": solved}, indent=1,
     )  # fmt: skip
 
 

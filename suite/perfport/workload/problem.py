@@ -9,10 +9,15 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json, to_json
 
+from ..model.errors import nearest
 from ..model.record import OutputError, Verification
 from ..model.work import Work
 from .outputs import Output, flaws
+
+#: Classes of device that a problem states a headline size for.
+CLASSES = ("cpu", "gpu")
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,9 @@ class Problem(ABC):
         The parameters with their defaults; bad values raise errors that name the key.
     presets : dict
         Parameters by preset name: ``tiny``, ``quick``, ``full``, ``large``, ``paper``.
+    headline : dict of str to str
+        The preset at which summaries show the problem, for each class of device: ``{"cpu": "full", "gpu": "large"}``.
+        Without it a device is shown at the largest setting that ran there.
     check_sizes : tuple of dict
         Parameters small enough for a simulator and odd enough to meet every edge; at least two that differ in each
         dimension, so that the scaling of declared work is checked.
@@ -65,6 +73,7 @@ class Problem(ABC):
     name: ClassVar[str] = ""
     title: ClassVar[str] = ""
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
+    headline: ClassVar[Mapping[str, str]] = {}
     check_sizes: ClassVar[tuple[dict[str, Any], ...]] = ()
     metric: ClassVar[Metric]
     figures: ClassVar[Mapping[str, tuple[str, ...]]] = {}
@@ -97,6 +106,7 @@ class Problem(ABC):
         if not (isinstance(parameters, type) and issubclass(parameters, BaseModel)):
             yield f"Parameters: expected a pydantic model, got {parameters!r}"
             return
+        yield from cls._headline_mistakes()
         if not cls.presets:
             yield "presets: expected parameters by the name of a preset, got none"
         sizes = {
@@ -115,6 +125,37 @@ class Problem(ABC):
                 distinct.add(made.model_dump_json())
         if len(distinct) < 2:
             yield f"check_sizes: expected at least two different ones, got {list(cls.check_sizes)}"
+
+    @classmethod
+    def _headline_mistakes(cls) -> Iterator[str]:
+        if not isinstance(cls.headline, Mapping):
+            yield f"headline: expected a preset for each class of device, got {cls.headline!r}"
+            return
+        for kind in (kind for kind in cls.headline if kind not in CLASSES):
+            yield f"headline: expected presets for {' and '.join(map(repr, CLASSES))}, got one for {kind!r}"
+        for kind in (kind for kind in CLASSES if cls.headline and kind not in cls.headline):
+            yield f"headline: expected a preset for {kind!r}, too, got {dict(cls.headline)!r}"
+        for kind, preset in cls.headline.items():
+            if preset not in [*cls.presets]:
+                meant = nearest(str(preset), cls.presets)
+                yield f"headline[{kind!r}]: expected a preset ({', '.join(cls.presets)}), got {preset!r}{meant}"
+
+    @classmethod
+    def sizes(cls) -> dict[str, dict[str, Any]]:
+        """Return by what stored parameters are told to be of the headline size, as JSON has it.
+
+        Returns
+        -------
+        dict
+            ``headline``: all parameters of that size by class of device. ``defaults``: those that need not be given.
+        """
+        fields = cls.Parameters.model_fields.items()
+        defaults = {
+            name: field.get_default(call_default_factory=True) for name, field in fields if not field.is_required()
+        }
+        headline = {kind: {**defaults, **cls.presets[preset]} for kind, preset in cls.headline.items()}
+        sizes = {"headline": headline, "defaults": defaults}
+        return dict(from_json(to_json(sizes, inf_nan_mode="strings", fallback=str)))
 
     @abstractmethod
     def work(self, computes: str = "", precision: str = "fp32", /) -> Work:

@@ -26,6 +26,7 @@ class Double(Problem):
     name, title = "double", "twice a vector"
     metric = Metric("double.rate", "GB/s", "higher", "bytes read and written per second")
     presets = {"tiny": {"n": 1000}}
+    headline = {"cpu": "tiny", "gpu": "tiny"}
     check_sizes = ({"n": 65}, {"n": 131})
 
     class Parameters(BaseModel):

@@ -269,6 +269,33 @@ def test_bad_arguments_are_named(
     assert complaint in capsys.readouterr().err
 
 
+def test_headline_rows_are_at_the_size_of_the_class_or_marked(tmp_path: Path) -> None:
+    """A GPU that ran the CPU's size, too, is at its own; what has no result of its size says which setting it is at."""
+    small, middle, large = ({"points": n, "dims": 7} for n in (10, 20, 30))
+    ran = [(data.POCL, small, 1e6), (data.POCL, middle, 2e6), (data.GPU, small, 1e6), (data.GPU, large, 3e6)]
+    ran += [(data.INTEL, middle, 2e6)]
+    records = [
+        data.record(
+            "a", 0.05, device=device, parameters=size, preset=None, ceilings=None,
+            work=data.WORK.model_copy(update={"flops": flops}), key=f"{device}{flops}",
+        )
+        for device, size, flops in ran
+    ]  # fmt: skip
+    about = {"demo": {"title": "Demo", "problems": {"rows": {"headline": {"cpu": small, "gpu": large}}}}}
+    run = data.store(tmp_path / "results", records, data.environment(workloads=about))
+    render(Collection([run]), {}, [], tmp_path / "suite.md")
+    summary = (tmp_path / "suite.md").read_text()
+    lines = [line.split("|") for line in summary.splitlines() if line.startswith("| `demo/rows`") and " `a` " in line]
+    settings = {cells[3].strip(" `"): cells[2].strip() for cells in lines if "○" in cells[2] or "points" in cells[2]}
+    assert settings == {
+        data.POCL: "no preset: dims=7, points=10", data.GPU: "no preset: dims=7, points=30",
+        data.INTEL: "no preset: dims=7, points=20 ○",
+    }  # fmt: skip
+    assert "○ not the headline size" in summary
+    page = (tmp_path / "suite" / "demo.md").read_text()
+    assert "○" not in page[: page.index("## ")], "a table of all settings marks none"
+
+
 def test_the_command_finds_stored_convergence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data.store(tmp_path / "results" / "run", data.ladder(data.POCL))
     convergence.store(CONVERGED, tmp_path / "results" / convergence.FILE)

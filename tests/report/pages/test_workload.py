@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import report_data as data
 
 from perfport.judge.claims import Claim
+from perfport.report.pages import workload
 from perfport.report.pages.workload import Material, inconsistent, page
 from perfport.store.collection import Collection
 
@@ -34,6 +36,25 @@ def test_a_page_is_of_one_workload(tmp_path: Path) -> None:
     assert content.startswith("# Demonstration workload (`demo`)\n\n[Summary](../suite.md)")
     assert "`b`" in content and "elsewhere" not in content
     assert plots and all(f"]({plot.name})" in content for plot in plots)
+
+
+def test_of_many_ladders_those_at_the_headline_sizes_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a setting that is none the mark tells, and its parameters, for a preset's may have been changed."""
+    monkeypatch.setattr(workload, "MOST_BEST", 0)
+    sizes = {"headline": {"cpu": {"points": 1}, "gpu": {"points": 1}}}
+    environment = data.environment(workloads={"demo": {"problems": {"rows": sizes}}})
+    records = [
+        data.record("a", device=device, parameters={"points": points}, preset=preset, key=f"{device}{points}")
+        for device, preset, points in ((data.POCL, "quick", 1), (data.POCL, "large", 2), (data.INTEL, "large", 2))
+    ]
+    content, _ = page("demo", Material.of(Collection([data.store(tmp_path, records, environment)]), {}, []), "s.md")
+    best = content[: content.index("## ")]
+    lines = [line.split("|")[2:4] for line in best.splitlines() if line.startswith("| `demo/rows`")]
+    rows = [(setting.strip(), site.strip(" `")) for setting, site in lines]
+    assert rows == [("quick", data.POCL), ("large: points=2 ○", data.INTEL)]
+    assert "○ not the headline size" in best
 
 
 def test_settings_on_several_inputs_have_their_ladders(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_both_reports_have_the_table(run: Run, tmp_path: Path) -> None:
 
 
 def test_several_devices_change_no_headline_of_single_ones(tmp_path: Path) -> None:
-    """One device ran the large setting and the small one, another the small one alone: that one stands for both."""
+    """Four devices ran the large setting alone: one of them stands at the headline size all the same."""
     small, large = {"points": 1000, "dims": 1000}, {"points": 100_000, "dims": 1000}
     work = data.WORK.model_copy(update={"flops": 6e6})
     records = [
@@ -87,8 +87,10 @@ def test_several_devices_change_no_headline_of_single_ones(tmp_path: Path) -> No
         data.record("a", parameters=small, preset="quick", work=work, ceilings=None, device=data.INTEL),
         data.record("a", parameters=large, preset="full"), spread(4, parameters=large, preset="full"),
     ]  # fmt: skip
-    collection = Collection([data.store(tmp_path / "run", records)])
+    workloads = {"demo": {"problems": {"rows": {"headline": {"cpu": small, "gpu": large}}}}}
+    collection = Collection([data.store(tmp_path / "run", records, data.environment(workloads=workloads))])
     first = headline(collection, collected(collection))
+    assert [ladder.site for ladder, off in first.items() if off] == [f"{data.POCL} + 3 more"]
     assert {ladder.site: ladder.preset for ladder in first} == {
         data.POCL: "quick", data.INTEL: "quick", f"{data.POCL} + 3 more": "full",
     }  # fmt: skip

@@ -24,6 +24,8 @@ from perfport.run.worker.probing import ATTEMPTS
 from perfport.run.worker.resources import Resources
 from perfport.store.results import Run
 
+pytestmark = pytest.mark.timeout(900)  # ceilings are swept and probed, on a machine that is busy with other tests
+
 
 def test_a_wrong_work_model_is_loud(selector: str, perfport: Any, tmp_path: Path) -> None:
     file = experiment(tmp_path, {"problem": "exaggerated", "measurement": {"cache": "cold"}})

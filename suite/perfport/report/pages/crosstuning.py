@@ -11,7 +11,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from ...judge.crosstuning import Slowdown, slowdowns
-from ...judge.portability import amount
+from ...judge.headline import amount
 from ...model.untrusted import slug
 from ...store.case import Site
 from ...store.collection import Collection

@@ -8,13 +8,24 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from ...judge.portability import BEST, Efficiency, Portability, applications, efficiencies, harmonic_mean, portability
+from ...judge.portability import (
+    BEST,
+    Choice,
+    Efficiency,
+    Portability,
+    Rule,
+    applications,
+    efficiencies,
+    harmonic_mean,
+    portability,
+)
 from ...model.record import Interval
 from ...model.untrusted import slug
 from ...store.case import Site, Subject
 from ...store.collection import Collection
 from ...untimed.convergence import ALL, Convergence
 from ..parts.markdown import NONE, code, join, middle, table, text
+from ..parts.marks import ELSEWHERE, noted
 from ..parts.plots import Plot, image, style, svg
 from ..parts.points import look
 from ..parts.quantities import percent
@@ -58,7 +69,8 @@ def view(collection: Collection, platforms: Sequence[Site], name: str) -> View:
 def section(metrics: Sequence[Portability], collection: Collection) -> tuple[list[str], Plot | None]:
     """Return the table of one problem, what it rests on, and its cascade."""
     listed = []
-    sites = list(metrics[0].settings)
+    choice = metrics[0].choice
+    sites = list(choice.settings)
     for entry in metrics:
         by_site = {each.site: each for each in entry.efficiencies}
         values = [each.architectural.value for each in entry.efficiencies if each.architectural]
@@ -72,21 +84,32 @@ def section(metrics: Sequence[Portability], collection: Collection) -> tuple[lis
         "application", "PP, architectural", "PP, application", "mean", "minimum", "platforms", "chips",
         *(code(collection.label(site)) for site in sites),
     ]  # fmt: skip
-    settings = {site: collection.preset(subject) for site, subject in metrics[0].settings.items()}
-    if len(set(settings.values())) == 1:
-        where = f"Setting: {text(next(iter(settings.values())), 100)}."
-    else:
-        parts = ", ".join(f"{code(collection.label(site))} {text(name, 60)}" for site, name in settings.items())
-        where = f"No setting ran everywhere; each platform is taken at its largest: {parts}."
-    note = f"{where} Mean, minimum and the columns of the platforms: architectural efficiency."
+    note = f"{_taken(choice, collection)} Mean, minimum and the columns of the platforms: architectural efficiency."
     left = dict.fromkeys(
         f"{code(collection.label(site))}: {text(reason, 100)}"
         for entry in metrics
         for site, reason in entry.left_out.items()
-        if entry.application != BEST and (site not in entry.settings or reason != "not run")
+        if entry.application != BEST and (site not in choice.settings or reason != "not run")
     )
     out = f"Left out: {'; '.join(left)}." if left else ""
-    return [table(headers, listed, "l" + "r" * (6 + len(sites))), note, out], cascade(metrics)
+    return [table(headers, listed, "l" + "r" * (6 + len(sites))), noted([note]), out], cascade(metrics)
+
+
+def _taken(choice: Choice, collection: Collection) -> str:
+    """Say at which setting each platform is taken, and why."""
+    names = {site: text(collection.preset(subject), 60) for site, subject in choice.settings.items()}
+    each = ", ".join(
+        f"{code(collection.label(site))} {name}{ELSEWHERE if site in choice.off else ''}"
+        for site, name in names.items()
+    )
+    if choice.rule is Rule.OWN:
+        return (
+            f"No setting ran everywhere; each platform is taken at its headline size, or else at its largest: {each}."
+        )
+    why = "the headline size of every platform" if choice.rule is Rule.HEADLINE else "the largest that ran everywhere"
+    if len(set(names.values())) == 1:
+        return f"Setting: {next(iter(names.values()))}, {why}."
+    return f"Settings: {each}. Where anything succeeded, the setting is {why}."
 
 
 def metric(pp: Interval | None) -> str:
@@ -114,7 +137,7 @@ def rows(metrics: Sequence[Portability], collection: Collection, name: str) -> l
         row: dict[str, Any] = {
             "workload": entry.subject.workload, "problem": entry.subject.problem, "precision": entry.subject.precision,
             "application": entry.application, "platform set": name, "platforms": len(entry.efficiencies),
-            "chips": entry.chips,
+            "chips": entry.chips, "settings chosen by": entry.choice.rule.value,
         }  # fmt: skip
         for kind, value in (("architectural", entry.architectural), ("application", entry.by_application)):
             row |= {f"PP {kind}": value.value if value else None}

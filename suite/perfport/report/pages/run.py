@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import groupby, zip_longest
 from pathlib import Path
 
-from ...judge.portability import amount
+from ...judge.headline import amount
 from ...machine.paths import shell
 from ...model.errors import UsageError
 from ...model.untrusted import readable

@@ -94,9 +94,9 @@ def _summary(material: Material, folder: str) -> tuple[str, list[Plot]]:
         alarms(list(material.ladders)), _short(collection, first, material.judgements),
         "## What ran", _ran(collection),
         "## What is best where, and how close to the roof",
-        "At the setting that stands for each problem: the largest that ran on every device, or else each device's own "
-        "largest. The pages hold the others.",
-        best_tables(first), *(image(plot, folder) if plot else []),
+        "Each problem at its headline size for the class of the device, CPU or GPU; where there is no result of that, "
+        "at the largest setting that ran. The pages hold the others.",
+        best_tables(first, off=material.off), *(image(plot, folder) if plot else []),
         "## What carries over", *_carries(material.metrics, collection),
         "## Which claims hold", claims.summary(material.judgements, collection), _verdicts(material.judgements),
         "## Code convergence" if material.converged else "",

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from ...judge.frames import SCHEMA, Results
-from ...judge.portability import amount, settings
+from ...judge.headline import amount, standing
 from ...machine.device_profile import all_profiles
 from ...store.case import Site, Subject
 from ...store.collection import Collection
@@ -67,9 +67,13 @@ def literature(ladders: Sequence[Ladder]) -> str:
 
 
 def archival_table(ladders: Sequence[Ladder]) -> str:
-    """Return what each device of the literature could do at this setting, and the best that was published for it."""
-    metric = next((row.record.metric for ladder in ladders for row in ladder.measured if row.record.metric), None)
-    ladder = next((ladder for ladder in ladders if ladder.measured), None)
+    """Return what each device of the literature could do at one setting, and the best that was published for it.
+
+    They are GPUs: the setting is that of a GPU, where there is one.
+    """
+    measured = sorted((ladder for ladder in ladders if ladder.measured), key=lambda ladder: ladder.where.kind == "cpu")
+    ladder = next(iter(measured), None)
+    metric = next((row.record.metric for row in ladder.measured if row.record.metric), None) if ladder else None
     if metric is None or ladder is None:
         return ""
     best_here = ladder.best.record.metric.value if ladder.best and ladder.best.record.metric else None
@@ -90,24 +94,25 @@ def archival_table(ladders: Sequence[Ladder]) -> str:
         f"{text(metric.unit)} (published)", "share, published", "share, modelled",
         f"best on {code(ladder.site)} over that bound",
     ]  # fmt: skip
-    note = "**Archival devices**: the problem bound that their datasheets give at this setting, and the best published."
+    where = text(ladder.setting, 80)
+    note = f"**Archival devices**: the problem bound that their datasheets give at {where}, and the best published."
     return join([note, table(headers, listed, "lrlrrrr")]) if listed else ""
 
 
-def headline(collection: Collection, ladders: Iterable[Ladder]) -> list[Ladder]:
-    """Return the ladders of each problem at the setting that stands for it on each site (`portability.settings`).
+def headline(collection: Collection, ladders: Iterable[Ladder]) -> dict[Ladder, bool]:
+    """Return the ladders at the setting at which each problem stands on each site (`judge.headline.standing`).
 
-    Several devices of a site have a setting of their own, so that they change nothing for single ones.
+    With each, whether that is not the headline size that the problem declares, because there is no result of it.
     """
-    several = [[site] for site in collection.sites if site not in collection.places]
-    chosen: set[tuple[Subject, Site]] = set()
+    off: dict[tuple[Subject, Site], bool] = {}
     for subjects in collection.families.values():
-        for sites in (collection.places, *several):
-            chosen |= {(subject.on_any_inputs, site) for site, subject in settings(collection, subjects, sites).items()}
-    return [ladder for ladder in ladders if (ladder.subject.on_any_inputs, ladder.where) in chosen]
+        for site, chosen in standing(collection, subjects, collection.sites).items():
+            off[chosen.subject.on_any_inputs, site] = chosen.headline is False
+    placed = {ladder: (ladder.subject.on_any_inputs, ladder.where) for ladder in ladders}
+    return {ladder: off[place] for ladder, place in placed.items() if place in off}
 
 
-def chosen_settings(ladders: Sequence[Ladder], first: Sequence[Ladder]) -> list[list[Ladder]]:
+def chosen_settings(ladders: Sequence[Ladder], first: Iterable[Ladder]) -> list[list[Ladder]]:
     """Return the ladders of one problem by setting: those of ``first``, then the largest, at most `MOST_SETTINGS`."""
     by: dict[str, list[Ladder]] = {}
     for ladder in ladders:
@@ -148,8 +153,8 @@ def best_dots(collection: Collection, ladders: Sequence[Ladder], name: str) -> P
     if not shares:
         return None
     caption = (
-        "The best variant of each problem on each device, at the setting that stands for it there (fp32; measured, "
-        "95 % intervals)."
+        "The best variant of each problem on each device, at the headline size or else the largest that ran (fp32; "
+        "measured, 95 % intervals)."
     )
     title = "Share of the problem bound by problem and device"
     return dots(name, title, caption, shares, labels(collection))

@@ -37,13 +37,13 @@ class Material:
 
     Attributes
     ----------
-    first : sequence of Ladder
-        Those at the setting that stands for each problem.
+    first : mapping
+        The ladders at which each problem stands on each site, and whether they are not of its headline size.
     """
 
     collection: Collection
     ladders: Sequence[Ladder]
-    first: Sequence[Ladder]
+    first: Mapping[Ladder, bool]
     metrics: Sequence[Portability]
     judgements: Sequence[Judgement]
     tuned: Sequence[Slowdown]
@@ -60,12 +60,17 @@ class Material:
             evaluate(ledger, collection), slowdowns(collection), converged,
         )  # fmt: skip
 
+    @property
+    def off(self) -> list[Ladder]:
+        """Those of ``first`` that are not of the headline size."""
+        return [ladder for ladder, off in self.first.items() if off]
+
     def only(self, workload: str) -> Material:
         """Return what concerns one workload."""
         return replace(
             self,
             ladders=[ladder for ladder in self.ladders if ladder.workload == workload],
-            first=[ladder for ladder in self.first if ladder.workload == workload],
+            first={ladder: off for ladder, off in self.first.items() if ladder.workload == workload},
             metrics=[metric for metric in self.metrics if metric.subject.workload == workload],
             judgements=[judgement for judgement in self.judgements if judgement.workload == workload],
             tuned=[slowdown for slowdown in self.tuned if slowdown.subject.workload == workload],
@@ -98,7 +103,8 @@ def page(workload: str, material: Material, summary: str) -> tuple[str, list[Plo
     if len(of.ladders) > MOST_BEST:
         more = code(f"perfport table --workload {workload}")
         made.add(
-            f"Of {len(of.ladders)} ladders those that stand for a problem; {more} has all.", best_tables(list(of.first))
+            f"Of {len(of.ladders)} ladders those at the headline sizes; {more} has all.",
+            best_tables(list(of.first), off=of.off),
         )
     else:
         made.add(best_tables(list(of.ladders)))

@@ -10,7 +10,7 @@ from ...store.ratios import time_of
 from .ladder import Ladder, Row
 from .markdown import join
 
-ABOVE, CONTENDED, UNMET, CHANGED, FAILED, BESIDE = " †", " ‡", " §", " ◊", " ¶", " ¤"
+ABOVE, CONTENDED, UNMET, CHANGED, FAILED, BESIDE, ELSEWHERE = " †", " ‡", " §", " ◊", " ¶", " ¤", " ○"
 NOTES = {
     ABOVE: "† above the measured bound within its uncertainty: the ceilings were stale or the probes moved.",
     CONTENDED: "‡ contended: other load or throttling was seen on the device. Not ranked.",
@@ -18,6 +18,7 @@ NOTES = {
     CHANGED: "◊ measured with code that has changed since (`perfport stale` says what).",
     FAILED: "¶ the same case failed in a later run; see what failed.",
     BESIDE: "¤ a faster variant was contended, and is not ranked.",
+    ELSEWHERE: "○ not the headline size, at which there is no result here: the largest setting that ran.",
     "(wall)": "(wall): compared by wall time, because one side has no device events or reads back in its loop.",
 }
 

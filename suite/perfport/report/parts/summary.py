@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container
 from itertools import groupby
 
 from tabulate import tabulate
@@ -18,7 +19,7 @@ from .failures import ORDER
 from .ladder import Ladder, run_labels
 from .machines import run_title
 from .markdown import NONE, code, join, table, text
-from .marks import best_marks, marks, noted, notes
+from .marks import ELSEWHERE, best_marks, marks, noted, notes
 from .quantities import interval, percent, seconds, share, significant
 
 
@@ -187,8 +188,11 @@ def short_settings(ladders: list[Ladder]) -> dict[tuple[str, str, str, str], str
     }
 
 
-def best_tables(ladders: list[Ladder], peers: bool = True) -> str:
-    """Return per device and problem the best variant with its share and speed-up, and how it does against peers."""
+def best_tables(ladders: list[Ladder], peers: bool = True, off: Container[Ladder] = ()) -> str:
+    """Return per device and problem the best variant with its share and speed-up, and how it does against peers.
+
+    The setting of those in ``off`` is marked as not the headline size, and stands in full: a preset's name says less.
+    """
     settings = short_settings(ladders)
     rows, rivals = [], []
     for ladder in ladders:
@@ -196,8 +200,9 @@ def best_tables(ladders: list[Ladder], peers: bool = True) -> str:
         if all(record.status in NOT_HERE for record in own):
             continue  # a precision class that only peers or control arms have here: shown in its own table further down
         where = [
-            code(f"{ladder.workload}/{ladder.problem}"), text(settings[ladder.heading]), code(ladder.site),
-            text(ladder.precision),
+            code(f"{ladder.workload}/{ladder.problem}"),
+            text(ladder.setting, 60) + ELSEWHERE if ladder in off else text(settings[ladder.heading]),
+            code(ladder.site), text(ladder.precision),
         ]  # fmt: skip
         best = ladder.best
         if best is None:
