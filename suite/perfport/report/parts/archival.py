@@ -33,21 +33,21 @@ def archival_table(ladders: Sequence[Ladder]) -> str:
         if bound is None:
             continue
         best_known = ladder.bound_under(published_ceilings(profile)) if profile.published else None
-        binding = _published_terms(profile, best_known)
-        sources += [_source(profile, name) for name in binding]
+        sources += [_source(profile, name) for name in _published_terms(profile, best_known)]
         listed.append([
             text(profile.title), significant(bound.metric), code(bound.binding),
             significant(best_known.metric) if best_known else NONE,
-            f"{code(best_known.binding)} ({'published' if binding else 'datasheet'})" if best_known else NONE,
+            f"{code(best_known.binding)} ({_origin(profile, best_known)})" if best_known else NONE,
             *_results(ladder, profile, metric.unit, bound),
         ])  # fmt: skip
     if not listed:
         return ""
     unit = text(metric.unit)
     headers = [
-        "archival device", f"bound, {unit} (modelled: datasheet)", "bound by",
-        f"bound, {unit} (modelled: published ceilings)", "bound by", "best variant (published)", f"{unit} (published)",
-        "share, published", "share, modelled", f"best on {code(ladder.site)} over the datasheet's bound",
+        "archival device", f"bound, {unit} (modelled: datasheet)", "bound by, datasheet",
+        f"bound, {unit} (modelled: published ceilings)", "bound by, published ceilings",
+        "best variant (published)", f"{unit} (published)", "share, published", "share, modelled",
+        f"best on {code(ladder.site)} over the datasheet's bound",
     ]  # fmt: skip
     folded = [details("published ceilings that bind, and their sources", "\n".join(sources))] if sources else []
     return join([NOTE, table(headers, listed, "lrlrllrrrr"), *folded])
@@ -61,15 +61,23 @@ def _results(ladder: Ladder, profile: DeviceProfile, unit: str, bound: ModelledB
     published = [NONE] * 4
     if best:
         published = [code(best.variant), significant(best.value), percent(best.stated_share), percent(best.share)]
-    return [*published, significant(here.value / bound.metric) if here else NONE]
+    return [*published, significant(here.value / bound.metric) if here and bound.metric else NONE]
 
 
 def _published_terms(profile: DeviceProfile, bound: ModelledBound | None) -> list[str]:
     """Return the published ceilings that the binding term of a bound is made of; empty where it is the datasheet's."""
-    if bound is None:
-        return []
-    names = ("dram_read", "dram_copy") if bound.binding == "dram" else (bound.binding,)
-    return [name for name in names if name in profile.published]
+    return [name for name in _made_of(bound) if name in profile.published] if bound else []
+
+
+def _made_of(bound: ModelledBound) -> tuple[str, ...]:
+    return ("dram_read", "dram_copy") if bound.binding == "dram" else (bound.binding,)
+
+
+def _origin(profile: DeviceProfile, bound: ModelledBound) -> str:
+    """Return where the binding term comes from. Without a published copy ceiling writes go as fast as reads."""
+    if _made_of(bound)[0] in profile.published:
+        return "published"
+    return "partly published" if _published_terms(profile, bound) else "datasheet"
 
 
 def _source(profile: DeviceProfile, name: str) -> str:
