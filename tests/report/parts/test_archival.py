@@ -88,6 +88,12 @@ def test_the_setting_is_that_of_a_gpu_where_there_is_one(tmp_path: Path) -> None
     assert cell(archival_table([on_cpu]), "NVIDIA GeForce GTX 680", BY_DATASHEET) == "`dram`"
 
 
+def test_a_metric_of_nothing_is_compared_with_nothing(tmp_path: Path) -> None:
+    """A metric of operations, for a problem that only moves bytes."""
+    page = archival_table([ladder_of(tmp_path, data.ONLY_BYTES)])
+    assert cell(page, "AMD Radeon HD 7970", BY_DATASHEET) == "`dram`" and "over the datasheet's bound" not in page
+
+
 def test_without_a_metric_there_is_no_table(tmp_path: Path) -> None:
     record = data.record("a", 0.05, rung=1).model_copy(update={"metric": None})
     assert archival_table(ladders_of([data.store(tmp_path, [record])])) == archival_table([]) == ""
