@@ -289,6 +289,11 @@ def test_nominal_ceilings_have_the_suites_names() -> None:
     assert load_profile("generic_cpu").nominal == {}
 
 
+def test_the_guide_names_every_key() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "add-a-device.md").read_text(encoding="utf-8")
+    assert [key for key in {*CEILINGS, *HIERARCHY, *MEASURED} if f"`{key}`" not in guide] == []
+
+
 @pytest.mark.parametrize("name", SHIPPED)
 def test_published_ceilings_are_the_sources_figures_unscaled(name: str) -> None:
     profile, words = load_profile(name), PUBLISHED.get(name, "").split()
