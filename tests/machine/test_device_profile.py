@@ -14,6 +14,8 @@ import yaml
 from perfport.machine.device_profile import (
     CEILINGS,
     HIERARCHY,
+    MEASURED,
+    NAMES,
     REQUIRED_CEILINGS,
     DeviceProfile,
     all_profiles,
@@ -21,6 +23,8 @@ from perfport.machine.device_profile import (
     match_profile,
     parameters_for,
 )
+from perfport.measure.ceilings.catalogue import KINDS
+from perfport.measure.roofline import NARROW_CEILINGS
 from perfport.model.errors import UsageError
 
 ARCHIVAL = ["gtx1080", "gtx680", "hd5870", "hd7970", "jetson_tx2", "k40m", "titan_xp"]
@@ -31,6 +35,26 @@ WITH_NUMBERS = [*ARCHIVAL, "h200"]
 # FP32 lanes and bytes of local memory per compute unit and clock, DRAM transfers per memory clock.
 FP32_LANES = {"TeraScale 2": 80, "GCN 1.0": 64, "Kepler": 192, "Pascal": 128, "Hopper": 128}
 LOCAL_BYTES = {"TeraScale 2": 128, "GCN 1.0": 128, "Kepler": 256, "Pascal": 128, "Hopper": 128}
+# Operations per compute unit and clock, a multiply-add counted as 2.
+RATES = {
+    "TeraScale 2": {"int32_mad": 32, "int24_mad": 128, "int32_logic": 80, "exp": 16, "rsqrt": 16},
+    "GCN 1.0": {"int32_mad": 2 / (1 / 16 + 1 / 64), "int24_mad": 128, "int32_logic": 64, "exp": 16, "rsqrt": 16},
+    "Kepler": {"int32_mad": 64, "int32_logic": 160, "exp": 32, "rsqrt": 32},
+    "Pascal": {"int32_mad": 2 * 128 / 3, "int16_mad": 256, "int32_logic": 128, "exp": 32, "rsqrt": 32},
+    "Hopper": {"int32_mad": 128, "int32_logic": 128, "exp": 16, "rsqrt": 16},
+}
+# Figures of the sources' files, as they stand there: GB/s, GFLOP/s, Gop/s, us; those of other boards marked.
+PUBLISHED = {
+    "gtx1080": "dram_read 236.81 fp32_fma 9262.55 int32_mad 2621.57 "
+    "h2d_pageable 1.77 d2h_pageable 12.85 enqueue_latency 4.35",
+    "hd5870": "dram_read 127.53 fp32_fma 2139.41 int32_mad 541.23 "
+    "h2d_pageable 3.61 d2h_pageable 3.36 enqueue_latency 117.88",
+    "hd7970": "dram_read 247.07* dram_copy 211.122 dram_triad 219.383 fp32_fma 3817.28* int32_mad 811.31* "
+    "h2d_pageable 9.13 d2h_pageable 5.61 enqueue_latency 35.82",
+    "k40m": "dram_read 218.45 dram_copy 220.179 dram_triad 220.663 fp32_fma 3495.13 int32_mad 715.75 "
+    "h2d_pageable 5.93 d2h_pageable 5.86 enqueue_latency 9.27",
+    "titan_xp": "dram_read 435.969 dram_copy 433.586 dram_triad 436.491",
+}
 # Limits per compute capability: registers per thread, KiB of shared memory per SM, resident work-groups per SM,
 # Ki registers per work-group.
 CAPABILITY = {"3.0": (63, 48, 16, 64), "3.5": (255, 48, 16, 64), "6.1": (255, 96, 32, 64)}
@@ -47,7 +71,8 @@ def raw(name: str) -> dict[str, Any]:
 
 def entries(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return every sourced entry of a file by its key path."""
-    found = {f"{table}.{key}": entry for table in ("ceilings", "hierarchy") for key, entry in data[table].items()}
+    tables = ("ceilings", "hierarchy", "measured")
+    found = {f"{table}.{key}": entry for table in tables for key, entry in data.get(table, {}).items()}
     for workload, parameters in data["tuning"].items():
         found |= {f"tuning.{workload}.{key}": entry for key, entry in parameters.items()}
     return found
@@ -58,6 +83,11 @@ def value(profile: DeviceProfile, key: str) -> float:
     quantity = profile.ceilings.get(key) or profile.hierarchy[key]
     assert quantity.value is not None, key
     return quantity.value
+
+
+def highest_clock(profile: DeviceProfile) -> float:
+    """Return the boost clock, or the base clock of a device without one, in Hz."""
+    return profile.hierarchy["boost_clock"].value or value(profile, "base_clock")
 
 
 def of_architecture(table: dict[str, int], profile: DeviceProfile) -> int:
@@ -102,7 +132,8 @@ def test_every_source_is_used(name: str) -> None:
 def test_device_files_cover_every_key(name: str) -> None:
     data = raw(name)
     assert set(data["hierarchy"]) == set(HIERARCHY)
-    assert set(data["ceilings"]) >= {*REQUIRED_CEILINGS, "host_bandwidth"}
+    asked = {"host_bandwidth", "l1_bandwidth", "int32_mad", "int32_logic", "exp", "rsqrt", "launch_latency"}
+    assert set(data["ceilings"]) >= {*REQUIRED_CEILINGS, *asked}
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -137,10 +168,37 @@ def test_dram_bandwidth_is_bus_times_clock(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WITH_NUMBERS)
-def test_local_bandwidth_is_bytes_per_clock_at_base(name: str) -> None:
+def test_local_bandwidth_is_bytes_per_clock_at_the_highest_clock(name: str) -> None:
     profile = load_profile(name)
     per_clock = of_architecture(LOCAL_BYTES, profile) * value(profile, "compute_units")
-    assert value(profile, "local_bandwidth") == pytest.approx(per_clock * value(profile, "base_clock"), rel=1e-4)
+    assert value(profile, "local_bandwidth") == pytest.approx(per_clock * highest_clock(profile), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", WITH_NUMBERS)
+def test_arithmetic_rates_are_those_of_the_architecture_at_the_highest_clock(name: str) -> None:
+    """As for FP32, so that a bound under them holds for a device that boosts."""
+    profile = load_profile(name)
+    rates = RATES[profile.architecture.partition(" (")[0]]
+    stated = {key: value(profile, key) for key in (*NARROW_CEILINGS, "int32_mad", "int32_logic", "exp", "rsqrt")
+              if key in profile.ceilings}  # fmt: skip
+    clocks = value(profile, "compute_units") * highest_clock(profile)
+    assert stated == {key: pytest.approx(rate * clocks, rel=2e-6) for key, rate in rates.items()}
+
+
+@pytest.mark.parametrize("name", WITH_NUMBERS)
+def test_a_note_that_shows_the_arithmetic_shows_it_right(name: str) -> None:
+    shown = 0
+    for path, entry in entries(raw(name)).items():
+        if not path.startswith("ceilings") or entry["value"] is None:
+            continue
+        if product := re.search(r"\d+ (?:SM|CU) x [^;:,]*MHz", entry.get("note", "")):
+            factors = re.findall(r"(^|x |/ )(\d+(?:\.\d+)?)", product[0])
+            result = 1e6
+            for sign, factor in factors:
+                result = result / float(factor) if sign == "/ " else result * float(factor)
+            assert entry["value"] == pytest.approx(result, rel=1e-4), path
+            shown += 1
+    assert shown >= 5
 
 
 @pytest.mark.parametrize("name", [n for n in WITH_NUMBERS if n != "jetson_tx2"])
@@ -207,6 +265,58 @@ def test_convenience_ceilings() -> None:
     assert load_profile("gtx1080").fp32 == 8873e9  # boost where there is one
     assert load_profile("hd7970").fp32 == 3789e9  # else base
     assert (load_profile("generic_cpu").fp32, load_profile("generic_cpu").bandwidth) == (None, None)
+
+
+# --- names, and what others measured -----------------------------------------------------------------------------
+
+
+def test_names_and_units_are_those_of_the_suites_ceilings() -> None:
+    for name, unit in MEASURED.items():
+        assert name == "enqueue_latency" or KINDS[name].unit == unit, name
+    for key, unit in CEILINGS.items():
+        for name in NAMES.get(key, (key,)):
+            assert name in NARROW_CEILINGS or KINDS[name].unit == unit, name
+    assert set(NAMES) <= set(CEILINGS)
+
+
+def test_nominal_ceilings_have_the_suites_names() -> None:
+    profile = load_profile("hd7970")
+    assert profile.nominal == {
+        **dict.fromkeys(("dram_read", "dram_copy", "dram_triad"), 264e9), "fp32_fma": 3789e9, "local_read": 3788.8e9,
+        "l1_read": 1894.4e9, "l2_read": 710e9, "int32_mad": 757.76e9, "int24_mad": 3788.8e9, "int32_logic": 1894.4e9,
+        "exp": 473.6e9, "rsqrt": 473.6e9, **dict.fromkeys(("h2d_pinned", "d2h_pinned"), 15.754e9),
+    }  # fmt: skip
+    assert load_profile("generic_cpu").nominal == {}
+
+
+def test_the_guide_names_every_key() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "add-a-device.md").read_text(encoding="utf-8")
+    assert [key for key in {*CEILINGS, *HIERARCHY, *MEASURED} if f"`{key}`" not in guide] == []
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_published_ceilings_are_the_sources_figures_unscaled(name: str) -> None:
+    profile, words = load_profile(name), PUBLISHED.get(name, "").split()
+    figures = dict(zip(words[::2], words[1::2], strict=True))
+    assert set(profile.measured) == set(figures)
+    for key, figure in figures.items():
+        entry = profile.measured[key]
+        scale = 1e-6 if entry.unit == "s" else 1e9
+        assert entry.value == pytest.approx(float(figure.rstrip("*")) * scale), key
+        assert (entry.differs is not None) == figure.endswith("*") == (key not in profile.published), key
+        assert re.search(
+            r"^(clpeak|BabelStream) .* results/\S+ as of commit [0-9a-f]{12} of", profile.sources[entry.source]
+        )
+
+
+@pytest.mark.parametrize("name", list(PUBLISHED))
+def test_what_was_measured_is_at_most_what_is_nominal(name: str) -> None:
+    profile = load_profile(name)
+    both = profile.nominal.keys() & profile.published.keys()
+    assert both
+    for key in both:  # GTX 1080: the note says why
+        above = 1.05 if (name, key) == ("gtx1080", "fp32_fma") else 1.0
+        assert 0.5 * profile.nominal[key] < profile.published[key] <= above * profile.nominal[key], key
 
 
 # --- tuning -----------------------------------------------------------------------------------------------------
@@ -277,6 +387,7 @@ def sample() -> dict[str, Any]:
         "match": ["^Example$"],
         "ceilings": {key: {**known, "unit": CEILINGS[key]} for key in REQUIRED_CEILINGS},
         "hierarchy": {"compute_units": {**known, "unit": "count"}},
+        "measured": {"dram_copy": {**known, "unit": "B/s", "board": "Example, 1 GHz"}},
         "tuning": {"svm_rbf": {"pitch_multiple": {"value": 32, "source": "d"}}},
     }
 
@@ -317,6 +428,21 @@ REMOVE = object()
         ("tuning.svm_rbf.pitch_multiple.value", True, ["tuning.svm_rbf.pitch_multiple.value", "a C identifier"]),
         ("tuning.svm_rbf.pitch_multiple.value", "a b", ["tuning.svm_rbf.pitch_multiple.value", "a C identifier"]),
         ("tuning.svm_rbf.Pitch", {"value": 1, "source": "d"}, ["tuning.svm_rbf.Pitch"]),
+        ("ceilings.int32_madd", {"value": 1.0, "unit": "op/s", "source": "d"}, ["did you mean 'int32_mad'?"]),
+        ("ceilings.launch_latency", {"value": 1.0, "unit": "us", "source": "d"}, ["expected 's', got 'us'"]),
+        (
+            "measured.dram_cpy",
+            {"value": 1.0, "unit": "B/s", "source": "d", "board": "b"},
+            ["did you mean 'dram_copy'?"],
+        ),
+        ("measured.dram_copy.unit", "GB/s", ["measured.dram_copy.unit", "expected 'B/s', got 'GB/s'"]),
+        ("measured.dram_copy.source", "q", ["measured.dram_copy.source: 'q' is not a key of sources"]),
+        ("measured.dram_copy.source", REMOVE, ["measured.dram_copy.source: required key is missing"]),
+        ("measured.dram_copy.board", REMOVE, ["measured.dram_copy.board: required key is missing"]),
+        ("measured.dram_copy.board", "", ["measured.dram_copy.board"]),
+        ("measured.dram_copy.value", None, ["measured.dram_copy.value", "valid number", "None"]),
+        ("measured.dram_copy.value", 0, ["measured.dram_copy.value", "greater than 0"]),
+        ("measured.dram_copy.clock", 1, ["measured.dram_copy.clock: unknown key"]),
         ("ceilings.l2_bandwidth", REMOVE, ["ceilings.l2_bandwidth: required key is missing"]),
         ("ceilings.fp32_base.unit", REMOVE, ["ceilings.fp32_base.unit: required key is missing"]),
         ("vendor", REMOVE, ["vendor: required key is missing"]),

@@ -19,6 +19,7 @@ from perfport.measure.roofline import (
     memory_seconds,
     moved,
     problem_bound,
+    published_ceilings,
     required,
     variant_bound,
 )
@@ -430,9 +431,54 @@ def test_no_committed_result_is_impossible() -> None:
 def test_datasheet_ceilings() -> None:
     profile = load_profile("hd7970")
     found = datasheet_ceilings(profile)
-    assert profile.bandwidth and found["dram_read"].value == found["dram_copy"].value == profile.bandwidth
-    assert found["fp32_fma"].value == profile.fp32
+    assert {name: entry.value for name, entry in found.items()} == profile.nominal
+    assert all(entry.low == entry.value == entry.high for entry in found.values())
     assert datasheet_ceilings(load_profile("generic_cpu")) == {}
+
+
+def test_published_measurements_stand_over_the_datasheet_and_other_boards_are_left_out() -> None:
+    profile = load_profile("hd7970")
+    best, nominal = published_ceilings(profile), datasheet_ceilings(profile)
+    assert best["dram_copy"].value == 211.122e9 < nominal["dram_copy"].value
+    # Measured at another clock than this board's: the nominal ones stay.
+    assert all(best[name] == nominal[name] for name in ("dram_read", "fp32_fma", "int32_mad", "int32_logic"))
+    unmeasured = load_profile("gtx680")
+    assert published_ceilings(unmeasured) == datasheet_ceilings(unmeasured)
+
+
+def test_an_enqueue_latency_is_no_launch_latency() -> None:
+    """It holds the driver's way to the device, which launches that are queued ahead do not wait for."""
+    profile = load_profile("hd7970")
+    assert profile.published["enqueue_latency"] == 35.82e-6
+    assert "launch_latency" not in published_ceilings(profile)
+
+
+@pytest.mark.parametrize(
+    ("device", "binding", "rate"),
+    [
+        ("hd5870", "int24_mad", 2176e9),
+        ("hd7970", "int24_mad", 3788.8e9),
+        ("gtx680", "int32_logic", 1354.24e9),
+        ("jetson_tx2", "int16_mad", 665.6e9),
+        ("h200", "int32_mad", 33454.08e9),
+    ],
+)
+def test_integer_work_goes_under_the_fastest_nominal_ceiling(device: str, binding: str, rate: float) -> None:
+    """A multiply-add is 2 operations, of the ceiling as of the work: none of these does more per second."""
+    for ceilings in (datasheet_ceilings(load_profile(device)), published_ceilings(load_profile(device))):
+        bound = problem_bound(Work(integer_ops=1e12, read_bytes=1.0), ceilings, exact(10.0))
+        assert bound and bound.binding == binding and bound.seconds == pytest.approx(1e12 / rate)
+
+
+def test_host_bytes_go_under_the_nominal_link() -> None:
+    link = problem_bound(
+        Work(host_bytes=15.754e9, read_bytes=1.0), datasheet_ceilings(load_profile("gtx680")), exact(2.0)
+    )
+    assert link and link.binding == "h2d_pinned" and link.seconds == pytest.approx(1.0)
+    shared = problem_bound(
+        Work(host_bytes=1e9, read_bytes=1.0), datasheet_ceilings(load_profile("jetson_tx2")), exact(1.0)
+    )
+    assert shared and shared.terms.keys() == {"dram"}
 
 
 @pytest.mark.parametrize(("low", "error"), [(1.015, False), (1.025, True)])

@@ -19,6 +19,7 @@ import pytest
 from faulty_runs import FAULTY, command, executed, experiment, lines, named_variants
 
 from perfport.judge.headline import standing
+from perfport.machine.device_profile import load_profile
 from perfport.store.collection import Collection
 from perfport.store.environment import CEILINGS, ENVIRONMENT
 from perfport.store.results import RECORDS, Run, Writer
@@ -201,6 +202,19 @@ def test_a_dry_run_prints_the_keys_of_a_later_run(
     perfport(*arguments, env=no_ceilings, cwd=tmp_path)
     keys = re.findall(r"^  ([0-9a-f]{16})  good shade=\d$", planned.stdout, re.M)
     assert len(keys) == 3 and set(keys) == {record.key for record in Run(tmp_path / "out").records}
+
+
+def test_a_run_stores_the_nominal_ceilings_of_a_matching_profile(
+    selector: str, main: Any, no_ceilings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    profile = load_profile("hd7970")
+    monkeypatch.setattr("perfport.run.local.match_profile", lambda name, kind: profile)
+    monkeypatch.setenv("XDG_CACHE_HOME", no_ceilings["XDG_CACHE_HOME"])
+    monkeypatch.chdir(tmp_path)
+    code, _, err = main(*command(experiment(tmp_path, {"variants": ["good"]}), selector, tmp_path / "out"))
+    assert code == 0, err
+    stored = Run(tmp_path / "out").environment["profiles"][selector]
+    assert stored["name"] == "hd7970" and stored["nominal"] == profile.nominal
 
 
 def test_a_run_needs_resume_to_go_on_in_a_folder(

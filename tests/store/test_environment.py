@@ -163,6 +163,7 @@ def test_a_field_of_another_shape_is_named_and_left_out(tmp_path: Path, field: s
         ("ceilings", {"entries": {"dram_read": 4e9}}, "entries.dram_read: input should be a valid dictionary"),
         ("ceilings", {"entries": {}, "absent": {"dp4a": None}}, "absent.dp4a: input should be a valid string"),
         ("profiles", {"bandwidth": float("inf")}, "bandwidth: input should be a finite number"),
+        ("profiles", {"nominal": {"exp": 0.0}}, "nominal.exp: input should be greater than 0"),
         ("workloads", {"problems": {"rows": {"figures": "all"}}}, "problems.rows.figures"),
         ("workloads", {"published": [FIGURE]}, "published[0].value: input should be a valid number"),
     ],

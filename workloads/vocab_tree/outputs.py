@@ -25,7 +25,7 @@ def sampled(count: int, seed: int) -> np.ndarray:
 #: What a product of a byte and a centre's element takes: two products of bytes (or of what holds a byte exactly) where
 #: centres keep their 16 bits, one where a class rounds them.
 EXACT_UNITS = {
-    "int32_mad": 1.0, "int32_logic": 1.0, "fp32_fma": 1.0, "dp4a": 2.0, "int8_mma": 2.0, "bf16_mma": 2.0,
-    "tf32_mma": 2.0,
-}  # fmt: skip
+    **dict.fromkeys(("int32_mad", "int32_logic", "int24_mad", "int16_mad", "fp32_fma"), 1.0),
+    **dict.fromkeys(("dp4a", "int8_mma", "bf16_mma", "tf32_mma"), 2.0),
+}
 ROUNDED_UNITS = dict.fromkeys(EXACT_UNITS, 1.0)

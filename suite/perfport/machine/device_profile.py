@@ -1,4 +1,4 @@
-"""Device profiles: datasheet ceilings, memory hierarchy and tuning parameters, every number with its source.
+"""Device profiles: nominal and published ceilings, memory hierarchy and tuning parameters, each number with its source.
 
 A profile describes a device that need not be present (``archival``) or one that the suite can measure (``live``).
 The shipped ones are the YAML files of ``perfport.device_profiles``; docs/add-a-device.md says how to add one.
@@ -26,6 +26,29 @@ CEILINGS = {
     **dict.fromkeys(("fp32_base", "fp32_boost"), "FLOP/s"),
     **dict.fromkeys(("dram_bandwidth", "local_bandwidth", "l2_bandwidth", "l1_bandwidth"), "B/s"),
     **dict.fromkeys(("constant_bandwidth", "register_bandwidth", "host_bandwidth"), "B/s"),
+    **dict.fromkeys(("int32_mad", "int24_mad", "int16_mad", "int32_logic", "dp4a", "exp", "rsqrt"), "op/s"),
+    **dict.fromkeys(("tf32_mma", "bf16_mma"), "FLOP/s"),
+    "int8_mma": "op/s",
+    "launch_latency": "s",
+}
+#: What the suite's ceilings call a key of ``ceilings``, where it is not the same; FP32: see `DeviceProfile.fp32`.
+NAMES = {
+    "dram_bandwidth": ("dram_read", "dram_copy", "dram_triad"),
+    "local_bandwidth": ("local_read",),
+    "l1_bandwidth": ("l1_read",),
+    "l2_bandwidth": ("l2_read",),
+    "constant_bandwidth": ("constant_read",),
+    "host_bandwidth": ("h2d_pinned", "d2h_pinned"),
+    **dict.fromkeys(("fp32_base", "fp32_boost", "register_bandwidth"), ()),
+}
+#: Keys of ``measured``: the names that the suite's own ceilings have, and ``enqueue_latency``, which is none of them.
+MEASURED = {
+    **dict.fromkeys(("dram_read", "dram_copy", "dram_triad"), "B/s"),
+    **dict.fromkeys(("l2_read", "l1_read", "local_read", "constant_read"), "B/s"),
+    **dict.fromkeys(("h2d_pageable", "h2d_pinned", "d2h_pageable", "d2h_pinned"), "B/s"),
+    "fp32_fma": "FLOP/s",
+    **dict.fromkeys(("int32_mad", "int32_logic", "dp4a", "exp", "rsqrt"), "op/s"),
+    **dict.fromkeys(("launch_latency", "enqueue_latency"), "s"),
 }
 #: Keys of ``hierarchy`` with their units; docs/add-a-device.md says what each one means.
 HIERARCHY = {
@@ -46,19 +69,39 @@ class _Frozen(Model):
     model_config = ConfigDict(frozen=True)
 
 
-class Quantity(_Frozen):
-    """One number in SI base units with its source. ``value`` is ``None`` where unknown; then ``note`` says why."""
-
-    value: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] | None
+class _Sourced(_Frozen):
     unit: str
     source: str
     note: Text | None = None
+
+
+class Quantity(_Sourced):
+    """One number in SI base units with its source. ``value`` is ``None`` where unknown; then ``note`` says why."""
+
+    value: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] | None
 
     @model_validator(mode="after")
     def _null_has_note(self) -> Quantity:
         if self.value is None and self.note is None:
             raise ValueError("a value of null needs a note that says why it is unknown")
         return self
+
+
+class Measurement(_Sourced):
+    """A ceiling that somebody else measured and published, in SI base units; what nobody published is left out.
+
+    Attributes
+    ----------
+    board : str
+        What it was measured on, as far as the source tells.
+    differs : str, optional
+        Where that board differs from the profile's in what this ceiling depends on (its clock). The value is kept as
+        published, never scaled, and is no bound for the profile's device.
+    """
+
+    value: Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+    board: Text
+    differs: Text | None = None
 
 
 class Tuning(_Frozen):
@@ -88,6 +131,8 @@ class DeviceProfile(_Frozen):
         Regular expressions, searched in a live device's name without regard to case.
     ceilings, hierarchy : dict of str to Quantity
         Keys and units are those of ``CEILINGS`` and ``HIERARCHY``.
+    measured : dict of str to Measurement
+        Ceilings that others measured and published; keys and units are those of ``MEASURED``.
     tuning : dict
         Workload -> parameter -> value that the literature gives for this device.
     """
@@ -102,12 +147,13 @@ class DeviceProfile(_Frozen):
     match: list[str] = Field(default_factory=list)
     ceilings: dict[str, Quantity]
     hierarchy: dict[str, Quantity]
+    measured: dict[str, Measurement] = Field(default_factory=dict)
     notes: list[str] = Field(default_factory=list)
     tuning: dict[str, dict[Name, Tuning]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _consistent(self) -> DeviceProfile:
-        for table, allowed in (("ceilings", CEILINGS), ("hierarchy", HIERARCHY)):
+        for table, allowed in (("ceilings", CEILINGS), ("hierarchy", HIERARCHY), ("measured", MEASURED)):
             for key, quantity in getattr(self, table).items():
                 if key not in allowed:
                     raise ValueError(
@@ -144,6 +190,19 @@ class DeviceProfile(_Frozen):
         """Peak FP32 rate in FLOP/s (an FMA counts 2): at the boost clock if known, else base; ``None`` if neither."""
         boost = self.ceilings["fp32_boost"].value
         return boost if boost is not None else self.ceilings["fp32_base"].value
+
+    @property
+    def nominal(self) -> dict[str, float]:
+        """The known nominal ceilings in SI units, under the names that measured ones have."""
+        known = {"fp32_fma": self.fp32}
+        for key, quantity in self.ceilings.items():
+            known |= dict.fromkeys(NAMES.get(key, (key,)), quantity.value)
+        return {name: value for name, value in known.items() if value}
+
+    @property
+    def published(self) -> dict[str, float]:
+        """The ceilings in SI units that others measured on boards like this one; those that differ are left out."""
+        return {name: entry.value for name, entry in self.measured.items() if entry.differs is None}
 
 
 def _read(file: Path | Traversable, where: str) -> DeviceProfile:

@@ -22,6 +22,9 @@ MOVED = 0.10
 
 #: A stream of mixed 32-bit integer instructions goes under the faster of these.
 INTEGER_CEILINGS = ("int32_mad", "int32_logic")
+#: Multiply-adds of narrow integers, which profiles of archival devices state. Where one is faster, integer operations
+#: go under it, whether or not the values fit: so the bound stays one.
+NARROW_CEILINGS = ("int24_mad", "int16_mad")
 #: Units of integer operations that a variant may name; every other unit does floating-point operations.
 INTEGER_UNITS = (*INTEGER_CEILINGS, "dp4a", "int8_mma")
 SPECIAL_CEILINGS = ("exp", "rsqrt")
@@ -64,13 +67,13 @@ def measured_ceilings(ceilings: Ceilings, now: Ceilings | None = None) -> dict[s
 
 def datasheet_ceilings(profile: DeviceProfile) -> dict[str, Interval]:
     """Return a profile's nominal ceilings under the names that measured ones have; unknown ones are left out."""
-    nominal = {}
-    if profile.bandwidth:
-        exact = Interval(value=profile.bandwidth, low=profile.bandwidth, high=profile.bandwidth)
-        nominal = {"dram_read": exact, "dram_copy": exact, "dram_triad": exact}
-    if profile.fp32:
-        nominal["fp32_fma"] = Interval(value=profile.fp32, low=profile.fp32, high=profile.fp32)
-    return nominal
+    return {name: Interval(value=value, low=value, high=value) for name, value in profile.nominal.items()}
+
+
+def published_ceilings(profile: DeviceProfile) -> dict[str, Interval]:
+    """Return what is known best of a device without measuring it: published measurements over the nominal ceilings."""
+    best = profile.nominal | profile.published
+    return {name: Interval(value=value, low=value, high=value) for name, value in best.items()}
 
 
 def memory_seconds(read: float, write: float, ceilings: Named) -> Interval | None:

@@ -76,7 +76,7 @@ class Work(Model):
     launches: NonNegativeFloat = 1.0
     barriers: NonNegativeFloat = 0.0
     float_units: dict[str, PositiveFloat] = {"fp32_fma": 1.0}
-    integer_units: dict[str, PositiveFloat] = {"int32_mad": 1.0, "int32_logic": 1.0}
+    integer_units: dict[str, PositiveFloat] = {"int32_mad": 1.0, "int32_logic": 1.0, "int24_mad": 1.0, "int16_mad": 1.0}
 
     def on(self, kind: str) -> Work:
         """Return the work as it is on a device of this kind, ``cpu`` or another.

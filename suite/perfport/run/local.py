@@ -333,10 +333,13 @@ def _profiles(devices: Iterable[DeviceInfo]) -> dict[str, Any]:
     """Return what the data sheet says of each device that has a profile, by the device's id."""
     matching = {device.id: match_profile(device.name, device.kind) for device in devices}
     return {
-        id_: {"name": profile.name, "title": profile.title, "bandwidth": profile.bandwidth, "fp32": profile.fp32}
+        id_: {
+            "name": profile.name, "title": profile.title, "bandwidth": profile.bandwidth, "fp32": profile.fp32,
+            "nominal": profile.nominal,
+        }
         for id_, profile in matching.items()
         if profile
-    }
+    }  # fmt: skip
 
 
 def _describe(workload: Workload) -> dict[str, Any]:

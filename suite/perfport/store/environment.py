@@ -94,6 +94,7 @@ class _Profile(_Part):
     title: str = ""
     bandwidth: Rate | None = None
     fp32: Rate | None = None
+    nominal: dict[str, Rate] = {}
 
 
 class _Metric(_Part):

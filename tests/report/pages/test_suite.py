@@ -208,7 +208,8 @@ def test_archival_devices_stand_beside_measured_ones(tmp_path: Path) -> None:
     line = next(row for row in shown.markdown.splitlines() if row.startswith("| AMD Radeon HD 5870"))
     bound = 6e8 / (data.WORK.bytes / 153.6e9) / 1e9
     assert f"{bound:.0f}" in line and "`image`" in line and f"{115.6 / bound:.1%}".replace("%", " %") in line
-    assert "(modelled)" in shown.markdown and "(published)" in shown.markdown and "(measured)" in shown.markdown
+    assert "(modelled: datasheet)" in shown.markdown and "(modelled: published ceilings)" in shown.markdown
+    assert "(published)" in shown.markdown and "(measured)" in shown.markdown
 
 
 def test_of_many_settings_a_page_shows_some_and_says_so(tmp_path: Path) -> None:

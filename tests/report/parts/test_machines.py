@@ -32,6 +32,14 @@ def test_ceilings_tell_shape_spread_age_and_datasheet(demonstration: tuple[Path,
     assert {row["ceiling"] for row in all_rows(found)} == {f"`{name}`" for name in data.CEILINGS | data.GPU_CEILINGS}
 
 
+def test_every_nominal_ceiling_stands_beside_the_measured_one(tmp_path: Path) -> None:
+    environment = data.environment()
+    environment["profiles"][data.POCL]["nominal"] = {"local_read": 1400e9, "dram_read": 80e9}
+    found = section(report(tmp_path, [data.record("a")], profiles=environment["profiles"]), "Ceilings")
+    shown = {row["ceiling"]: (row["datasheet"], row["reached"]) for row in all_rows(found) if row["datasheet"] != "–"}
+    assert shown["`local_read`"] == ("1.40 TB/s", "50.0 %") and shown["`dram_read`"] == ("80.0 GB/s", "50.0 %")
+
+
 def all_rows(markdown: str) -> list[dict[str, str]]:
     """Return the rows of all tables of ceilings."""
     found = [table for table in tables(markdown) if table[0][0] == "ceiling"]

@@ -8,15 +8,14 @@ from typing import Any
 
 from ...judge.frames import SCHEMA, Results
 from ...judge.headline import amount, standing
-from ...machine.device_profile import all_profiles
 from ...store.case import Site, Subject
 from ...store.collection import Collection
 from ...store.ratios import is_measured
+from ..parts.archival import archival_table
 from ..parts.ladder import Ladder, collected
-from ..parts.markdown import NONE, code, join, table, text
+from ..parts.markdown import code, join, text
 from ..parts.plots import Plot
 from ..parts.points import Series, dots
-from ..parts.quantities import percent, significant
 from ..parts.summary import best_tables
 from ..parts.tables import device_comparison, problem_facts, published_table
 from ..parts.view import View, plain_rows
@@ -64,39 +63,6 @@ def literature(ladders: Sequence[Ladder]) -> str:
     """Return what the devices of the literature could do at the settings that stand for a problem, and all figures."""
     tables = [archival_table(ladders), published_table(list(ladders))]
     return join(["### Archival devices and published figures", *tables]) if any(tables) else ""
-
-
-def archival_table(ladders: Sequence[Ladder]) -> str:
-    """Return what each device of the literature could do at one setting, and the best that was published for it.
-
-    They are GPUs: the setting is that of a GPU, where there is one.
-    """
-    measured = sorted((ladder for ladder in ladders if ladder.measured), key=lambda ladder: ladder.where.kind == "cpu")
-    ladder = next(iter(measured), None)
-    metric = next((row.record.metric for row in ladder.measured if row.record.metric), None) if ladder else None
-    if metric is None or ladder is None:
-        return ""
-    best_here = ladder.best.record.metric.value if ladder.best and ladder.best.record.metric else None
-    listed = []
-    for profile in all_profiles().values():
-        bound = ladder.bound_metric(profile) if profile.status == "archival" else None
-        if bound is None:
-            continue
-        stated = [f for f in ladder.published if f.title == profile.title and f.unit == metric.unit and f.share]
-        best = max(stated, key=lambda figure: figure.share or 0.0, default=None)
-        listed.append([
-            text(profile.title), significant(bound), code(best.variant) if best else NONE,
-            significant(best.value) if best else NONE, percent(best.stated_share) if best else NONE,
-            percent(best.share) if best else NONE, significant(best_here / bound) if best_here else NONE,
-        ])  # fmt: skip
-    headers = [
-        "archival device", f"bound, {text(metric.unit)} (modelled)", "best variant (published)",
-        f"{text(metric.unit)} (published)", "share, published", "share, modelled",
-        f"best on {code(ladder.site)} over that bound",
-    ]  # fmt: skip
-    where = text(ladder.setting, 80)
-    note = f"**Archival devices**: the problem bound that their datasheets give at {where}, and the best published."
-    return join([note, table(headers, listed, "lrlrrrr")]) if listed else ""
 
 
 def headline(collection: Collection, ladders: Iterable[Ladder]) -> dict[Ladder, bool]:

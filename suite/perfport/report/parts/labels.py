@@ -20,6 +20,8 @@ LABELS = {
     "bf16_mma": "BF16 matrix",
     "int32_mad": "INT32 mad",
     "int32_logic": "INT32 logic",
+    "int24_mad": "INT24 mad",
+    "int16_mad": "INT16 mad",
     "dp4a": "dp4a",
     "int8_mma": "INT8 matrix",
     "exp": "special",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ...machine.device_profile import DeviceProfile, all_profiles
+from ...machine.device_profile import all_profiles
 from ...measure.roofline import INTEGER_CEILINGS, datasheet_ceilings, problem_bound
 from ...model.names import order, place, plain, setting, settings
 from ...model.published import stated
@@ -47,6 +47,22 @@ class Row(Case):
     def age(self) -> Age:
         """Whether it was measured with the code as it is."""
         return age(self.run, self.record.identity).age
+
+
+@dataclass(frozen=True)
+class ModelledBound:
+    """The bound of a problem on a device that nothing was measured on.
+
+    Attributes
+    ----------
+    metric : float
+        In units of the problem's metric.
+    binding : str
+        What binds: ``dram``, or the name of a ceiling.
+    """
+
+    metric: float
+    binding: str
 
 
 class Ladder(Comparable[Row]):
@@ -129,14 +145,19 @@ class Ladder(Comparable[Row]):
         """What the publication states for this problem."""
         return [Published(entry, self) for entry in stated(self.workload, self.problem, self.run.environment)]
 
-    def bound_metric(self, profile: DeviceProfile) -> float | None:
-        """The problem's bound on a device of the literature, in units of the metric, at this ladder's parameters."""
+    def bound_under(self, ceilings: dict[str, Interval]) -> ModelledBound | None:
+        """The problem's bound under the ceilings of a device of the literature, at this ladder's parameters.
+
+        Parameters
+        ----------
+        ceilings : dict
+            From `datasheet_ceilings` or `published_ceilings`, SI units per second.
+        """
         for row in self.measured:
             record = row.record
             if record.metric is None or record.work is None:
                 continue
             time = time_of(record)
-            ceilings = datasheet_ceilings(profile)
             bound = problem_bound(record.work, ceilings, Interval(value=time, low=time, high=time))
             # Without the arithmetic ceiling the bound of a compute-bound problem would be too loose to quote.
             loose = record.work.flops and "fp32_fma" not in ceilings
@@ -144,7 +165,9 @@ class Ladder(Comparable[Row]):
             if bound is None or loose or not bound.seconds:
                 return None
             ratio = time / bound.seconds
-            return record.metric.value * ratio if record.metric.direction == "higher" else record.metric.value / ratio
+            value = record.metric.value
+            metric = value * ratio if record.metric.direction == "higher" else value / ratio
+            return ModelledBound(metric, bound.binding)
         return None
 
 
@@ -172,8 +195,9 @@ class Published:
         self.title = profile.title if profile else str(entry.get("device"))
         self.share: float | None = None
         metric = next((row.record.metric for row in ladder.measured if row.record.metric), None)
-        if profile and metric and metric.unit == self.unit and (bound := ladder.bound_metric(profile)) and self.value:
-            self.share = self.value / bound if metric.direction == "higher" else bound / self.value
+        bound = ladder.bound_under(datasheet_ceilings(profile)) if profile else None
+        if bound and metric and metric.unit == self.unit and self.value:
+            self.share = self.value / bound.metric if metric.direction == "higher" else bound.metric / self.value
 
 
 def _rows(cases: Sequence[Case], recount: Recount | None) -> list[Row]:

@@ -161,6 +161,7 @@ def _datasheet(run: Run, id_: str) -> dict[str, float]:
     profile = (run.environment.get("profiles") or {}).get(id_) or {}
     found = dict.fromkeys(("dram_read", "dram_copy", "dram_triad"), profile.get("bandwidth"))
     found["fp32_fma"] = profile.get("fp32")
+    found |= profile.get("nominal") or {}
     return {name: float(value) for name, value in found.items() if value}
 
 
