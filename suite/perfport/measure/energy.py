@@ -132,7 +132,8 @@ class Meter:
             [(b.joules - a.joules) / (b.executions - a.executions) for a, b in pairwise(each)] for each in edges
         ])  # fmt: skip
         mean = student_interval(logs.mean(axis=0))
-        reading = 1 + max((a.within + b.within) / (b.seconds - a.seconds) for a, b in loops)
+        # Both updates were seen late, by at most `within`: so far off is the time between them, and no further.
+        reading = 1 + max(max(a.within, b.within) / (b.seconds - a.seconds) for a, b in loops)
         return Energy(
             joules=Interval(
                 value=math.exp(mean.value), low=math.exp(mean.low) / reading, high=math.exp(mean.high) * reading
