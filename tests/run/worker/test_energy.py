@@ -69,10 +69,15 @@ def test_each_case_has_its_energy_and_timing_is_stored_before(
 def test_a_worker_that_dies_in_a_loop_takes_no_timing_along(
     selector: str, perfport: Any, no_ceilings: Any, tmp_path: Path
 ) -> None:
-    last, _, done = on_files(selector, perfport, no_ceilings, tmp_path, "good", "dies_when_tired")
+    """And what one worker has measured, the next one keeps."""
+    names = ("good", "dies_when_tired")
+    last, stored, done = on_files(selector, perfport, no_ceilings, tmp_path, *names, workers=2)
     assert last["good"].status.measured and last["dies_when_tired"].status.measured, done.stderr
     assert last["dies_when_tired"].energy == UNMEASURED and last["dies_when_tired"].timing
     assert last["good"].energy and last["good"].energy != UNMEASURED
+    assert last["good"].timing and set(last["good"].timing.workers) == {0, 1}
+    measured = {record.energy.model_dump_json() for record in stored if record.energy and record.energy.joules}
+    assert len(measured) <= 1, "none where other work disturbs both"
     assert done.returncode == 0
 
 

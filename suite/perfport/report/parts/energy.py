@@ -22,21 +22,19 @@ def energy_table(ladder: Ladder) -> str:
     known = [energy for _, energy in shown if energy.joules]
     reasons = list(dict.fromkeys(energy.absent for _, energy in shown if energy.absent))
     if not known and len(reasons) == 1:
-        return f"{title}: absent. {text(str(reasons[0]), 200)}."
+        return f"{title}: absent ({text(str(reasons[0]), 200)})."
     factor, unit = time_scale([energy.joules.value for energy in known if energy.joules])
     rows = [_row(ladder, row, energy, factor) for row, energy in shown]
     headers = [
         "variant", f"{unit.removesuffix('s')}J", "power, W", "at rest, W", "useful operations per J", "metric per J",
         "time in the loops", "executions", "absent",
     ]  # fmt: skip
-    if not reasons:
-        rows, headers = [row[:-1] for row in rows], headers[:-1]
     domains = ", ".join(dict.fromkeys(text(str(energy.domain)) for energy in known))
     note = (
         f"Of {domains}, power at rest included; executions back to back, without the flush of caches between them."
         if known else ""
     )  # fmt: skip
-    return join([title, table(headers, rows, "l" + "r" * 7 + "l" * bool(reasons)), note])
+    return join([title, table(headers, rows, "lrrrrrrrl"), note])
 
 
 def _row(ladder: Ladder, row: Row, energy: Energy, factor: float) -> list[str]:
@@ -48,7 +46,7 @@ def _row(ladder: Ladder, row: Row, energy: Energy, factor: float) -> list[str]:
     return [
         name, interval(told) + marks(row), significant(energy.watts), significant(energy.idle_watts),
         _useful(row.record, joules.value), _metric(row.record, joules.value),
-        seconds(energy.seconds / energy.executions, 3), str(energy.executions), "",
+        seconds(energy.seconds / energy.executions, 3), str(energy.executions), NONE,
     ]  # fmt: skip
 
 
