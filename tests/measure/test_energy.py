@@ -112,11 +112,12 @@ def test_one_execution_is_one_however_long_and_none_is_enqueued_without_end() ->
     world = World(each=30.0)
     assert world.meter().energy([world.load()]).joules
     assert world.executed == LOOPS + 2  # one to settle, one to the first update
-    at_once = World(each=0.0)
-    load = at_once.load()
-    load.run(1.0, at_once.clock)
-    load.run(1.0, at_once.clock)
-    assert at_once.executed == 10_001
+    for each in (0.0, 1e-6):
+        at_once = World(each=each)
+        load = at_once.load()
+        load.run(1.0, at_once.clock)
+        load.run(1.0, at_once.clock)
+        assert at_once.executed == 10_001, each
 
 
 def refused(world: World) -> str:
@@ -201,4 +202,14 @@ def test_what_an_execution_raises_is_not_the_counters() -> None:
 )
 def test_a_record_has_a_whole_measurement_or_a_reason(fields: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"absent"):
+        Energy.model_validate(fields)
+
+
+def test_energy_of_a_record_is_above_nothing() -> None:
+    assert Energy(absent="none").watts is None
+    world = World()
+    fields = world.meter().energy([world.load()]).model_dump(exclude_none=True)
+    assert Energy.model_validate(fields).joules
+    fields["joules"]["low"] = 0.0
+    with pytest.raises(ValueError, match="above 0"):
         Energy.model_validate(fields)
