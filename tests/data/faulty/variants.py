@@ -202,10 +202,10 @@ class DiesWhenTired(_Tires):
             ctypes.string_at(0)
 
 
-class OnTheHost(OnSteady):
-    """Peers on the host have no device events."""
+class DrivenPeer(OnSteady):
+    """A peer that is driven by the host."""
 
-    name, role = "on_the_host", "peer"
+    name, role = "driven_peer", "peer"
     host_driven = True
 
 

@@ -44,7 +44,7 @@ def on_files(
 def test_each_case_has_its_energy_and_timing_is_stored_before(
     selector: str, perfport: Any, no_ceilings: Any, tmp_path: Path
 ) -> None:
-    names = ("good", "on_the_host", "wrong_when_tired", "raises_when_tired")
+    names = ("good", "driven_peer", "wrong_when_tired", "raises_when_tired")
     last, stored, done = on_files(selector, perfport, no_ceilings, tmp_path, *names)
     for name in names[:2]:
         record = last[name]
