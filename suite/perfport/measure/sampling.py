@@ -36,6 +36,8 @@ class Targets(Model):
         Bounds on the number of samples.
     time_budget : float
         Seconds of sampling per case after which it ends with the target unmet.
+    energy : bool
+        Measure the energy of each case, too, after the samples of all (`perfport.measure.energy`).
     """
 
     cache: Literal["cold", "warm"] = "cold"
@@ -43,6 +45,7 @@ class Targets(Model):
     min_samples: int = Field(7, ge=3)
     max_samples: int = Field(200, ge=3)
     time_budget: float = Field(3.0, gt=0)
+    energy: bool = False
 
     @model_validator(mode="after")
     def _ordered(self) -> Targets:
