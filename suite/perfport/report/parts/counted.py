@@ -17,6 +17,8 @@ from ...store.environment import read_fixed
 from ...store.results import Run, each_run, find_runs
 from ...untimed.count import Count, Verdict, read
 from ...untimed.count.counts import COUNTS
+from ...untimed.count.profiled import occupancy
+from .ladder import Counted
 from .markdown import NONE, code, details, join, table, text, titled
 from .quantities import percent, scaled, significant
 
@@ -90,21 +92,28 @@ class Recount:
     """Gives records the DRAM and L2 bytes that hardware counters saw in the same case on the same chip."""
 
     def __init__(self, counted: Sequence[Counts]) -> None:
-        self._found: dict[str, list[tuple[Counts, Traffic]]] = {}
+        self._found: dict[str, list[tuple[Counts, Count]]] = {}
         for held in counted:
             for count in held.counts:
                 if count.counted and count.counted.dram_bytes:  # only hardware counters tell them
-                    self._found.setdefault(_case(count.identity), []).append((held, count.counted))
+                    self._found.setdefault(_case(count.identity), []).append((held, count))
 
-    def __call__(self, run: Run, record: Record) -> Record | None:
-        """Return a record with counted traffic and the variant bound that it gives; nothing without such a count."""
+    def __call__(self, run: Run, record: Record) -> Counted | None:
+        """Return a record with counted traffic and the variant bound that it gives; nothing without such a count.
+
+        Of several counts the latest counts, for what warps waited for the latest that tells it.
+        """
         if not self._found or record.timing is None:
             return None
         chips = _chips(run.environment)
-        for held, counted in reversed(self._found.get(_case(record.identity), [])):
-            if all(held.chips.get(id_) == chips.get(id_) for id_ in record.identity.devices):
-                return _recounted(record, counted)
-        return None
+        alike = [
+            count
+            for held, count in reversed(self._found.get(_case(record.identity), []))
+            if all(held.chips.get(id_) == chips.get(id_) for id_ in record.identity.devices)
+        ]
+        if not alike or alike[0].counted is None:
+            return None
+        return Counted(_recounted(record, alike[0].counted), next((count for count in alike if count.stalls), alike[0]))
 
 
 def _recounted(record: Record, counted: Traffic) -> Record:
@@ -192,9 +201,13 @@ def _stalls(counts: list[Count]) -> str:
     for count in counts:
         if count.stalls:
             largest = [f"{_title(name)} {percent(share)}" for name, share in count.largest_stalls.items()]
-            rows.append([*_named(count), percent(count.fetch_stalls), text(", ".join(largest))])
-    intro = "**What warps waited for** (counted): shares of the cycles of warps that did not issue an instruction."
-    return titled(intro, ["variant", "size", "no instruction fetched", "largest shares"], rows, "llrl")
+            occupied = percent(occupancy(count.raw))
+            rows.append([*_named(count), occupied, percent(count.fetch_stalls), text(", ".join(largest))])
+    intro = (
+        "**What warps waited for** (counted): shares of the cycles of warps that did not issue an instruction. "
+        "Occupancy: active warps over those that the multiprocessors can hold."
+    )
+    return titled(intro, ["variant", "size", "occupancy", "no instruction fetched", "largest shares"], rows, "llrrl")
 
 
 def _title(name: str) -> str:
