@@ -136,7 +136,8 @@ def explain(case: Case) -> Explanation:
 def _without_result(record: Record) -> str:
     if record.status is Status.IMPOSSIBLE:
         return "impossible: faster than its problem bound allows, so the declared work, the clock or a ceiling is wrong"
-    return f"{record.status.value}: there is no time to explain"
+    reason = f" ({record.failure.reason})" if record.failure and record.failure.reason else ""
+    return f"{record.status.value}{reason}: there is no time to explain"
 
 
 def _launches(record: Record, time: float) -> Term | None:

@@ -64,7 +64,15 @@ def test_summary_pages_claims_and_one_html_file(report: tuple[Path, dict[str, Pa
     assert {"suite.md", "demo.md", "claims.md", "suite.html", "overview.svg"} <= set(files)
     assert files["demo.md"].parent == folder / "suite"
     summary = files["suite.md"].read_text()
-    order = ["What ran", "What is best where", "Which claims hold", "Code convergence", "What failed", "Provenance"]
+    order = [
+        "What ran",
+        "What is best where",
+        "Where work pays most",
+        "Which claims hold",
+        "Code convergence",
+        "What failed",
+        "Provenance",
+    ]
     places = [summary.index(f"## {title}") for title in order]
     assert places == sorted(places)
     for verdict in Verdict:

@@ -19,7 +19,7 @@ from ..parts.labels import label
 from ..parts.ladder import Ladder, Recount, Row, collected
 from ..parts.markdown import NONE, code, join, text, titled
 from ..parts.marks import marks, noted
-from ..parts.quantities import interval, percent, seconds, significant
+from ..parts.quantities import interval, noise, percent, seconds, significant
 from ..parts.view import View
 from .table import headline
 
@@ -72,9 +72,10 @@ def _the_case(collection: Collection, name: str) -> Case:
     if len(found) == 1:
         return found[0]
     if found:
-        listed = "; ".join(_candidate(collection, case) for case in found[:MOST_CANDIDATES])
-        more = f"; and {len(found) - MOST_CANDIDATES} more" if len(found) > MOST_CANDIDATES else ""
-        raise UsageError(f"CASE: {name!r} is {len(found)} cases; give the key of one, or filters: {listed}{more}")
+        listed = [f"  {line(_candidate(collection, case))}" for case in found[:MOST_CANDIDATES]]
+        listed += [f"  and {len(found) - MOST_CANDIDATES} more"] if len(found) > MOST_CANDIDATES else []
+        message = f"CASE: {name!r} is {len(found)} cases; give the key of one, or filters:"
+        raise UsageError("\n".join([message, *listed]))
     names = {"/".join(case.names[:3]) for case in collection.cases}
     raise UsageError(
         f"CASE: {name!r} is no key of a record here, no beginning of one, and no workload/problem/variant"
@@ -86,8 +87,10 @@ def _candidate(collection: Collection, case: Case) -> str:
     identity = case.record.identity
     tunables = f" [{settings(identity.tunables)}]" if identity.tunables else ""
     profile = f" profile {identity.profile}" if identity.profile else ""
-    what = f"{'/'.join(case.names[:3])}{tunables}{profile}, {collection.preset(case.subject)}, {identity.precision}"
-    return f"{case.record.key} ({what}, {collection.label(case.site)}, {case.record.status.value})"
+    where = f"{identity.precision}, on {collection.label(case.site)}: {case.record.status.value}"
+    return (
+        f"{case.record.key}  {'/'.join(case.names[:3])}, {collection.preset(case.subject)}{tunables}{profile}, {where}"
+    )
 
 
 def _about(collection: Collection, row: Row) -> str:
@@ -97,11 +100,11 @@ def _about(collection: Collection, row: Row) -> str:
     ]
     facts += [f"tunables {code(settings(identity.tunables))}"] if identity.tunables else []
     facts += [f"profile {code(identity.profile)}"] if identity.profile else []
-    facts.append(f"record {code(record.key)} of run {code(row.run.name)}")
+    facts.append(f"record {code(record.key)} of run {code(row.run.folder.name)}")
     if is_measured(record) and record.timing:
         summary = record.timing.summary[record.timing.rank]
-        width = percent(summary.half_width)
-        facts.append(f"**{seconds(time_of(record))}** ± {width} ({record.timing.cache} cache, measured){marks(row)}")
+        half, cache = noise(summary, " %"), record.timing.cache
+        facts.append(f"**{seconds(time_of(record))}** ± {half} ({cache} cache, measured){marks(row)}")
     return f"{'; '.join(facts)}."
 
 
@@ -134,9 +137,13 @@ def _terms(row: Row, found: Explanation, merged: bool) -> str:
 
 
 def _launched(row: Row, found: Explanation) -> str:
-    if found.launches is None or row.record.timing is None:
+    if row.record.timing is None or found.time is None:
         return ""
     number = row.record.timing.launches
+    if not number:
+        return "How many launches one execution makes was not counted: its time is the host's."
+    if found.launches is None:
+        return ""
     return (
         f"{number} launch{'' if number == 1 else 'es'} of one execution: {seconds(found.launches.seconds, 3)} if each "
         f"takes as long as an empty one, {percent(found.launches.share)} of the time."

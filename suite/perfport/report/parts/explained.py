@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...judge.explain import Explanation, Gain, explain, leader, where_work_pays
+from ...judge.explain import NOTABLE, Explanation, Gain, explain, leader, where_work_pays
 from ...untimed.count import Count
 from ...untimed.count.profiled import occupancy, sector_bytes
 from .labels import label
@@ -115,7 +115,8 @@ RANKING = (
     "For each problem and device the best own variant, by how many times its problem bound its time is: what a perfect "
     "kernel would gain there at most. Saved: the seconds of one execution beyond that bound; how often a problem is "
     "solved is not known here. This approach: how many times as fast the variant could be under the traffic that it "
-    "causes; beyond that, only another approach helps. Measured, brackets are 95 % intervals."
+    "causes; beyond that, only another approach helps. Launches: their share of the time, if each takes as long as an "
+    f"empty one, from {percent(NOTABLE)} on. Measured, brackets are 95 % intervals."
 )
 
 
@@ -134,13 +135,14 @@ def where_work_pays_table(ladders: Sequence[Ladder]) -> str:
             problem, text(settings[ladder.heading]), where, text(ladder.precision), code(row.label, 40),
             seconds(found.time, 3) + own_marks(ladder, row), _factor(found.perfect), seconds(found.perfect.saved, 3),
             text(label(found.perfect.by)), _present(found), _bound_by(found),
+            percent(found.notable_launches.share) if found.notable_launches else NONE,
         ])  # fmt: skip
     headers = [
         "problem", "setting", "device", "precision", "best variant", "time", "over the bound", "saved", "bound by",
-        "this approach", "what binds it",
+        "this approach", "what binds it", "launches",
     ]  # fmt: skip
     rest = f"Not ranked: {'; '.join(without)}." if without else ""
-    return noted([RANKING, table(headers, rows, "lllllrrrlrl") if rows else "", rest])
+    return noted([RANKING, table(headers, rows, "lllllrrrlrlr") if rows else "", rest])
 
 
 def _present(found: Explanation) -> str:
