@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import base64
+import copy
 import csv
 import hashlib
 import io
@@ -89,8 +90,17 @@ def views(held: Run) -> dict[str, View]:
         "portability": portability.view(collection, collection.places, every), "stale": stale.view(collection, {}),
         "compare": compare.view("runs", every, every, pairs), "convergence": convergence.view([lines]),
         "check": check_page.view(Judgement(held, every, findings)),
-        "explain": explain.view(collection, held.records[0].key), "explain --suite": explain.ranking(collection),
+        "explain --suite": explain.ranking(_bounded(held)),
+        **{f"explain {record.key}": explain.view(_bounded(held), record.key) for record in held.records},
     }  # fmt: skip
+
+
+def _bounded(held: Run) -> Collection:
+    """Return the cases of a run with bounds, without which there are no tables of them."""
+    whole, run = data.record("a", 0.06), copy.copy(held)
+    parts = {name: getattr(whole, name) for name in ("ceilings", "problem_bound", "variant_bound")}
+    run.records = [record.model_copy(update=parts) for record in held.records]
+    return Collection([run])
 
 
 def _about(name: str) -> Claim:
