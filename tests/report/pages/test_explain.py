@@ -19,6 +19,7 @@ from perfport.report.parts.bounds import MERGED, WARM
 from perfport.report.parts.view import FORMATS
 from perfport.report.selection import counted_cases
 from perfport.store.collection import Collection
+from perfport.untimed.count.coalescing import AccessPattern
 
 WIDE = Traffic(flops=6e8, dram_read=16e8, dram_write=8e5)
 
@@ -76,6 +77,36 @@ def test_the_page_has_all_that_counters_tell(tmp_path: Path) -> None:
     assert (made.rows[0]["occupancy"], made.rows[0]["traffic"]) == (0.25, "counted")
 
 
+def test_the_page_has_accesses_that_touch_too_many_lines(tmp_path: Path) -> None:
+    """Of the variant at the size that was traced, and of GPUs alone; sums over a buffer are no place in the source."""
+
+    def pattern(place: str | None, accesses: int, lines: float, shape: str = "32 x 128 B") -> AccessPattern:
+        return AccessPattern(
+            shape=shape, kernel="k", argument="x", place=place, store=False, accesses=accesses, lines=lines, ideal=1.0
+        )
+
+    patterns = [
+        pattern("a.cl:1:1", 10, 32.0), pattern("a.cl:2:1", 1000, 2.0), pattern("a.cl:3:1", 9999, 1.0),
+        pattern(None, 9999, 30.0), pattern("a.cl:4:1", 5, 2.0), pattern("a.cl:5:1", 4, 2.0),
+        pattern("a.cl:6:1", 1, 9.0, "64 x 64 B"),
+    ]  # fmt: skip
+    gpu = data.record("a", 2e-3, device=data.GPU, ceilings=data.GPU_CEILINGS)
+    traced = data.count(gpu, Traffic(provenance="counted")).model_copy(update={"coalescing": patterns})
+    traced.identity = traced.identity.model_copy(update={"devices": ["opencl:oclgrind:0"], "parameters": {"points": 7}})
+    data.store(tmp_path / "run", [gpu, data.record("a"), data.record("b", device=data.GPU)])
+    data.store_counts(tmp_path / "counts", [traced], "simulator")
+    collection, recount = counted_cases([tmp_path])
+    page = view(collection, gpu.key, recount).markdown
+    *_, lines = tables(page)
+    assert [(row[0], row[4], row[6]) for row in lines[1:]] == [
+        ("32 x 128 B", "`a.cl:2:1`", "2.00"), ("32 x 128 B", "`a.cl:1:1`", "32.00"),
+        ("32 x 128 B", "`a.cl:4:1`", "2.00"), ("64 x 64 B", "`a.cl:6:1`", "9.00"),
+    ]  # fmt: skip
+    assert "not at this setting: `a` at points=7)" in page
+    others = [case.record.key for case in collection.cases if case.record.key != gpu.key]
+    assert not any("Cache lines" in view(collection, key, recount).markdown for key in others)
+
+
 def test_a_name_of_several_cases_lists_them(tmp_path: Path) -> None:
     several = [data.record("a", key=f"{n:03}{'0' * 13}", tunables={"w": n}, device=data.GPU) for n in range(20)]
     collection = held(tmp_path, *several)
@@ -87,6 +118,13 @@ def test_a_name_of_several_cases_lists_them(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="'00' is 10 cases"):
         view(collection, "00")
     assert view(collection, "007").rows[0]["record"] == several[7].key
+
+
+def test_a_candidate_is_one_line(tmp_path: Path) -> None:
+    several = [data.record("a", key=f"{n}bc", tunables={"w": f"{n}\n  0000 another"}) for n in range(2)]
+    with pytest.raises(UsageError) as raised:
+        view(held(tmp_path, *several), "demo/rows/a")
+    assert len(str(raised.value).splitlines()) == 3
 
 
 def test_a_name_of_no_case_says_what_is_near(tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ from ...store.collection import Collection
 from ...store.ratios import is_measured, time_of
 from ...untimed.count.profiled import occupancy
 from ..parts.bounds import MERGED, WARM
+from ..parts.counted import Recount, touched_lines
 from ..parts.explained import counters, sentence, where_work_pays_table
 from ..parts.labels import label
-from ..parts.ladder import Ladder, Recount, Row, collected
+from ..parts.ladder import Ladder, Row, collected
 from ..parts.markdown import NONE, code, join, text, titled
 from ..parts.marks import marks, noted
 from ..parts.quantities import interval, noise, percent, seconds, significant
@@ -36,7 +37,7 @@ def view(collection: Collection, name: str, recount: Recount | None = None) -> V
     name : str
         A record's key, the beginning of one, or ``workload/problem/variant``.
     recount : Recount, optional
-        What hardware counters saw.
+        What was counted: by hardware of the case, and in the simulator of its variant.
 
     Raises
     ------
@@ -47,10 +48,12 @@ def view(collection: Collection, name: str, recount: Recount | None = None) -> V
     ladder = Ladder([case], collection.label(case.site), collection.label(case.site.alone), recount)
     (row,) = ladder.rows
     found, identity = explain(row), row.record.identity
+    trace = recount.traced(row.record) if recount else None
     title = f"Why {line('/'.join((identity.workload, identity.problem, identity.variant)), 120)} is not faster"
     blocks = [
         f"# {text(title)}", _about(collection, row), sentence(row), _limits(found), _terms(row, found, ladder.merged),
         _launched(row, found), *(f"{part[0].upper()}{part[1:]}." for part in counters(row.count)),
+        touched_lines(trace) if trace and not ladder.merged else "",
     ]  # fmt: skip
     return View(title, noted(blocks), [_row(collection, row, found)])
 

@@ -22,6 +22,9 @@ from .ladder import Counted
 from .markdown import NONE, code, details, join, table, text, titled
 from .quantities import percent, scaled, significant
 
+#: Accesses of a trace that a page names for each width of hardware threads.
+MOST_PLACES = 3
+
 
 class Counts:
     """A stored counting run, read-only.
@@ -93,8 +96,11 @@ class Recount:
 
     def __init__(self, counted: Sequence[Counts]) -> None:
         self._found: dict[str, list[tuple[Counts, Count]]] = {}
+        self._traced: dict[tuple[str, str, str], Count] = {}
         for held in counted:
             for count in held.counts:
+                if count.coalescing:
+                    self._traced[_variant(count.identity)] = count
                 if count.counted and count.counted.dram_bytes:  # only hardware counters tell them
                     self._found.setdefault(_case(count.identity), []).append((held, count))
 
@@ -114,6 +120,14 @@ class Recount:
         if not alike or alike[0].counted is None:
             return None
         return Counted(_recounted(record, alike[0].counted), next((count for count in alike if count.stalls), alike[0]))
+
+    def traced(self, record: Record) -> Count | None:
+        """Return the latest trace of a variant's accesses, of whatever size and tunables; ``None`` without any."""
+        return self._traced.get(_variant(record.identity))
+
+
+def _variant(identity: Identity) -> tuple[str, str, str]:
+    return identity.workload, identity.problem, identity.variant
 
 
 def _recounted(record: Record, counted: Traffic) -> Record:
@@ -208,6 +222,26 @@ def _stalls(counts: list[Count]) -> str:
         "Occupancy: active warps over those that the multiprocessors can hold."
     )
     return titled(intro, ["variant", "size", "occupancy", "no instruction fetched", "largest shares"], rows, "llrrl")
+
+
+def touched_lines(count: Count) -> str:
+    """Return the accesses of a trace that touch more cache lines than need be, the most lines in excess first."""
+    rows = []
+    for shape, same in groupby(sorted(count.coalescing, key=lambda p: p.shape), key=lambda p: p.shape):
+        wasteful = [pattern for pattern in same if pattern.place and pattern.lines > pattern.ideal]
+        wasteful.sort(key=lambda pattern: (pattern.ideal - pattern.lines) * pattern.accesses)
+        rows += [
+            [text(shape), code(pattern.kernel, 40), code(pattern.argument, 40), "store" if pattern.store else "load",
+             code(pattern.place, 60), str(pattern.accesses), f"{pattern.lines:.2f}", f"{pattern.ideal:.2f}"]
+            for pattern in wasteful[:MOST_PLACES]
+        ]  # fmt: skip
+    variant, size = _named(count)
+    title = (
+        "**Cache lines** that an access of a hardware thread touches, where they are more than its bytes fill "
+        f"(counted in the simulator, not at this setting: {variant} at {size})"
+    )
+    headers = ["width x line", "kernel", "argument", "access", "place", "accesses", "lines", "ideal"]
+    return titled(title, headers, rows, "lllllrrr")
 
 
 def _title(name: str) -> str:
