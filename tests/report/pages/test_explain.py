@@ -102,7 +102,7 @@ def test_the_page_has_accesses_that_touch_too_many_lines(tmp_path: Path) -> None
         ("32 x 128 B", "`a.cl:2:1`", "2.00"), ("32 x 128 B", "`a.cl:1:1`", "32.00"),
         ("32 x 128 B", "`a.cl:4:1`", "2.00"), ("64 x 64 B", "`a.cl:6:1`", "9.00"),
     ]  # fmt: skip
-    assert "not at this setting: `a` at points=7)" in page
+    assert "(counted in the simulator: `a` at points=7)" in page
     others = [case.record.key for case in collection.cases if case.record.key != gpu.key]
     assert not any("Cache lines" in view(collection, key, recount).markdown for key in others)
 

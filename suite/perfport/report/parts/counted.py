@@ -238,7 +238,7 @@ def touched_lines(count: Count) -> str:
     variant, size = _named(count)
     title = (
         "**Cache lines** that an access of a hardware thread touches, where they are more than its bytes fill "
-        f"(counted in the simulator, not at this setting: {variant} at {size})"
+        f"(counted in the simulator: {variant} at {size})"
     )
     headers = ["width x line", "kernel", "argument", "access", "place", "accesses", "lines", "ideal"]
     return titled(title, headers, rows, "lllllrrr")
