@@ -88,7 +88,7 @@ def test_the_page_has_accesses_that_touch_too_many_lines(tmp_path: Path) -> None
     patterns = [
         pattern("a.cl:1:1", 10, 32.0), pattern("a.cl:2:1", 1000, 2.0), pattern("a.cl:3:1", 9999, 1.0),
         pattern(None, 9999, 30.0), pattern("a.cl:4:1", 5, 2.0), pattern("a.cl:5:1", 4, 2.0),
-        pattern("a.cl:6:1", 1, 9.0, "64 x 64 B"),
+        pattern("a.cl:6:1", 1, 9.0, "64 x 64 B"), pattern("a.cl:7:1", 1, 1.0, "64 x 64 B"),
     ]  # fmt: skip
     gpu = data.record("a", 2e-3, device=data.GPU, ceilings=data.GPU_CEILINGS)
     traced = data.count(gpu, Traffic(provenance="counted")).model_copy(update={"coalescing": patterns})

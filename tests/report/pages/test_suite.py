@@ -77,7 +77,7 @@ def test_summary_pages_claims_and_one_html_file(report: tuple[Path, dict[str, Pa
     assert places == sorted(places)
     for verdict in Verdict:
         assert re.search(rf"^- Claims, each on each device: .*\b\d+ {verdict.value}", summary, re.MULTILINE), verdict
-    verdicts = summary[places[2] : places[3]]
+    verdicts = summary[places[order.index("Which claims hold")] : places[order.index("Code convergence")]]
     assert all(f" {verdict.value} |" in verdicts for verdict in Verdict) and "| holds wherever judged " in verdicts
     assert "ERROR" in summary and "wrong" in summary  # alarms come first
     assert summary.index("> **ERROR") < places[0]
