@@ -60,7 +60,7 @@ def view(collection: Collection, name: str, recount: Recount | None = None) -> V
 
 def ranking(collection: Collection, recount: Recount | None = None) -> View:
     """Return where work pays most: problems and devices by what a perfect kernel would gain over the best variant."""
-    ladders = headline(collection, collected(collection, recount))
+    ladders = list(headline(collection, collected(collection, recount)))
     title = "Where work pays most"
     rows = [
         _row(collection, row, found)
