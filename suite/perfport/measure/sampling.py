@@ -69,6 +69,9 @@ class Execution:
     prepare, inspect : callable
         Called before each timed execution and before the warm-up, outside the timed window, to make outputs unusable,
         and after it.
+    around : list of float
+        For each entry of ``busy`` the span of the same execution, in seconds: where events between kernels take time,
+        longer than those of samples.
     """
 
     execute: Callable[[], None]
@@ -76,6 +79,7 @@ class Execution:
     inspect: Callable[[], None] = _nothing
     span: list[float] = field(default_factory=list)
     busy: list[float] = field(default_factory=list)
+    around: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
     outside: list[float] = field(default_factory=list)
     launches: int = 0
@@ -234,6 +238,7 @@ class Sampler:
         execution.launches = times.launches
         if times.busy is not None:
             execution.busy.append(times.busy)
+            execution.around.append(times.span)
             execution.kernels = times.kernels
 
     def _wall(self, subject: Subject, execution: Execution) -> float:
