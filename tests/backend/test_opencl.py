@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
 from perfport import backend
@@ -22,6 +25,21 @@ def test_slugs() -> None:
         "***": "unknown",
     }
     assert {name: _slug(name) for name in named} == named
+
+
+@pytest.mark.parametrize(
+    ("told", "address"),
+    [
+        ({"pci_bus_id_nv": 0x3B, "pci_slot_id_nv": 0, "pci_domain_id_nv": 0}, "0000:3b:00.0"),
+        ({"pci_bus_id_nv": 0, "pci_slot_id_nv": 0x1F << 3 | 2}, "0000:00:1f.2"),
+        ({"pci_bus_id_nv": 1}, ""),
+        ({}, ""),
+    ],
+)
+def test_the_address_on_the_bus(told: dict[str, int], address: str) -> None:
+    from perfport.backend.opencl import _pci
+
+    assert _pci(cast(Any, SimpleNamespace(**told))) == address
 
 
 def test_building_needs_no_device_and_keeps_line_numbers() -> None:

@@ -75,3 +75,25 @@ def test_quotes_that_are_wrong_are_named_or_put_right(main: Cli, results: Path, 
     assert main("quotes", file, "--results", results, discover=False)[:2] == (0, "")
     code, _, err = main("quotes", tmp_path / "none.md", discover=False)
     assert code == 2 and "cannot be read" in err
+
+
+def test_a_case_is_explained_and_a_suite_ranked(main: Cli, results: Path) -> None:
+    code, out, err = main("explain", "demo/rows/v", results / "a", discover=False)
+    assert code == 0 and out.startswith("# Why demo/rows/v is not faster"), err
+    code, out, _ = main("explain", "--suite", results / "a", results / "b", "--format", "csv", discover=False)
+    assert code == 0 and [row["variant"] for row in rows(out)] == ["w"], "b's slower v counts"
+    code, _, err = main("explain", "demo/rows/v", results / "a", "--variant", "w", discover=False)
+    assert code == 2 and "CASE: 'demo/rows/v' is no key" in err
+    code, _, err = main("explain", discover=False)
+    assert code == 2 and "CASE: expected a record's key" in err
+
+
+def test_results_are_those_of_the_working_folder_where_none_are_named(
+    main: Cli, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(results.parent)
+    assert results.name.startswith("results")
+    (results.parent / "results").symlink_to(results)
+    assert main("explain", "demo/rows/w", discover=False)[0] == 0
+    code, out, _ = main("explain", "--suite", discover=False)
+    assert code == 0 and "# Where work pays most" in out

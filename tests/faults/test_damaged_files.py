@@ -71,6 +71,7 @@ READERS = {
     "report": beside("report runs -o out.md", "out.md"),
     "report --suite": beside("report --suite runs -o suite.md", "suite.md"),
     "table": beside("table runs", "demo"),
+    "explain": beside("explain --suite runs", "demo"),
     "claims": beside("claims runs", "svm_rbf"),
     "portability": beside("portability runs", "demo"),
     "crosstuning": Reader(BAD, "crosstuning runs", frozenset({ExitCode.FINE, ExitCode.USAGE})),

@@ -44,8 +44,10 @@ def host(monkeypatch: pytest.MonkeyPatch) -> HostTime:
 def scripted(
     pairs: list[Pair],
     samples: tuple[float, float] = (1e-3, 0.0),
-    busy: float = 5e-4,
+    busy: float | tuple[float, ...] = 5e-4,
     library: bool = False,
+    *,
+    around: float | None = None,
     empties: tuple[float, ...] = (LAUNCH,),
 ) -> Any:
     """A check whose pairs are given, the last again and again; and samples of this span, with this outside of it.
@@ -63,7 +65,9 @@ def scripted(
 
     vars(checked)["_pair"] = pair
     span, outside = samples
-    execution = Execution(lambda: None, span=[span] * 3, outside=[outside] * 3, busy=[busy] * 3)
+    execution = Execution(lambda: None, span=[span] * 3, outside=[outside] * 3)
+    execution.busy = [busy] if isinstance(busy, float) else list(busy)
+    execution.around = [around or span] * len(execution.busy)
     return lambda: checked.check(execution, library)
 
 
@@ -147,14 +151,23 @@ def test_samples_that_disagree_ask_for_more_pairs() -> None:
         scripted([QUIET, hidden], (1e-3, 9e-3))()
 
 
-@pytest.mark.parametrize(("busy", "refused"), [(1.04e-3, False), (1.06e-3, True)])
-def test_kernels_do_not_overlap(busy: float, refused: bool) -> None:
+@pytest.mark.parametrize(("busy", "refused"), [
+    ((1.04e-3,), False), ((1.06e-3,), True), ((1.07e-3, 1.06e-3), True), ((1.06e-3, 1.04e-3), False), ((), False),
+])  # fmt: skip
+def test_kernels_do_not_overlap(busy: tuple[float, ...], refused: bool) -> None:
     check = scripted([QUIET], busy=busy)
     if refused:
         with pytest.raises(RefusedError, match=r"more than the span of 0\.001 s around them"):
             check()
     else:
         check()
+
+
+def test_kernels_are_held_to_the_span_of_their_own_execution() -> None:
+    """Where events between kernels take time, they are timed in executions that are longer than the samples."""
+    scripted([QUIET], busy=(1.8e-3,), around=2e-3)()
+    with pytest.raises(RefusedError, match=r"more than the span of 0\.0005 s around them"):
+        scripted([QUIET], busy=(9e-4,), around=5e-4)()
 
 
 class Clock:

@@ -8,7 +8,8 @@ import history_data
 import numpy as np
 import report_data as data
 
-from perfport.nightly.night import COLUMNS, CONDITIONS, HEAD, night
+from perfport.nightly.night import COLUMNS, CONDITIONS, HEAD, _settings, night
+from perfport.run.experiment import Experiment
 
 
 def test_a_night_has_a_row_for_each_measured_case(tmp_path: Path) -> None:
@@ -33,3 +34,14 @@ def test_conditions_that_differ_are_told_in_words() -> None:
     assert before.changed(0, before, 1) == [] and len(before.conditions[0]) == len(CONDITIONS)
     after.driver[0] = ""
     assert after.changed(0, before, 0) == ["source changed"], "what is not known has not changed"
+
+
+def test_energy_is_no_condition_of_times() -> None:
+    record = data.record("v")
+    study = {"workload": record.identity.workload, "problem": record.identity.problem, "presets": ["quick"]}
+
+    def told(**measurement: object) -> str:
+        content = {"name": "n", "experiments": [study], "measurement": measurement}
+        return _settings(record, Experiment.model_validate(content))
+
+    assert told() and told(energy=True) == told() != told(cache="warm")

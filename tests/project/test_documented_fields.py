@@ -32,6 +32,7 @@ TABLES: dict[tuple[str, str], type[BaseModel]] = {
     ("records.md", "`work`"): work.Work,
     ("records.md", "`traffic`"): work.Traffic,
     ("records.md", "Bounds"): record.Bound,
+    ("records.md", "`energy`"): record.Energy,
     ("records.md", "Intervals"): record.Interval,
     ("records.md", "`ceilings` of a device"): Ceilings,
     ("records.md", "Entries of `entries`"): Ceiling,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import base64
+import copy
 import csv
 import hashlib
 import io
@@ -35,7 +36,7 @@ from perfport.nightly.finding import Finding, Judgement, Outcome
 from perfport.nightly.place import series_key
 from perfport.report.pages import ceilings as ceilings_page
 from perfport.report.pages import check as check_page
-from perfport.report.pages import claims, compare, convergence, history, portability, run, stale, suite, table
+from perfport.report.pages import claims, compare, convergence, explain, history, portability, run, stale, suite, table
 from perfport.report.pages.junit import junit
 from perfport.report.parts import web
 from perfport.report.parts.plots import style, svg
@@ -89,7 +90,17 @@ def views(held: Run) -> dict[str, View]:
         "portability": portability.view(collection, collection.places, every), "stale": stale.view(collection, {}),
         "compare": compare.view("runs", every, every, pairs), "convergence": convergence.view([lines]),
         "check": check_page.view(Judgement(held, every, findings)),
+        "explain --suite": explain.ranking(_bounded(held)),
+        **{f"explain {record.key}": explain.view(_bounded(held), record.key) for record in held.records},
     }  # fmt: skip
+
+
+def _bounded(held: Run) -> Collection:
+    """Return the cases of a run with bounds, without which there are no tables of them."""
+    whole, run = data.record("a", 0.06), copy.copy(held)
+    parts = {name: getattr(whole, name) for name in ("ceilings", "problem_bound", "variant_bound")}
+    run.records = [record.model_copy(update=parts) for record in held.records]
+    return Collection([run])
 
 
 def _about(name: str) -> Claim:
@@ -352,7 +363,9 @@ def _unescaped(content: object, form: str) -> str:
     return "\n".join(str((each.get("metadata") or each)["name"]) + str(each.get("group", "")) for each in entries)
 
 
-@pytest.mark.parametrize("command", ["report", "table", "compare", "check", "history", "stale", "validate", "export"])
+@pytest.mark.parametrize(
+    "command", ["report", "table", "explain", "compare", "check", "history", "stale", "validate", "export"]
+)
 def test_no_command_prints_an_escape(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], command: str
 ) -> None:
@@ -362,7 +375,8 @@ def test_no_command_prints_an_escape(
     hostile.raw(tmp_path / "results" / "two", name)
     monkeypatch.chdir(tmp_path)
     words = {
-        "report": [runs], "table": [runs.parent, "--format", "csv"], "compare": [runs, tmp_path / "results" / "two"],
+        "report": [runs], "table": [runs.parent, "--format", "csv"], "explain": [name, runs],
+        "compare": [runs, tmp_path / "results" / "two"],
         "check": [runs, "--baseline", tmp_path / "results" / "two"], "history": ["add", runs, "--into", "nights"],
         "stale": [runs], "validate": [runs.parent], "export": [runs, "--format", f"a{hostile.ESCAPE}", "-o", "x"],
     }[command]  # fmt: skip

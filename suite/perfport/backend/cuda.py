@@ -49,6 +49,7 @@ class CudaBackend:
             driver=_driver_version() or f"CUDA {driver}",
             kind="gpu",
             uuid=bytes(properties["uuid"]).hex() if "uuid" in properties else "",
+            pci=cupy.cuda.runtime.deviceGetPCIBusId(number),
             compute_units=properties["multiProcessorCount"],
             clock_mhz=attributes.get("ClockRate", 0) // 1000 or None,
             memory_bytes=properties["totalGlobalMem"],

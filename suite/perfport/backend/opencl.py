@@ -58,6 +58,14 @@ def _chip(device: cl.Device) -> str:
     return re.sub(r"^[a-z0-9-]+?-(?=(Intel|AMD|ARM|Neoverse))", "", name)
 
 
+def _pci(device: cl.Device) -> str:
+    """Return the address on the bus, which NVIDIA's runtime tells: its slot is device and function, 5 and 3 bits."""
+    bus, slot = _query(device, "pci_bus_id_nv"), _query(device, "pci_slot_id_nv")
+    if bus is None or slot is None:
+        return ""
+    return f"{_query(device, 'pci_domain_id_nv', 0):04x}:{bus:02x}:{slot >> 3:02x}.{slot & 7}"
+
+
 def host_cache_bytes() -> int | None:
     """Size of the host's largest cache as the kernel reports it (runtimes disagree on which level they mean)."""
     sizes = []
@@ -121,6 +129,7 @@ class OpenCLBackend:
             driver=device.driver_version.strip(),
             kind="cpu" if cpu else "gpu" if gpu else "accelerator",
             uuid=bytes(uuid).hex() if uuid else "",
+            pci=_pci(device),
             compute_units=device.max_compute_units,
             clock_mhz=device.max_clock_frequency or None,
             memory_bytes=device.global_mem_size,

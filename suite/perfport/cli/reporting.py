@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..model.errors import check_writable
+from ..model.errors import UsageError, check_writable
 from ..model.untrusted import say
 from .options import Chosen, FormatOption, OutputOption, ResultsArgument, WorkloadsOption, filtered, finish, writable
 from .output import show
@@ -60,6 +60,36 @@ def table(
     from ..report.selection import cases
 
     show(view(cases(results, **chosen)), form, output)
+
+
+@filtered("workload", "problem", "variant", "device", "precision")
+def explain(
+    case: Annotated[
+        str, typer.Argument(metavar="CASE", help="A record's key or its beginning, or workload/problem/variant.")
+    ] = "",
+    results: Annotated[
+        list[Path] | None, typer.Argument(help="Run folders, folders of counts, or a folder of them. [results]")
+    ] = None,
+    suite: Annotated[
+        bool, typer.Option("--suite", help="Where work pays most: all arguments are results, none is a case.")
+    ] = False,
+    *,
+    chosen: Chosen,
+    form: FormatOption = "markdown",
+    output: OutputOption = None,
+) -> None:
+    """Say why a case is not faster: what binds it, the next ceiling, what could be gained; counts take part.
+
+    With --suite: the best variant of every problem and device by what a perfect kernel would gain (docs/reports.md).
+    """
+    from ..report import selection
+    from ..report.pages.explain import ranking, view
+
+    if not (case or suite):
+        raise UsageError("CASE: expected a record's key or workload/problem/variant, or --suite and results")
+    folders = [*([Path(case)] if suite and case else []), *(results or [])] or [Path("results")]
+    cases, recount = selection.counted_cases(folders, **chosen)
+    show(ranking(cases, recount) if suite else view(cases, case, recount), form, output)
 
 
 @filtered("workload", "problem", "variant", "device")

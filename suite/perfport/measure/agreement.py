@@ -80,7 +80,8 @@ class Agreement:
         RefusedError
             Where the work is not where the clock is.
         """
-        busy, span = min(execution.busy, default=0.0), max(execution.span)
+        pairs = zip(execution.busy, execution.around, strict=True)
+        busy, span = min(pairs, key=lambda pair: pair[0] - BUSY_LIMIT * pair[1], default=(0.0, 0.0))
         if busy > BUSY_LIMIT * span:
             raise RefusedError(f"refused: kernels take {busy:.3g} s, more than the span of {span:.3g} s around them")
         quiet, launch = self._pair(execution), self._launch

@@ -36,6 +36,8 @@ class Targets(Model):
         Bounds on the number of samples.
     time_budget : float
         Seconds of sampling per case after which it ends with the target unmet.
+    energy : bool
+        Measure the energy of each case, too, after the samples of all (`perfport.measure.energy`).
     """
 
     cache: Literal["cold", "warm"] = "cold"
@@ -43,6 +45,7 @@ class Targets(Model):
     min_samples: int = Field(7, ge=3)
     max_samples: int = Field(200, ge=3)
     time_budget: float = Field(3.0, gt=0)
+    energy: bool = False
 
     @model_validator(mode="after")
     def _ordered(self) -> Targets:
@@ -66,6 +69,9 @@ class Execution:
     prepare, inspect : callable
         Called before each timed execution and before the warm-up, outside the timed window, to make outputs unusable,
         and after it.
+    around : list of float
+        For each entry of ``busy`` the span of the same execution, in seconds: where events between kernels take time,
+        longer than those of samples.
     """
 
     execute: Callable[[], None]
@@ -73,6 +79,7 @@ class Execution:
     inspect: Callable[[], None] = _nothing
     span: list[float] = field(default_factory=list)
     busy: list[float] = field(default_factory=list)
+    around: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
     outside: list[float] = field(default_factory=list)
     launches: int = 0
@@ -231,6 +238,7 @@ class Sampler:
         execution.launches = times.launches
         if times.busy is not None:
             execution.busy.append(times.busy)
+            execution.around.append(times.span)
             execution.kernels = times.kernels
 
     def _wall(self, subject: Subject, execution: Execution) -> float:

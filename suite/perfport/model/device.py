@@ -22,6 +22,9 @@ class DeviceInfo(Model):
         The physical processor; two platforms over one CPU have the same chip.
     runtime : str
         Library of the OpenCL runtime, so that a worker loads only the runtimes it needs.
+    uuid, pci : str
+        Universal identifier as hexadecimal digits, and address on the bus (``0000:3b:00.0``); empty where the driver
+        does not say.
     capabilities : list of str
         What variants may ask for: ``images``, ``fp64``, ``dp4a``, ``mma``, ``wgmma``,
         ``unaligned_vload``, ``vnni``, ``cuda``, ``opencl``.
@@ -42,6 +45,7 @@ class DeviceInfo(Model):
     runtime: str = ""
     kind: DeviceKind
     uuid: str = ""
+    pci: str = ""
     compute_units: int
     clock_mhz: int | None = None
     memory_bytes: int

@@ -306,6 +306,39 @@ class Bound(_Part):
         return self
 
 
+class Energy(_Part):
+    """Energy of one execution, from a counter over loops of executions, or why there is none (docs/measurement.md).
+
+    ``joules`` is of one execution, ``seconds`` and ``executions`` of all ``loops`` together. ``update_s`` is the time
+    between two updates of the counter, ``idle_watts`` the power of the same ``domain`` at rest, before the loops.
+    """
+
+    joules: Interval | None = None
+    domain: str | None = None
+    seconds: float | None = Field(None, gt=0)
+    executions: int | None = Field(None, ge=1)
+    loops: int | None = Field(None, ge=3)
+    update_s: float | None = Field(None, gt=0)
+    idle_watts: float | None = Field(None, gt=0)
+    absent: str | None = Field(None, min_length=1, description="why there is no number")
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        told = [name for name in type(self).model_fields if getattr(self, name) is not None]
+        if told != ["absent"] and told != [name for name in type(self).model_fields if name != "absent"]:
+            raise ValueError(f"expected 'absent' alone, or all but it, got {', '.join(told) or 'nothing'}")
+        if self.joules and self.joules.low <= 0:
+            raise ValueError(f"joules: expected a lower end above 0, got {self.joules.low:g}")
+        return self
+
+    @property
+    def watts(self) -> float | None:
+        """Mean power of the loops, in W."""
+        if self.joules is None or self.seconds is None or self.executions is None:
+            return None
+        return self.joules.value * self.executions / self.seconds
+
+
 class Failure(_Part):
     """Why a case has no result: one line for tables, a log for its author."""
 
@@ -337,6 +370,7 @@ class Record(_Part):
     datasheet_bound: Bound | None = None
     variant_bound: Bound | None = None
     ceilings: dict[str, Interval] = Field(default_factory=dict)
+    energy: Energy | None = None
     failure: Failure | None = None
     source_hash: str = ""
     options: list[str] = Field(default_factory=list)

@@ -170,5 +170,6 @@ def _settings(record: Record, experiment: Experiment | None) -> str:
     study = experiment.study(record.identity) if experiment else None
     if experiment is None or study is None:
         return ""
-    targets = Targets.model_validate({**experiment.measurement.model_dump(), **study.measurement}).model_dump()
-    return "; ".join(f"{name}: {value}" for name, value in {**targets, "workers": experiment.workers}.items())
+    targets = Targets.model_validate({**experiment.measurement.model_dump(), **study.measurement})
+    told = targets.model_dump(exclude={"energy"})  # measured after all times, which it leaves as they are
+    return "; ".join(f"{name}: {value}" for name, value in {**told, "workers": experiment.workers}.items())

@@ -12,13 +12,19 @@ from ..store.collection import Collection, Filter, Site, collect, find_site
 from ..untimed import convergence
 from ..workload import Workload, discover
 from .pages import history as history_page
-from .parts.counted import stored
+from .parts.counted import Recount, stored
 
 
 def cases(results: Sequence[Path], **chosen: str) -> Collection:
     """Return the cases of stored runs that the filters take. Raises `UsageError` if there is none."""
     runs, _ = stored(results)
     return collect(runs, Filter(**chosen), ", ".join(map(str, results)))
+
+
+def counted_cases(results: Sequence[Path], **chosen: str) -> tuple[Collection, Recount]:
+    """Return the cases of stored runs that the filters take, and what the counts among the results saw of them."""
+    runs, counted = stored(results)
+    return collect(runs, Filter(**chosen), ", ".join(map(str, results))), Recount(counted)
 
 
 def convergences(results: Sequence[Path]) -> list[convergence.Convergence]:

@@ -148,6 +148,11 @@ def _results(record: Record, bounded: bool) -> dict[str, Any]:
             columns |= {f"{name}_bound": bound.seconds, f"{name}_binding": bound.binding}
             columns |= {f"{name}_share": bound.share.value}
             columns |= {f"{name}_share_low": bound.share.low, f"{name}_share_high": bound.share.high}
+    if energy := record.energy:
+        columns |= {"energy_domain": energy.domain, "energy_absent": energy.absent, "idle_watts": energy.idle_watts}
+        if energy.joules:
+            columns |= {"joules": energy.joules.value, "watts": energy.watts}
+            columns |= {"joules_low": energy.joules.low, "joules_high": energy.joules.high}
     if record.work:
         columns |= {f"useful_{name}": value for name, value in record.work.model_dump().items()}
     return columns

@@ -13,11 +13,15 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from perfport.machine import energy_counter
 from perfport.model.errors import DeviceMemoryError
 from perfport.model.record import OutputError
 from perfport.model.work import Work
 from perfport.workload import Metric, Output, Problem, Setup, Tunable, Variant
 from perfport.workload.outputs import compare
+
+if "FAULTY_POWERCAP" in os.environ:  # a worker's: it measures with counters that the test made
+    energy_counter.POWERCAP = Path(os.environ["FAULTY_POWERCAP"])
 
 
 class Double(Problem):
@@ -79,6 +83,12 @@ class Roundabout(Double):
 
     def work(self, *which: str) -> Work:
         return Work(flops=self.n, read_bytes=4 * self.n, write_bytes=4 * self.n, float_units={"fp32_fma": 1e12})
+
+
+class Steady(Double):
+    """The same, for variants that fail in the long loops that energy is measured in."""
+
+    name = "steady"
 
 
 class Drawn(Double):
@@ -154,6 +164,50 @@ class OnDrawn(Good):
 
     def fault(self) -> None:
         time.sleep(self.pause)
+
+
+class OnSteady(Good):
+    problem = Steady
+
+
+class _Tires(_Scale):
+    """Right as often as it is verified and timed; not in long loops."""
+
+    problem = Steady
+
+    @property
+    def tired(self) -> bool:
+        return self.executions > 200
+
+
+class WrongWhenTired(_Tires):
+    name = "wrong_when_tired"
+
+    def fault(self) -> None:
+        self.factor = 3.0 if self.tired else 2.0
+
+
+class RaisesWhenTired(_Tires):
+    name = "raises_when_tired"
+
+    def fault(self) -> None:
+        if self.tired:
+            raise RuntimeError("planted: tired")
+
+
+class DiesWhenTired(_Tires):
+    name, rung = "dies_when_tired", 9
+
+    def fault(self) -> None:
+        if self.tired:
+            ctypes.string_at(0)
+
+
+class DrivenPeer(OnSteady):
+    """A peer that is driven by the host."""
+
+    name, role = "driven_peer", "peer"
+    host_driven = True
 
 
 class Memorised(_Scale):

@@ -64,12 +64,20 @@ def test_summary_pages_claims_and_one_html_file(report: tuple[Path, dict[str, Pa
     assert {"suite.md", "demo.md", "claims.md", "suite.html", "overview.svg"} <= set(files)
     assert files["demo.md"].parent == folder / "suite"
     summary = files["suite.md"].read_text()
-    order = ["What ran", "What is best where", "Which claims hold", "Code convergence", "What failed", "Provenance"]
+    order = [
+        "What ran",
+        "What is best where",
+        "Where work pays most",
+        "Which claims hold",
+        "Code convergence",
+        "What failed",
+        "Provenance",
+    ]
     places = [summary.index(f"## {title}") for title in order]
     assert places == sorted(places)
     for verdict in Verdict:
         assert re.search(rf"^- Claims, each on each device: .*\b\d+ {verdict.value}", summary, re.MULTILINE), verdict
-    verdicts = summary[places[2] : places[3]]
+    verdicts = summary[places[order.index("Which claims hold")] : places[order.index("Code convergence")]]
     assert all(f" {verdict.value} |" in verdicts for verdict in Verdict) and "| holds wherever judged " in verdicts
     assert "ERROR" in summary and "wrong" in summary  # alarms come first
     assert summary.index("> **ERROR") < places[0]

@@ -91,6 +91,7 @@ def test_counted_work_shows_every_quantity_and_verdict(tmp_path: Path) -> None:
     )
     first, second = hardware_counts()
     first.stalls = {"long_scoreboard": 0.5, "no_instruction": 0.3, "wait": 0.1, "barrier": 0.06, "drain": 0.04}
+    first.raw = {"kernel": {"sm__cycles_active.sum": 8.0, "occupied_cycles": 3.0}}
     folder = data.store_counts(tmp_path / "counts", [first, second, failed])
     found = section(counted_report(tmp_path, folder, data.gpu_ladder()), "Counted work")
     good, bad = (rows_of(found, "farthest from 1", name)[0] for name in ("row_major", "column_major"))
@@ -102,7 +103,7 @@ def test_counted_work_shows_every_quantity_and_verdict(tmp_path: Path) -> None:
     assert rows["flops"]["declared"] == rows["flops"]["counted"] == "600 M"
     assert r"failed: the tool \| died" in found
     (waited,) = rows_of(found, "no instruction fetched", "row_major")
-    assert waited["no instruction fetched"] == "30.0 %"
+    assert waited["no instruction fetched"] == "30.0 %" and waited["occupancy"] == "37.5 %"
     assert waited["largest shares"] == "long scoreboard 50.0 %, no instruction 30.0 %, wait 10.0 %, barrier 6.0 %"
 
 

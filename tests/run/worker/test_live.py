@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 import report_data as data
 
-from perfport.model.record import Failure, Record, Status
+from perfport.model.record import Failure, Overheads, Record, Status
 from perfport.model.work import Traffic
 from perfport.run.cases import Case
 from perfport.run.worker.live import Live
@@ -93,3 +93,13 @@ def test_the_sampler_s_subject_and_release() -> None:
     assert (subject.key, list(subject.instances), subject.rank) == (found.case.key, ["a", "b"], "wall")
     found.release()
     assert [cast(Any, built).released for built in found.instances.values()] == [1, 1]
+
+
+def test_what_is_withdrawn_is_in_no_record_that_follows() -> None:
+    found = live(None)
+    before, kept = found.record, found.record.verification
+    found.withdraw()
+    assert before.timing and before.metric and before.problem_bound and before.overheads.compile_s
+    after = found.record
+    assert [after.timing, after.metric, after.problem_bound, after.variant_bound, after.datasheet_bound] == [None] * 5
+    assert after.overheads == Overheads() and after.verification == kept and after.key == before.key

@@ -92,6 +92,26 @@ def test_ncu_adds_up_what_warps_waited_for() -> None:
     assert profiled.stalls(simulated.Tally()) == {}
 
 
+def test_ncu_occupancy_is_that_of_the_active_cycles() -> None:
+    """A launch counts by the cycles in which it kept multiprocessors busy."""
+    names = ["sm__warps_active.avg.pct_of_peak_sustained_active", "sm__cycles_active.sum"]
+    rows = (
+        row(0, "perfport_marker", "90", "9"), row(1, "work", "50", "1,000"), row(2, "work", "10", "3,000"),
+        row(3, "other", "100", "1,000"),
+    )  # fmt: skip
+    header = (",".join(f'"{name}"' for name in (*LEFT, *names)), ",".join(['""'] * 11 + ['"%"', '"cycle"']))
+    (tally,) = profiled.by_window(profiled.parse("\n".join((*header, *rows))))
+    assert profiled.occupancy(tally.raw) == pytest.approx((500 + 300 + 1000) / 5000)
+    assert names[0] not in tally.raw["work"], "averages of launches cannot be added up"
+    assert profiled.occupancy({}) is None
+
+
+def test_sectors_of_loads_and_stores_are_bytes() -> None:
+    names = [f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum" for op in ("ld", "st")]
+    raw = {"a": {names[0]: 3.0, names[1]: 2.0, "dram__bytes_read.sum": 7.0}, "b": {names[0]: 1.0}}
+    assert profiled.sector_bytes(raw) == 6 * 32 and profiled.sector_bytes({}) == 0
+
+
 GPU = DeviceInfo(
     id="cuda:nvidia:0", backend="cuda", platform="p", name="n", chip="c", kind="gpu", compute_units=1, memory_bytes=1,
     max_alloc_bytes=1, local_memory_bytes=1, max_work_group=1,
@@ -110,9 +130,10 @@ def test_ncu_command(tmp_path: Path) -> None:
     for pair in (("--page", "raw"), ("--clock-control", "none"), ("--profile-from-start", "off")):
         assert words[words.index(pair[0]) + 1] == pair[1]
     asked = words[words.index("--metrics") + 1]
-    assert set(NAMES) <= set(asked.split(",")) and "issue_stalled" not in asked
+    assert set(NAMES) <= set(asked.split(",")) and "issue_stalled" not in asked and "warps_active" not in asked
     words = profiled.command(tmp_path / "log", GPU, stalls=True)
     metrics = words[words.index("--metrics") + 1].split(",")
+    assert {"sm__warps_active.avg.pct_of_peak_sustained_active", "sm__cycles_active.sum"} <= set(metrics)
     assert "smsp__issue_active.sum" in metrics and len([name for name in metrics if "issue_stalled" in name]) == 18
 
 

@@ -86,6 +86,12 @@ def test_tables_say_what_warps_waited_for() -> None:
         status=Status.OK,
         stalls=waits,
     )
+    one.raw = {"kernel": {"sm__cycles_active.sum": 8.0, "occupied_cycles": 3.0}}
     text = survey.tables([one])
-    assert "30.0%" in text and "wait 40%, no_instruction 30%, barrier 20%, drain 7%" in text and "misc" not in text
+    assert (
+        "37.5%" in text
+        and "30.0%" in text
+        and "wait 40%, no_instruction 30%, barrier 20%, drain 7%" in text
+        and "misc" not in text
+    )
     assert "waited for" not in survey.tables([one.model_copy(update={"stalls": {}})])

@@ -19,6 +19,7 @@ from ...store.collection import Collection
 from ...store.results import Run
 from ...untimed.convergence import Convergence
 from ..parts import web
+from ..parts.explained import where_work_pays_table
 from ..parts.failures import ORDER, failures_table
 from ..parts.ladder import Ladder
 from ..parts.markdown import code, join, table, text
@@ -97,6 +98,7 @@ def _summary(material: Material, folder: str) -> tuple[str, list[Plot]]:
         "Each problem at its headline size for the class of the device, CPU or GPU; where there is no result of that, "
         "at the largest setting that ran. The pages hold the others.",
         best_tables(first, off=material.off), *(image(plot, folder) if plot else []),
+        "## Where work pays most", where_work_pays_table(first),
         "## What carries over", *_carries(material.metrics, collection),
         "## Which claims hold", claims.summary(material.judgements, collection), _verdicts(material.judgements),
         "## Code convergence" if material.converged else "",

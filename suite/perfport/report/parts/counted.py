@@ -17,8 +17,13 @@ from ...store.environment import read_fixed
 from ...store.results import Run, each_run, find_runs
 from ...untimed.count import Count, Verdict, read
 from ...untimed.count.counts import COUNTS
+from ...untimed.count.profiled import occupancy
+from .ladder import Counted
 from .markdown import NONE, code, details, join, table, text, titled
 from .quantities import percent, scaled, significant
+
+#: Accesses of a trace that a page names for each width of hardware threads.
+MOST_PLACES = 3
 
 
 class Counts:
@@ -90,21 +95,39 @@ class Recount:
     """Gives records the DRAM and L2 bytes that hardware counters saw in the same case on the same chip."""
 
     def __init__(self, counted: Sequence[Counts]) -> None:
-        self._found: dict[str, list[tuple[Counts, Traffic]]] = {}
+        self._found: dict[str, list[tuple[Counts, Count]]] = {}
+        self._traced: dict[tuple[str, str, str], Count] = {}
         for held in counted:
             for count in held.counts:
+                if count.coalescing:
+                    self._traced[_variant(count.identity)] = count
                 if count.counted and count.counted.dram_bytes:  # only hardware counters tell them
-                    self._found.setdefault(_case(count.identity), []).append((held, count.counted))
+                    self._found.setdefault(_case(count.identity), []).append((held, count))
 
-    def __call__(self, run: Run, record: Record) -> Record | None:
-        """Return a record with counted traffic and the variant bound that it gives; nothing without such a count."""
+    def __call__(self, run: Run, record: Record) -> Counted | None:
+        """Return a record with counted traffic and the variant bound that it gives; nothing without such a count.
+
+        Of several counts the latest counts, for what warps waited for the latest that tells it.
+        """
         if not self._found or record.timing is None:
             return None
         chips = _chips(run.environment)
-        for held, counted in reversed(self._found.get(_case(record.identity), [])):
-            if all(held.chips.get(id_) == chips.get(id_) for id_ in record.identity.devices):
-                return _recounted(record, counted)
-        return None
+        alike = [
+            count
+            for held, count in reversed(self._found.get(_case(record.identity), []))
+            if all(held.chips.get(id_) == chips.get(id_) for id_ in record.identity.devices)
+        ]
+        if not alike or alike[0].counted is None:
+            return None
+        return Counted(_recounted(record, alike[0].counted), next((count for count in alike if count.stalls), alike[0]))
+
+    def traced(self, record: Record) -> Count | None:
+        """Return the latest trace of a variant's accesses, of whatever size and tunables; ``None`` without any."""
+        return self._traced.get(_variant(record.identity))
+
+
+def _variant(identity: Identity) -> tuple[str, str, str]:
+    return identity.workload, identity.problem, identity.variant
 
 
 def _recounted(record: Record, counted: Traffic) -> Record:
@@ -192,9 +215,33 @@ def _stalls(counts: list[Count]) -> str:
     for count in counts:
         if count.stalls:
             largest = [f"{_title(name)} {percent(share)}" for name, share in count.largest_stalls.items()]
-            rows.append([*_named(count), percent(count.fetch_stalls), text(", ".join(largest))])
-    intro = "**What warps waited for** (counted): shares of the cycles of warps that did not issue an instruction."
-    return titled(intro, ["variant", "size", "no instruction fetched", "largest shares"], rows, "llrl")
+            occupied = percent(occupancy(count.raw))
+            rows.append([*_named(count), occupied, percent(count.fetch_stalls), text(", ".join(largest))])
+    intro = (
+        "**What warps waited for** (counted): shares of the cycles of warps that did not issue an instruction. "
+        "Occupancy: active warps over those that the multiprocessors can hold."
+    )
+    return titled(intro, ["variant", "size", "occupancy", "no instruction fetched", "largest shares"], rows, "llrrl")
+
+
+def touched_lines(count: Count) -> str:
+    """Return the accesses of a trace that touch more cache lines than need be, the most lines in excess first."""
+    rows = []
+    for shape, same in groupby(sorted(count.coalescing, key=lambda p: p.shape), key=lambda p: p.shape):
+        wasteful = [pattern for pattern in same if pattern.place and pattern.lines > pattern.ideal]
+        wasteful.sort(key=lambda pattern: (pattern.ideal - pattern.lines) * pattern.accesses)
+        rows += [
+            [text(shape), code(pattern.kernel, 40), code(pattern.argument, 40), "store" if pattern.store else "load",
+             code(pattern.place, 60), str(pattern.accesses), f"{pattern.lines:.2f}", f"{pattern.ideal:.2f}"]
+            for pattern in wasteful[:MOST_PLACES]
+        ]  # fmt: skip
+    variant, size = _named(count)
+    title = (
+        "**Cache lines** that an access of a hardware thread touches, where they are more than its bytes fill "
+        f"(counted in the simulator: {variant} at {size})"
+    )
+    headers = ["width x line", "kernel", "argument", "access", "place", "accesses", "lines", "ideal"]
+    return titled(title, headers, rows, "lllllrrr")
 
 
 def _title(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 LABELS = {
+    "steps": "dependent steps",
     "dram": "DRAM",
     "dram_read": "DRAM read",
     "dram_copy": "DRAM copy",

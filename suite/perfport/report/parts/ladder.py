@@ -20,23 +20,37 @@ from ...store.collection import Collection
 from ...store.comparable import Comparable, comparable
 from ...store.ratios import time_of
 from ...store.results import Run
+from ...untimed.count import Count
 from .markdown import code, middle, text
 
 #: The figure in a record's ``extra`` that is shown as an image.
 PICTURE = "picture"
 BOUNDS = ("problem_bound", "variant_bound", "datasheet_bound")
-Recount = Callable[[Run, Record], Record | None]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A record with the traffic that hardware counters saw, and the count that tells most of the case."""
+
+    record: Record
+    count: Count
+
+
+#: Returns what was counted of a run's record, or nothing.
+Recount = Callable[[Run, Record], Counted | None]
 
 
 @dataclass(frozen=True)
 class Row(Case):
     """A case with the name that tells it from the others of its ladder.
 
-    Where the record's traffic is ``counted``, ``modelled`` is what the variant's own model says, if it has one.
+    Where the record's traffic is ``counted``, ``modelled`` is what the variant's own model says, if it has one, and
+    ``count`` is what hardware counters told of the case.
     """
 
     label: str = ""
     modelled: Traffic | None = None
+    count: Count | None = None
 
     @property
     def name(self) -> str:
@@ -205,11 +219,12 @@ def _rows(cases: Sequence[Case], recount: Recount | None) -> list[Row]:
     rows = []
     for case, label in zip(ordered, _labels([case.record for case in ordered]), strict=True):
         counted = recount(case.run, case.record) if recount else None
-        shown = counted or case.record
+        shown = counted.record if counted else case.record
         if case.site.several:
             shown = shown.model_copy(update=dict.fromkeys(BOUNDS))
         modelled = case.record.traffic if counted else None
-        rows.append(Row(case.run, shown, case.site, case.subject, case.later, label, modelled))
+        count = counted.count if counted else None
+        rows.append(Row(case.run, shown, case.site, case.subject, case.later, label, modelled, count))
     return rows
 
 
@@ -245,7 +260,7 @@ def run_labels(runs: list[Run]) -> list[str]:
 def ladders_of(runs: list[Run], recount: Recount | None = None) -> list[Ladder]:
     """Return every ladder of the runs, each run's own, by workload, problem, parameters, precision, run and device.
 
-    ``recount`` returns a run's record with counted traffic in place of the modelled one, or nothing.
+    ``recount`` puts what hardware counters saw in place of what was modelled.
     """
     listed = []
     for run, label in zip(runs, run_labels(runs), strict=True):
@@ -256,9 +271,9 @@ def ladders_of(runs: list[Run], recount: Recount | None = None) -> list[Ladder]:
     return sorted(listed, key=lambda ladder: place(ladder.rows[0].record.identity))
 
 
-def collected(collection: Collection) -> list[Ladder]:
-    """Return the ladders of a collection, in the order of tables."""
+def collected(collection: Collection, recount: Recount | None = None) -> list[Ladder]:
+    """Return the ladders of a collection, in the order of tables; ``recount`` as for `ladders_of`."""
     return [
-        Ladder(same.rows, collection.label(same.where), collection.label(same.where.alone))
+        Ladder(same.rows, collection.label(same.where), collection.label(same.where.alone), recount)
         for same in collection.comparable
     ]

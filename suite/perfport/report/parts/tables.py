@@ -8,6 +8,8 @@ from ...model.untrusted import line
 from ...store.comparable import leading
 from ...store.ratios import common_clock, compare, is_measured, time_of
 from .bounds import bounds_tables, problem_bound_note
+from .energy import energy_table
+from .explained import best_line
 from .failures import reason
 from .ladder import PICTURE, Ladder, Published, Row
 from .markdown import NONE, code, join, table, text, titled
@@ -24,6 +26,8 @@ def ladder_tables(ladder: Ladder) -> str:
         _instances(ladder),
         _peers(ladder),
         bounds_tables(ladder),
+        energy_table(ladder),
+        best_line(ladder),
         _overheads(ladder),
         _kernels(ladder),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import traceback
 from collections.abc import Iterable
+from functools import partial
 
 from ...backend import Artifact, Module
 from ...measure.contention import Watch
@@ -17,6 +18,7 @@ from ...workload.execution import status_of
 from ..cases import Case, Group, now
 from ..messages import CaseFinished, StepStarted
 from .audit import Audit
+from .energy import UNMEASURED, GroupEnergy
 from .inputs import SharedInputs
 from .integrity import Integrity
 from .live import Live
@@ -80,6 +82,8 @@ class GroupRun:
         self.placement = Placement(self.device, list(self.problems.values()), ceilings)
         cases = [live for case in self.group.cases if (live := self._prepare(case))]
         self._sample(cases)
+        if self.group.targets.energy:
+            self._energy([live for live in cases if live.record.status.measured])
         self.contents.close()
         for session in (*self.sessions.values(), self.drawn):  # first: the probe needs room for arrays of its own
             session.close()
@@ -185,7 +189,37 @@ class GroupRun:
         record.clocks = self.device.clocks()
         record.overheads = overheads
         self.placement.place(record)
-        self._end(live)
+        self._finished(live)
+
+    def _finished(self, live: Live) -> None:
+        """Send the record, and keep the case where its energy is to be measured."""
+        earlier, record = live.case.earlier, live.record
+        if self.group.targets.energy and record.status.measured:
+            known = earlier.energy if earlier else None
+            record.energy = known if known and known.joules else UNMEASURED
+        if record.energy is UNMEASURED:
+            self.resources.send(CaseFinished(record))
+        else:
+            self._end(live)
+
+    def _energy(self, cases: Iterable[Live]) -> None:
+        """Measure the energy of the cases with a result, beside whose samples that would have warmed the device.
+
+        That of a worker before stays. A case that fails now has no result.
+        """
+        left = [live for live in cases if live.record.energy is UNMEASURED]
+        if not left:
+            return
+        self.resources.send(StepStarted(None, "measuring power at rest"))
+        energy = GroupEnergy(self.device)
+        for live in left:
+            try:
+                live.record.energy = energy.of(live, partial(self._at, live.case.key, "energy"))
+            except Exception as error:
+                self._fail(live, error)
+                continue
+            if not self._wrong(live):
+                self._end(live)
 
     def _host_time(self, live: Live, subject: Subject) -> float | None:
         """Compare the clocks of a case that is ranked by its span; return the host's time on the first instance."""
@@ -206,6 +240,7 @@ class GroupRun:
         verification = live.record.verification
         if verification is None or verification.passed:
             return False
+        live.withdraw()
         live.record.status = Status.WRONG
         live.record.failure = Failure(reason=verification.complaint)
         self._end(live)
@@ -213,6 +248,7 @@ class GroupRun:
 
     def _fail(self, live: Live, error: Exception) -> None:
         """End a case with an error. Raises `DeviceLostError` where the device does not survive it."""
+        live.withdraw()
         record = live.record
         record.status = status_of(error)
         crashed = record.status is Status.CRASHED

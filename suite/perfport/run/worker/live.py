@@ -15,6 +15,9 @@ from ..cases import Case
 from .audit import Audit
 from .inputs import SharedInputs
 
+#: What a record has only where its case has a result.
+RESULTS = ("timing", "metric", "problem_bound", "datasheet_bound", "variant_bound", "energy")
+
 
 @dataclass
 class Live:
@@ -82,6 +85,10 @@ class Live:
             compile_s=setup.compile_s, layout_s=setup.layout_s, upload_s=setup.input_s,
             device_bytes=setup.device_bytes, wall_s=wall,
         )  # fmt: skip
+
+    def withdraw(self) -> None:
+        """Take back what was measured: a later execution has shown that it is no result."""
+        self.record = self.record.model_copy(update={**dict.fromkeys(RESULTS), "overheads": Overheads()})
 
     def release(self) -> None:
         """Give the buffers back."""

@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...backend.base import MARKER
@@ -18,6 +18,9 @@ from ...model.work import Traffic
 from .. import child
 from ..child import Job, Outcome, Wrapping
 from .simulated import Tally
+
+#: Counters by kernel and name, summed over launches.
+Raw = Mapping[str, Mapping[str, float]]
 
 #: SASS instructions by thread, bytes by memory level, accesses of global and shared memory.
 METRICS = (
@@ -40,6 +43,12 @@ REASONS = (
     "sleeping", "tex_throttle", "wait",
 )  # fmt: skip
 _ISSUES = "smsp__issue_active.sum"
+#: Active warps of an SM over those that it can hold, while it has any, in %; and the cycles in which it has.
+_OCCUPANCY, _ACTIVE = "sm__warps_active.avg.pct_of_peak_sustained_active", "sm__cycles_active.sum"
+_OCCUPIED = "occupied_cycles"
+#: Accesses of global memory in units of the caches, 32 bytes each.
+_SECTORS = tuple(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum" for op in ("ld", "st"))
+_SECTOR_BYTES = 32
 _WAITING = {f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio": reason for reason in REASONS}
 #: Quantities of `Traffic` that these make up.
 COUNTED = ("flops", "dram_read", "dram_write")
@@ -67,7 +76,7 @@ def command(log: Path, device: DeviceInfo, stalls: bool = False) -> tuple[str, .
     """Return the words in front of a child's command line; ``ncu`` writes its table to ``log``."""
     further = [*MATRIX_METRICS.values()] if "mma" in device.capabilities else []
     if stalls:
-        further += [_ISSUES, *_WAITING]
+        further += [_ISSUES, *_WAITING, _OCCUPANCY, _ACTIVE]
     return (
         "ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none",
         "--profile-from-start", "off", "--target-processes", "all", "--log-file", str(log),
@@ -84,7 +93,7 @@ def count(job: Job, timeout: float, stalls: bool = False) -> list[tuple[Outcome,
     timeout : float
         Seconds for the job.
     stalls : bool
-        Also count what warps waited for.
+        Also count what warps waited for, and how many of them there were.
 
     Raises
     ------
@@ -119,8 +128,8 @@ def parse(text: str) -> list[tuple[str, dict[str, float]]]:
 
     Lines ahead of the header (messages of ``ncu`` and of the program) are passed over. The row below the header gives
     units; a prefix of thousands in it (``Kbyte``, ``Ginst``) scales the column. Empty cells and ``n/a`` are left out.
-    Warps that waited, an average for each issued instruction, become a sum over cycles (``stalled_REASON``), which
-    launches can be added up by.
+    Averages become sums, which launches can be added up by: warps that waited, for each issued instruction, one over
+    cycles (``stalled_REASON``), and the occupancy one over the SMs' active cycles (``occupied_cycles``).
 
     Raises
     ------
@@ -134,7 +143,7 @@ def parse(text: str) -> list[tuple[str, dict[str, float]]]:
     rows = csv.reader(line for line in lines[start:] if line.startswith('"'))
     header = next(rows)
     name_at = header.index("Kernel Name")
-    known = {*METRICS, *MATRIX_METRICS.values(), _ISSUES, *_WAITING}
+    known = {*METRICS, *MATRIX_METRICS.values(), _ISSUES, *_WAITING, _OCCUPANCY, _ACTIVE}
     wanted = [number for number, name in enumerate(header) if name in known]  # device attributes stand beside them
     scales = dict.fromkeys(wanted, 1.0)
     launches = []
@@ -152,7 +161,11 @@ def parse(text: str) -> list[tuple[str, dict[str, float]]]:
 def _summable(metrics: dict[str, float]) -> dict[str, float]:
     issues = metrics.get(_ISSUES, 0.0)
     waited = {f"stalled_{reason}": metrics[name] * issues for name, reason in _WAITING.items() if name in metrics}
-    return {name: value for name, value in metrics.items() if name not in _WAITING} | waited
+    averages = {*_WAITING, _OCCUPANCY}
+    sums = {name: value for name, value in metrics.items() if name not in averages} | waited
+    if _OCCUPANCY in metrics and _ACTIVE in metrics:
+        sums[_OCCUPIED] = metrics[_OCCUPANCY] / 100 * metrics[_ACTIVE]
+    return sums
 
 
 def _scale(unit: str) -> float:
@@ -181,19 +194,19 @@ def by_window(kernels: Sequence[tuple[str, dict[str, float]]]) -> list[Tally]:
 def traffic(tally: Tally) -> Traffic:
     """The quantities that Nsight Compute counts; an FMA is 2 FLOP, on matrix units too."""
     fadd, fmul, ffma = (
-        _total(tally, f"smsp__sass_thread_inst_executed_op_{op}_pred_on.sum") for op in ("fadd", "fmul", "ffma")
+        _total(tally.raw, f"smsp__sass_thread_inst_executed_op_{op}_pred_on.sum") for op in ("fadd", "fmul", "ffma")
     )
-    matrix = sum(_total(tally, MATRIX_METRICS[unit]) for unit in FLOATING_UNITS if unit)
+    matrix = sum(_total(tally.raw, MATRIX_METRICS[unit]) for unit in FLOATING_UNITS if unit)
     return Traffic(
-        flops=fadd + fmul + 2 * ffma + matrix, dram_read=_total(tally, "dram__bytes_read.sum"),
-        dram_write=_total(tally, "dram__bytes_write.sum"), l2_bytes=_total(tally, "lts__t_bytes.sum"),
+        flops=fadd + fmul + 2 * ffma + matrix, dram_read=_total(tally.raw, "dram__bytes_read.sum"),
+        dram_write=_total(tally.raw, "dram__bytes_write.sum"), l2_bytes=_total(tally.raw, "lts__t_bytes.sum"),
         provenance="counted",
     )  # fmt: skip
 
 
 def stalls(tally: Tally) -> dict[str, float]:
     """What warps that did not issue waited for: shares of their cycles by reason, the largest first."""
-    waited = {reason: _total(tally, f"stalled_{reason}") for reason in REASONS}
+    waited = {reason: _total(tally.raw, f"stalled_{reason}") for reason in REASONS}
     total = sum(waited.values())
     ordered = sorted(waited, key=lambda reason: -waited[reason])
     return {reason: waited[reason] / total for reason in ordered if waited[reason]}
@@ -201,8 +214,19 @@ def stalls(tally: Tally) -> dict[str, float]:
 
 def expanded_flops(tally: Tally) -> float:
     """Upper limit of the FLOPs that divisions and mathematical functions were expanded into."""
-    return 2.0 * EXPANSION * _WARP * _total(tally, "smsp__inst_executed_pipe_xu.sum")
+    return 2.0 * EXPANSION * _WARP * _total(tally.raw, "smsp__inst_executed_pipe_xu.sum")
 
 
-def _total(tally: Tally, metric: str) -> float:
-    return sum(kernel.get(metric, 0.0) for kernel in tally.raw.values())
+def occupancy(raw: Raw) -> float | None:
+    """Active warps over those that the SMs can hold, averaged over their active cycles; ``None`` where not counted."""
+    active = _total(raw, _ACTIVE)
+    return _total(raw, _OCCUPIED) / active if active else None
+
+
+def sector_bytes(raw: Raw) -> float:
+    """Bytes of the sectors of global memory that loads and stores touched; 0 where that was not counted."""
+    return _SECTOR_BYTES * sum(_total(raw, metric) for metric in _SECTORS)
+
+
+def _total(raw: Raw, metric: str) -> float:
+    return sum(kernel.get(metric, 0.0) for kernel in raw.values())

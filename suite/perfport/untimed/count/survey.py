@@ -240,16 +240,18 @@ def _cells(comparison: Comparison) -> list[str]:
 
 
 def _stalls(group: Sequence[Count]) -> str:
-    """What warps waited for, and how much of it was for instructions to be fetched."""
+    """What warps waited for, how much of it was for instructions to be fetched, and how many warps there were."""
     rows = []
     for count in group:
         if count.stalls:
             where = size_of(count.identity.preset, count.identity.parameters)
             reasons = ", ".join(f"{name} {share:.0%}" for name, share in count.largest_stalls.items())
-            rows.append([count.identity.variant, where, f"{count.fetch_stalls:.1%}", reasons])
+            occupied = profiled.occupancy(count.raw)
+            shown = "" if occupied is None else f"{occupied:.1%}"
+            rows.append([count.identity.variant, where, shown, f"{count.fetch_stalls:.1%}", reasons])
     if not rows:
         return ""
-    headers = ["variant", "size", "no instruction", "largest shares"]
+    headers = ["variant", "size", "occupancy", "no instruction", "largest shares"]
     return "cycles of warps that did not issue, by what they waited for\n" + tabulate(rows, headers)
 
 
