@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from ...model.schema import Model
 
-SWEEP_VERSION = 10
+SWEEP_VERSION = 11
 
 
 class Ceiling(Model):

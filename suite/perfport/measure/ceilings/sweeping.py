@@ -11,7 +11,7 @@ from ..intervals import summarise
 from .bench import Bench
 from .catalogue import KINDS
 from .entry import Ceiling, Ceilings
-from .kind import Kind, Shape, label
+from .kind import Kind, NoCeilingError, Shape, label
 from .theory import theory
 
 SWEEP_SAMPLES, FINAL_SAMPLES, PROBE_SAMPLES = 2, 15, 5
@@ -62,7 +62,7 @@ def _measure(bench: Bench, kind: Kind, full: bool) -> tuple[Ceiling | None, str]
     for shape in kind.shapes(bench, full):
         try:
             samples = kind.samples(bench, shape, SWEEP_SAMPLES)
-        except (CompileError, UnsupportedError, DeviceMemoryError) as error:
+        except (CompileError, UnsupportedError, DeviceMemoryError, NoCeilingError) as error:
             reason = str(error)
             continue
         values[label(shape)] = max(samples, key=lambda value: sign * value)

@@ -27,7 +27,7 @@ _READING = (
     "table); **above** marks a ceiling whose whole interval is higher than that: the clock was higher than assumed, or "
     "the count is wrong. *clpeak* is the best of its shapes in runs right before and after ours, the same runtime; "
     "**below** marks a ceiling of ours that is under it by more than the noise of both. Its launch latency is another "
-    "quantity (from enqueueing to the start of a kernel) and is not judged. Lower is better for `launch_latency` alone."
+    "quantity (from enqueueing to the start of a kernel) and is not judged. Lower is better for `launch_latency` and `grid_barrier`."
 )
 
 
