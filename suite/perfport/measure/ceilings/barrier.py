@@ -10,8 +10,8 @@ import numpy as np
 from .bench import Bench
 from .kind import Execution, NoCeilingError, Rate, Shape, grid
 
-#: What a work-group polls at most in one launch. On a GPU each poll takes the second level's latency: a second and a half
-#: in all; on a CPU a tenth of that, which outlasts a time slice.
+#: What a work-group polls at most in one launch. On a GPU each poll takes the second level's latency, in all a second
+#: and a half; on a CPU a tenth of that, which outlasts a time slice.
 POLLS = 1 << 21
 
 
@@ -19,8 +19,8 @@ POLLS = 1 << 21
 class GridBarrier(Rate):
     """Seconds for a barrier of all work-groups, by a counter in global memory.
 
-    No standard of OpenCL C 1.2 or CUDA promises that groups of a plain launch run at the same time, so that none may wait
-    for another without end: a group that has polled `POLLS` times goes on, and there is no ceiling.
+    Neither OpenCL C 1.2 nor CUDA promises that groups of a plain launch run at the same time, so that none may wait for
+    another without end: a group that has polled `POLLS` times goes on, and there is no ceiling.
     """
 
     def shapes(self, bench: Bench, full: bool) -> Iterable[Shape]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,11 +69,12 @@ class Gather(Rate):
         else:
             sizes = [4 * TILE]
         sizes = [nbytes for nbytes in sizes if nbytes <= bench.nbytes]
-        if bench.cpu:
-            group, groups = (16, 64, 256) if full else (64,), (units, 4 * units) if full else (4 * units,)
-        else:
-            group, groups = (256, 512, 1024) if full else (256, 1024), (8 * units, 16 * units) if full else (8 * units,)
-        return grid(table_bytes=sizes, unroll=(2, 4, 8, 16) if full else (4, 16), group=group, groups=groups)
+        group, groups = ((64,), (4 * units,)) if bench.cpu else ((256, 1024), (8 * units,))
+        axes: dict[str, Sequence[int]] = {"table_bytes": sizes, "unroll": (4, 16), "group": group, "groups": groups}
+        if full:
+            axes |= {"unroll": (2, 4, 8, 16), "group": (16, 64, 256) if bench.cpu else (256, 512, 1024)}
+            axes["groups"] = (units, 4 * units) if bench.cpu else (8 * units, 16 * units)
+        return grid(**axes)
 
     def execution(self, bench: Bench, shape: Shape, scale: int) -> Execution:
         """Return ``16 scale`` numbers drawn by every work-item; what it adds up is compared with the host's."""
@@ -101,7 +102,7 @@ class Gather(Rate):
         return bench.buffer(name, 4 * count)
 
     def absent(self, bench: Bench, entry: Ceiling, others: dict[str, Ceiling]) -> str:
-        """Return why it is not the level that was measured: its plateau does not show, or the level behind is as fast."""
+        """Return why it is not the level that was measured: that does not show, or the one behind is as fast."""
         if self.level and f"l{self.level}_read" not in others:
             return f"the level does not show: there is no l{self.level}_read"
         if any(name in others and others[name].low > FALL * entry.value for name in self.behind):

@@ -88,8 +88,8 @@ class Kind(ABC):
         """Return so many values of one shape. Raises `NoCeilingError` where what ran is not what is counted."""
         raise NotImplementedError
 
-    def curve(self, bench: Bench, shape: Shape) -> list[tuple[float, float]]:
-        """Return how the value of the best shape depends on its working set; empty where it has none."""
+    def curve(self, bench: Bench, shape: Shape, value: float) -> list[tuple[float, float]]:
+        """Return how the ``value`` of the best shape depends on its working set; empty where it has none."""
         return []
 
     def absent(self, bench: Bench, entry: Ceiling, others: dict[str, Ceiling]) -> str:

@@ -76,7 +76,7 @@ def _measure(bench: Bench, kind: Kind, full: bool) -> tuple[Ceiling | None, str]
     entry = Ceiling(
         value=taken.median, low=taken.ci_low, high=taken.ci_high, unit=kind.unit, direction=kind.direction,
         shape=shapes[best], samples=taken.n, spread=low / high, sweep=values,
-        curve=kind.curve(bench, shapes[best]), clocks={"before": before, "after": bench.device.clocks()},
+        curve=kind.curve(bench, shapes[best], taken.median), clocks={"before": before, "after": bench.device.clocks()},
         theory=limit, theory_basis=basis, above_theory=limit is not None and taken.ci_low > limit,
     )  # fmt: skip
     return entry, ""
