@@ -21,7 +21,6 @@ from perfport.measure.ceilings.caches import CURVES, CacheRead, Level, levels
 from perfport.measure.ceilings.kind import Rate, Shape
 from perfport.model.device import DeviceInfo
 
-
 H100 = cuda_info("sm_90").model_copy(
     update={"name": "NVIDIA H100 80GB HBM3", "compute_units": 132, "last_level_cache_bytes": 50 << 20}
 )

@@ -22,7 +22,6 @@ from perfport.measure.ceilings.streams import Stream
 from perfport.measure.roofline import INTEGER_CEILINGS, INTEGER_UNITS, SPECIAL_CEILINGS
 from perfport.model.errors import UnavailableError, UnsupportedError
 
-
 #: Ceilings that a device without caches that it tells of has not.
 OF_LEVELS = ("l1_read", "l2_read", "l3_read", "gather_l1", "gather_l2")
 

@@ -123,7 +123,7 @@ def test_a_survey_measures_stores_and_tells(
     info = opencl_infos[0].model_copy(update=small)
     found = survey.survey(info, peer=True, command=["typed"], step=told.append)
     assert found.peer is not None and found.peer.status == "unavailable" and "not installed" in found.peer.reason
-    assert f"{info.id}: dram_read" in told and found.command == ["typed"]
+    assert f"{info.id}: measuring ceiling dram_read" in told and found.command == ["typed"]
     assert found.ceilings.entries["dram_read"].value > 0 and load_cached(info) == found.ceilings
     assert json.loads(found.model_dump_json())["host"]["cores"] >= 1
 
