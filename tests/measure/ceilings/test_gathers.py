@@ -44,8 +44,8 @@ def test_sums_of_a_work_item_by_hand() -> None:
 
 def test_places_have_no_pattern() -> None:
     """Places of neighbouring work-items meet in a bank, one of 32, as often as places drawn at random do."""
-    lanes = np.arange(1 << 15, dtype=np.uint32)
-    banks = sums(np.arange(32, dtype=np.uint32), lanes, 1, 1).reshape(-1, 32)  # the table's words are their own places
+    own, lanes = np.arange(32, dtype=np.uint32), np.arange(1 << 15, dtype=np.uint32)  # words that are their own places
+    banks = (sums(own, lanes, 9, 1) - sums(own, lanes, 8, 1)).reshape(-1, 32) % np.uint32(32)  # of the ninth step
     worst = np.array([np.bincount(warp, minlength=32).max() for warp in banks])
     drawn = np.random.default_rng(1).integers(0, 32, banks.shape)
     expected = np.array([np.bincount(warp, minlength=32).max() for warp in drawn])

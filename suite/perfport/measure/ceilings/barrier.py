@@ -43,8 +43,7 @@ class GridBarrier(Rate):
 
         def check() -> None:
             failed = bench.device.read(early, np.uint32, (groups,))
-            arrived = int(bench.device.read(counter, np.uint32, (1,))[0])
-            if failed.any() or arrived != rounds * groups:
+            if failed.any():  # also where a group took no part: its word is poison
                 raise NoCeilingError(
                     f"{np.count_nonzero(failed)} of {groups} work-groups gave up waiting for the others: "
                     "they do not run at the same time"
