@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from perfport.measure import contention
-from perfport.measure.contention import Watch
+from perfport.measure.contention import LOOK_S, Watch, wait_until_quiet
 
 
 class Device:
@@ -60,3 +60,23 @@ def test_own_work_is_no_foreign_load() -> None:
     sum(range(3_000_000))
     later, used = watch._read()
     assert later >= busy and used > own
+
+
+@pytest.mark.parametrize(
+    ("limit", "busy", "looks", "expected"),
+    [(0.0, 0, 1, ""), (0.0, 9, 1, "busy"), (10.0, 3, 4, ""), (10.0, 99, 10, "busy"), (2.0, 99, 2, "busy")],
+)
+def test_waiting_ends_with_the_load_or_with_the_time(
+    monkeypatch: pytest.MonkeyPatch, limit: float, busy: int, looks: int, expected: str
+) -> None:
+    clock, taken = [100.0], list[float]()
+
+    def sleep(seconds: float) -> None:
+        clock[0] += seconds
+        taken.append(seconds)
+
+    monkeypatch.setattr(contention.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(contention.time, "sleep", sleep)
+    monkeypatch.setattr(Watch, "reason", lambda self: "busy" if len(taken) <= busy else "")
+    assert wait_until_quiet(Device(), limit) == expected  # type: ignore[arg-type]
+    assert taken == [LOOK_S] * looks

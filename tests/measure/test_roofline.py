@@ -369,6 +369,16 @@ def test_a_probe_widens_the_ceiling_and_never_lowers_it() -> None:
     assert measured_ceilings(known, fast)["dram_read"] == Interval(value=108, low=98, high=111 * 1.08)
 
 
+def test_the_better_of_two_latencies_is_the_shorter() -> None:
+    entries = [
+        Ceiling(value=value, low=0.99 * value, high=1.01 * value, unit="s", direction="lower") for value in (1.0, 1.05)
+    ]
+    known, now = (Ceilings(device="d", driver="1", date="", entries={"launch_latency": each}) for each in entries)
+    for first, second in ((known, now), (now, known)):
+        found = measured_ceilings(first, second)["launch_latency"]
+        assert found.value == 1.0 and found.low == pytest.approx(0.99 / 1.05) and found.high == pytest.approx(1.0605)
+
+
 @pytest.mark.parametrize("value", [43, 80, 89.9, 110.1, 229])
 def test_a_probe_that_moved_neither_widens_nor_raises_the_ceiling(value: float) -> None:
     known, now = ceilings(100, 98, 102), ceilings(value, 0.9 * value, 1.1 * value)

@@ -1,4 +1,4 @@
-"""Foreign load while a case was sampled."""
+"""Foreign load while a case was sampled, and waiting until there is none."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import psutil
 from ..backend import OpenDevice
 
 FOREIGN_LIMIT = 0.15  # share of the machine's cores
+LEAST_S = 0.5  # what is shorter says nothing: the system counts processor time in hundredths of a second
+LOOK_S = 1.0
 
 
 class Watch:
@@ -26,16 +28,42 @@ class Watch:
         own = self._process.cpu_times()
         return busy, own.user + own.system
 
+    def elapsed(self) -> float:
+        """Return the seconds since its creation."""
+        return time.perf_counter() - self._started
+
     def reason(self) -> str:
-        """Return why the samples are not to be trusted, or an empty string."""
+        """Return why the samples are not to be trusted, or an empty string; also within the first `LEAST_S`."""
         throttled = self._device.clocks().get("throttled")
         if throttled:
             return f"the device throttled ({', '.join(throttled)})"
-        elapsed = time.perf_counter() - self._started
-        if self._device.info.kind != "cpu" or elapsed < 0.5:
+        elapsed = self.elapsed()
+        if self._device.info.kind != "cpu" or elapsed < LEAST_S:
             return ""
         busy, own = (after - before for after, before in zip(self._read(), self._before, strict=True))
         foreign = (busy - own) / elapsed / (psutil.cpu_count() or 1)
         if foreign > FOREIGN_LIMIT:
             return f"other processes used {foreign:.0%} of the processor meanwhile"
         return ""
+
+
+def wait_until_quiet(device: OpenDevice, limit: float) -> str:
+    """Wait until nothing foreign uses what a device needs.
+
+    Parameters
+    ----------
+    device : OpenDevice
+    limit : float
+        Seconds after which no further look is taken; with 0 there is one, of `LOOK_S`.
+
+    Returns
+    -------
+    str
+        Why the last look was not quiet; empty if it was.
+    """
+    since = time.monotonic()
+    while True:
+        watch = Watch(device)
+        time.sleep(LOOK_S)
+        if not (reason := watch.reason()) or time.monotonic() - since >= limit:
+            return reason

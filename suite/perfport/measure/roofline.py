@@ -49,19 +49,21 @@ def moved(ceilings: Ceilings, now: Ceilings) -> dict[str, float]:
 def measured_ceilings(ceilings: Ceilings, now: Ceilings | None = None) -> dict[str, Interval]:
     """Return ceilings as intervals, widened to hold what a quiet probe beside the measurement gave.
 
-    The value is the larger of the two: a ceiling is what the device can do, and a probe in a bad moment does not
-    lower it. The interval holds both, and reaches as far above them as they are apart: what has moved between two
-    moments may have moved as much, upwards too, at a third (a server shared with others). A probe that `moved` says
-    nothing of what the device can do: it does not count.
+    The value is the better of the two: a ceiling is what the device can do, and a probe in a bad moment does not
+    worsen it. The interval holds both, and reaches as far beyond them as they are apart: what has moved between two
+    moments may have moved as much, to the better too, at a third (a server shared with others). A probe that `moved`
+    says nothing of what the device can do: it does not count.
     """
     widened = {}
     disturbed = moved(ceilings, now) if now else {}
     for name, entry in ceilings.entries.items():
         parts = [entry] + ([now.entries[name]] if now and name in now.entries.keys() - disturbed.keys() else [])
-        best = max(parts, key=lambda part: part.value)
-        apart = best.value / min(part.value for part in parts)
-        high = max(part.high for part in parts) * apart
-        widened[name] = Interval(value=best.value, low=min(part.low for part in parts), high=high)
+        values = [part.value for part in parts]
+        low, high, apart = min(part.low for part in parts), max(part.high for part in parts), max(values) / min(values)
+        if entry.direction == "higher":
+            widened[name] = Interval(value=max(values), low=low, high=high * apart)
+        else:
+            widened[name] = Interval(value=min(values), low=low / apart, high=high)
     return widened
 
 

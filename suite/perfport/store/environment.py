@@ -75,11 +75,20 @@ class _Ceiling(_Probed):
     above_theory: bool = False
 
 
+class _Renewal(_Part):
+    date: str = ""
+    reason: str = ""
+    names: list[str] = []
+    outcome: str = ""
+
+
 class _Ceilings(_Part):
     date: str = ""
     working_set_bytes: Count | None = None
     entries: dict[str, _Ceiling] = {}
     absent: dict[str, str] = {}
+    contended: dict[str, str] = {}
+    renewals: list[_Renewal] = []
 
 
 class _Probe(_Part):

@@ -46,6 +46,7 @@ def example(info: DeviceInfo | None = None) -> Survey:
     found = Ceilings(
         device=info.id, driver="1.2", date="2026-01-02T03:04:05+00:00", working_set_bytes=4 << 30, entries=entries,
         absent={"l3_read": "no such part is known of this device"},
+        contended={"fp32_fma": "others used 60%"},
     )  # fmt: skip
     return Survey(
         device=info, ceilings=found, peer=peer, host={"cpu": "c", "os": "o"}, versions={},
@@ -73,6 +74,7 @@ def test_the_page_shows_flags_and_is_the_same_when_made_again(tmp_path: Path) ->
     page = files[0].read_text()
     assert len(files) == 3 and all(path.exists() for path in files)
     assert "4.50 TB/s" in page and "**above**" in page and "0.865 **below**" in page and "5.20 TB/s (float4)" in page
+    assert "- `fp32_fma` was **contended**: others used 60%." in page
     assert "`l3_read` is absent: no such part is known of this device." in page and "A &lt;chip>" in page
     latency = next(line for line in page.splitlines() if "launch_latency" in line and "1.00 µs" in line)
     assert "below" not in latency, "clpeak's latency is another quantity"
@@ -87,6 +89,7 @@ def test_the_page_shows_flags_and_is_the_same_when_made_again(tmp_path: Path) ->
 def test_the_terminal_shows_the_same(tmp_path: Path) -> None:
     shown = terminal(example())
     assert "4.50 TB/s" in shown and "116.7 % above" in shown and "0.865 below" in shown
+    assert "contended: fp32_fma (others used 60%)" in shown
     assert "absent: l3_read" in shown and "2026-01-02" in shown
 
 
@@ -123,7 +126,7 @@ def test_a_survey_measures_stores_and_tells(
     info = opencl_infos[0].model_copy(update=small)
     found = survey.survey(info, peer=True, command=["typed"], step=told.append)
     assert found.peer is not None and found.peer.status == "unavailable" and "not installed" in found.peer.reason
-    assert f"{info.id}: dram_read" in told and found.command == ["typed"]
+    assert f"{info.id}: measuring ceiling dram_read" in told and found.command == ["typed"]
     assert found.ceilings.entries["dram_read"].value > 0 and load_cached(info) == found.ceilings
     assert json.loads(found.model_dump_json())["host"]["cores"] >= 1
 

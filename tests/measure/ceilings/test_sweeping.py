@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from ceilings_bench import SmallBench, made
 
 from perfport.backend import OpenDevice
 from perfport.measure.ceilings import (
     KINDS,
+    Ceiling,
     Ceilings,
+    Renewal,
     kind,
     probe_again,
     raise_to,
+    renewed,
     sweep,
     sweeping,
 )
 from perfport.measure.ceilings.bench import Bench
-from perfport.measure.ceilings.kind import label
+from perfport.measure.ceilings.kind import NoCeilingError, label
 
 
 def test_a_sweep_of_a_small_set(device: OpenDevice, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,12 +31,17 @@ def test_a_sweep_of_a_small_set(device: OpenDevice, monkeypatch: pytest.MonkeyPa
         plain = one.shapes
         monkeypatch.setattr(one, "shapes", lambda self, bench, full, plain=plain: list(plain(self, bench, full))[:2])
     told: list[str] = []
+    monkeypatch.setattr(sweeping, "wait_until_quiet", lambda device, limit: "")
+    monkeypatch.setattr(sweeping.Watch, "reason", lambda self: "")
     before = device.allocated
     found = sweep(device, progress=told.append)
     assert device.allocated == before, "memory is given back"
     assert set(found.entries).isdisjoint(found.absent) and {*found.entries, *found.absent} == set(KINDS)
-    assert told == [name for name in KINDS if set(KINDS[name].needs) <= set(device.info.capabilities)]
-    assert set(KINDS) - {"l1_read", "l2_read", "l3_read", "tf32_mma", "bf16_mma", "int8_mma"} <= set(found.entries)
+    measured = [name for name in KINDS if set(KINDS[name].needs) <= set(device.info.capabilities)]
+    assert told == [sweeping.WAITING, *(f"measuring ceiling {name}" for name in measured)]
+    assert not found.contended
+    may_lack = {"l1_read", "l2_read", "l3_read", "gather_l1", "gather_l2", "tf32_mma", "bf16_mma", "int8_mma"}
+    assert set(KINDS) - may_lack - {"grid_barrier"} <= set(found.entries)
     assert all(found.absent.values()), "every absent ceiling has its reason"
     for name, one in found.entries.items():
         assert 0 < one.low <= one.value <= one.high and one.unit == KINDS[name].unit
@@ -59,7 +69,142 @@ def test_a_probe_raises_and_never_lowers() -> None:
     higher = known.model_copy(update={"date": "now", "entries": {"dram_read": made(120.0)}})
     raised = raise_to(known, higher)
     assert raised.entries["dram_read"].value == 120.0 and raised.entries["dram_read"].sweep == {"a": 1.0}
-    assert raised.entries["fp32_fma"] == first["fp32_fma"] and raised.date == "now"
+    assert raised.entries["fp32_fma"] == first["fp32_fma"] and raised.date == "then", "it is as old as its sweep"
+
+
+@pytest.mark.parametrize(("value", "raised"), [(2e-6, True), (4e-6, False), (3e-6, False)])
+def test_where_lower_is_better_a_probe_that_gives_less_corrects(value: float, raised: bool) -> None:
+    first = {"grid_barrier": made(3e-6, unit="s", direction="lower")}
+    known = Ceilings(device="d", driver="", date="then", entries=first)
+    now = known.model_copy(update={"entries": {"grid_barrier": made(value, unit="s", direction="lower")}})
+    assert raise_to(known, now).entries["grid_barrier"].value == (value if raised else 3e-6)
+
+
+def test_a_probe_that_is_no_ceiling_says_why(device: OpenDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    def give_up(self: object, bench: Bench, shape: object, count: int) -> list[float]:
+        raise NoCeilingError("1 of 2 work-groups gave up")
+
+    monkeypatch.setattr(type(KINDS["grid_barrier"]), "samples", give_up)
+    entries = {"grid_barrier": made(3e-6, unit="s", direction="lower")}
+    known = Ceilings(device=device.info.id, driver="", date="", entries=entries, absent={"l1_read": "no plateau"})
+    again = probe_again(device, known)
+    assert not again.entries and again.absent == {"grid_barrier": "1 of 2 work-groups gave up"}
+
+
+class Quiet:
+    """Foreign load while so many ceilings are measured, and looks that wait for its end."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, busy: set[str], ends: bool) -> None:
+        self.measured: list[str] = []
+        self.tried: list[Any] = []
+        self.waits = 0
+        self.ends = ends
+        self.busy = busy
+        bench = type("B", (), {"close": lambda self: None, "nbytes": 1, "info": INFO, "device": None})
+        monkeypatch.setattr(sweeping, "Bench", lambda device: bench())
+        monkeypatch.setattr(sweeping, "Watch", lambda device: self)
+        monkeypatch.setattr(sweeping, "_measure", self._measure)
+        monkeypatch.setattr(sweeping, "wait_until_quiet", self._wait)
+        monkeypatch.setattr(sweeping.time, "sleep", lambda seconds: None)
+
+    def elapsed(self) -> float:
+        """Each ceiling but the launches takes long enough to be judged."""
+        return 0.1 if self.measured[-1] == "launch_latency" else 1.0
+
+    def reason(self) -> str:
+        return "others used 50%" if self.measured[-1] in self.busy else ""
+
+    def _wait(self, device: object, limit: float) -> str:
+        assert limit == sweeping.WAIT_S
+        self.waits += 1
+        if self.ends and self.waits > 1:
+            self.busy = set()
+        return "others used 50%" if self.busy else ""
+
+    def _measure(self, bench: object, kind: Any, full: bool, before: Ceiling | None) -> tuple[Ceiling | None, str]:
+        self.measured.append(kind.name)
+        self.tried.append(before and before.shape)
+        return (None, "no plateau") if kind.name == "l1_read" else (made(float(len(self.measured))), "")
+
+
+INFO: Any = type("I", (), {"id": "d", "driver": "1", "capabilities": ["mma"]})()
+DEVICE: Any = type("D", (), {"info": INFO})()
+NAMES = ("dram_read", "l1_read", "fp32_fma", "launch_latency", "grid_barrier")
+
+
+def test_a_sweep_beside_foreign_load_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The load outlasts both waits: the ceilings beside it are marked, and those that are not there, too."""
+    quiet = Quiet(monkeypatch, {"l1_read", "grid_barrier"}, ends=False)
+    swept = sweep(DEVICE, names=NAMES)
+    assert quiet.measured == [*NAMES] and quiet.waits == 2, "not measured again while the load lasts"
+    reason = "others used 50%"
+    assert swept.contended == dict.fromkeys(("l1_read", "launch_latency", "grid_barrier"), reason), (
+        "launches are too short to be judged alone"
+    )
+    assert swept.entries.keys() == {*NAMES} - {"l1_read"} and swept.absent == {"l1_read": "no plateau"}
+
+
+def test_what_a_load_disturbed_is_measured_again_when_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    quiet = Quiet(monkeypatch, {"fp32_fma"}, ends=True)
+    swept = sweep(DEVICE, names=NAMES)
+    assert quiet.measured == [*NAMES, "fp32_fma"] and not swept.contended
+    assert swept.entries["fp32_fma"].value == 6.0
+
+
+def test_single_ceilings_are_swept_beside_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    quiet = Quiet(monkeypatch, set(), ends=True)
+    known = {name: made(100.0, shape={"of": name}) for name in ("dram_read", "fp32_fma")}
+    swept = sweep(DEVICE, names=["fp32_fma"], known=known)
+    assert quiet.measured == ["fp32_fma"] and quiet.tried == [{"of": "fp32_fma"}], "what won before is tried too"
+    assert swept.entries == {"fp32_fma": made(1.0)}
+
+
+def test_the_shape_that_won_before_is_tried_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kind, "SAMPLE_S", 0.0)
+    shapes = list(KINDS["fp32_fma"].shapes(bench, False))[:2]
+    monkeypatch.setattr(type(KINDS["fp32_fma"]), "shapes", lambda self, bench, full: shapes[:1])
+    for before in shapes:
+        measured, _ = sweeping._measure(bench, KINDS["fp32_fma"], False, made(1.0, shape=before))
+        assert measured and measured.sweep.keys() == {label(shapes[0]), label(before)}
+
+
+def renewal(*names: str) -> Renewal:
+    return Renewal(run="r", date="now", reason="a probe", names=[*names])
+
+
+def test_what_was_swept_again_replaces_the_old() -> None:
+    known = Ceilings(
+        device="d", driver="", date="then", entries={"dram_read": made(1.0), "fp32_fma": made(2.0)},
+        absent={"l1_read": "no plateau"}, contended={"dram_read": "busy"},
+    )  # fmt: skip
+    fresh = known.model_copy(
+        update={
+            "date": "now", "entries": {"dram_read": made(3.0), "l1_read": made(4.0)}, "absent": {"fp32_fma": "gone"},
+            "contended": {},
+        }
+    )  # fmt: skip
+    part = renewed(known, fresh, renewal("dram_read"))
+    assert part.entries == {"dram_read": made(3.0), "fp32_fma": made(2.0)} and part.date == "then"
+    assert part.absent == known.absent and not part.contended and part.renewals == [renewal("dram_read")]
+    whole = renewed(known, fresh, renewal("dram_read", "fp32_fma", "l1_read"))
+    assert whole.entries == fresh.entries and whole.absent == fresh.absent and whole.date == "now"
+
+
+def test_what_was_disturbed_again_replaces_nothing_that_was_trusted() -> None:
+    known = Ceilings(
+        device="d", driver="", date="then", entries={"dram_read": made(1.0), "fp32_fma": made(2.0)},
+        contended={"fp32_fma": "busy then"},
+    )  # fmt: skip
+    fresh = known.model_copy(
+        update={
+            "date": "now", "entries": {"dram_read": made(3.0), "fp32_fma": made(4.0)},
+            "contended": dict.fromkeys(("dram_read", "fp32_fma"), "busy now"),
+        }
+    )  # fmt: skip
+    after = renewed(known, fresh, renewal("dram_read", "fp32_fma"))
+    assert after.entries == {"dram_read": made(1.0), "fp32_fma": made(4.0)}, "disturbed for disturbed: the later"
+    assert after.contended == {"fp32_fma": "busy now"} and after.date == "then", "as old as what stays"
+    assert after.renewals[0].outcome == "dram_read is as it was: busy now"
 
 
 def test_a_ceiling_above_theory_is_flagged(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,6 +64,28 @@ def test_ceilings_above_theory_are_flagged_and_the_fields_may_be_missing(tmp_pat
     )
 
 
+def test_disturbed_sweeps_and_ceilings_swept_again_are_told() -> None:
+    first = {
+        "run": "r",
+        "date": "2026-11-20",
+        "reason": "times exceed dram_read",
+        "names": ["dram_read"],
+        "outcome": "",
+    }
+    second = {**first, "reason": "a probe", "names": ["exp", "dp4a"], "outcome": "exp is as it was"}
+    busy = {"fp32_fma": "other processes used 60% of the <processor>"}
+    told = data.ceilings(data.POCL) | {"contended": busy, "renewals": [first, second]}
+    found = old_age({data.POCL: told})
+    assert (
+        "> **Others used what the device needs while ceilings were swept**: `fp32_fma` (other processes used 60%"
+        in found
+    )
+    assert "<processor>" not in found
+    assert "- 2026-11-20: `dram_read`, because times exceed dram_read; all were replaced." in found
+    assert "- 2026-11-20: `exp`, `dp4a`, because a probe; exp is as it was." in found
+    assert "swept again" not in old_age({data.POCL: data.ceilings(data.POCL)})
+
+
 def old_age(ceilings: dict[str, object]) -> str:
     """Return the ceilings section of a run with these ceilings."""
     from perfport.report.parts.machines import ceilings_section

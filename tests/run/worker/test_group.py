@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from copy import deepcopy
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
@@ -17,8 +18,8 @@ from perfport.measure.ceilings import Ceiling, Ceilings, store
 from perfport.measure.sampling import Targets
 from perfport.model.record import Identity, Status
 from perfport.run.cases import Case, Group
-from perfport.run.messages import CaseFinished
-from perfport.run.worker import live, probing
+from perfport.run.messages import CaseFinished, CeilingsInUse
+from perfport.run.worker import live, probing, stored
 from perfport.run.worker.group import GroupRun
 from perfport.run.worker.probing import ATTEMPTS
 from perfport.run.worker.resources import Resources
@@ -65,20 +66,8 @@ def test_probes_that_stay_off_end_a_group_contended_and_excuse_nothing(
     assert good.ceilings["dram_read"].high == swept.entries["dram_read"].high, "and the probes widen nothing"
 
 
-@pytest.mark.parametrize("off", [0.5, 1.0])
-def test_a_probe_after_the_group_that_stays_off_takes_its_results_back(
-    opencl: Any, monkeypatch: pytest.MonkeyPatch, off: float
-) -> None:
-    sent: list[Any] = []
-    resources = Resources("run", [str(FAULTY)], lambda message: sent.append(deepcopy(message)))  # as a pipe does
-    resources._devices[opencl.info.id] = opencl
-    entry = Ceiling(value=1e18, low=1e18, high=1e18, unit="FLOP/s", samples=9)
-    known = Ceilings(device="d", driver="1", date="", entries={"fp32_fma": entry})
-    slow = {"fp32_fma": entry.model_copy(update={"value": 1e18 * off, "low": 1e18 * off, "high": 1e18 * off})}
-    probes = [known, *[known.model_copy(update={"entries": slow})] * ATTEMPTS]
-    monkeypatch.setattr(probing, "load_cached", lambda info: known)
-    monkeypatch.setattr(probing, "probe_again", lambda *_: probes.pop(0))
-    monkeypatch.setattr(live.Live, "contention", lambda self: "")
+def group_of(opencl: Any) -> Group:
+    """Three cases from a warm cache, one of them wrong."""
     names = ("good", "also_good", "wrong")
     identities = [
         Identity(
@@ -89,14 +78,60 @@ def test_a_probe_after_the_group_that_stays_off_takes_its_results_back(
     ]  # fmt: skip
     cases = [Case(key=identity.variant, identity=identity) for identity in identities]
     targets = Targets(cache="warm", min_samples=3, max_samples=3, time_budget=0.05)
-    group = Group(
+    return Group(
         device=opencl.info, workload="faulty", problem="double", preset="tiny", parameters={"n": 1000},
         inputs={"a": 7}, targets=targets, timeout=60, cases=cases,
     )  # fmt: skip
-    GroupRun(group, resources).run()
+
+
+@pytest.mark.parametrize("off", [0.5, 1.0])
+def test_a_probe_after_the_group_that_stays_off_takes_its_results_back(
+    opencl: Any, monkeypatch: pytest.MonkeyPatch, off: float
+) -> None:
+    sent: list[Any] = []
+    resources = Resources("run", [str(FAULTY)], lambda message: sent.append(deepcopy(message)))  # as a pipe does
+    resources._devices[opencl.info.id] = opencl
+    entry = Ceiling(value=1e18, low=1e18, high=1e18, unit="FLOP/s", samples=9)
+    known = Ceilings(device="d", driver="1", date=datetime.now(UTC).isoformat(), entries={"fp32_fma": entry})
+    slow = {"fp32_fma": entry.model_copy(update={"value": 1e18 * off, "low": 1e18 * off, "high": 1e18 * off})}
+    probes = [known, *[known.model_copy(update={"entries": slow})] * ATTEMPTS]
+    monkeypatch.setattr(stored, "load_cached", lambda info: known)
+    monkeypatch.setattr(stored, "store", lambda info, ceilings: None)
+    monkeypatch.setattr(stored, "wait_until_quiet", lambda device, limit: "others use the processor")
+    monkeypatch.setattr(probing, "probe_again", lambda *_: probes.pop(0))
+    monkeypatch.setattr(live.Live, "contention", lambda self: "")
+    GroupRun(group_of(opencl), resources).run()
     told = [(m.record.key, m.record.status.value) for m in sent if isinstance(m, CaseFinished)]
     assert sorted(told[:3]) == [("also_good", "ok"), ("good", "ok"), ("wrong", "wrong")]
     assert sorted(told[3:]) == ([("also_good", "contended"), ("good", "contended")] if off < 1 else [])
+
+
+@pytest.mark.parametrize("busy", ["", "others use the processor"])
+def test_a_ceiling_that_a_time_exceeds_is_swept_again_and_the_bound_formed_anew(
+    opencl: Any, monkeypatch: pytest.MonkeyPatch, busy: str
+) -> None:
+    """A stored ceiling of one operation per second: what is impossible under it is not, once it was swept again."""
+    sent: list[Any] = []
+    resources = Resources("run", [str(FAULTY)], lambda message: sent.append(deepcopy(message)))
+    resources._devices[opencl.info.id] = opencl
+    slow, fast = (Ceiling(value=rate, low=rate, high=rate, unit="FLOP/s", samples=9) for rate in (1.0, 1e18))
+    known = Ceilings(device="d", driver="1", date=datetime.now(UTC).isoformat(), entries={"fp32_fma": slow})
+    monkeypatch.setattr(stored, "load_cached", lambda info: known)
+    monkeypatch.setattr(stored, "store", lambda info, ceilings: None)
+    monkeypatch.setattr(stored, "wait_until_quiet", lambda device, limit: busy)
+    monkeypatch.setattr(stored, "sweep", lambda *_: known.model_copy(update={"entries": {"fp32_fma": fast}}))
+    monkeypatch.setattr(probing, "probe_again", lambda device, stored, names: stored)
+    monkeypatch.setattr(live.Live, "contention", lambda self: "")
+    GroupRun(group_of(opencl), resources).run()
+    told = [m.record for m in sent if isinstance(m, CaseFinished)]
+    assert sorted(r.status.value for r in told[:3]) == ["impossible", "impossible", "wrong"]
+    again = {r.key: r for r in told[3:]}
+    assert again.keys() == (set() if busy else {"good", "also_good"})
+    for r in again.values():
+        assert r.status is Status.OK and r.failure is None and r.problem_bound and r.problem_bound.share.value < 1
+        assert r.ceilings["fp32_fma"].value == 1e18
+    last = [message for message in sent if isinstance(message, CeilingsInUse)][-1].values["renewals"]
+    assert [noted["reason"] for noted in last] == ["times exceed fp32_fma"] and last[0]["run"] == "run"
 
 
 def test_a_wrong_multiplicity_is_loud(selector: str, perfport: Any, tmp_path: Path) -> None:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from perfport.measure.ceilings import Ceilings
 from perfport.measure.ceilings.entry import Ceiling
-from perfport.run.messages import CeilingsInUse, CeilingsProbed, StepStarted
-from perfport.run.worker import probing
+from perfport.model.record import Bound, Interval
+from perfport.run.messages import CeilingsInUse, CeilingsProbed
+from perfport.run.worker import probing, stored
 from perfport.run.worker.probing import GroupCeilings
 from perfport.run.worker.resources import Resources
+
+NOW = datetime.now(UTC).isoformat()
 
 
 def ceilings(rate: float, *names: str) -> Ceilings:
     """Ceilings of equal value."""
     entry = Ceiling(value=rate, low=0.99 * rate, high=1.01 * rate, unit="B/s", samples=9)
-    return Ceilings(device="d", driver="1", date="", entries=dict.fromkeys(names or ("dram_read", "fp32_fma"), entry))
+    return Ceilings(device="d", driver="1", date=NOW, entries=dict.fromkeys(names or ("dram_read", "fp32_fma"), entry))
 
 
 class Bench:
@@ -32,10 +36,16 @@ class Bench:
         self.rates: list[float] = []  # of the next probes, before `rate`
         self.device: Any = type("D", (), {"info": type("I", (), {"id": "d"})()})()
         self.resources = Resources("run", [], self.sent.append)
-        monkeypatch.setattr(probing, "load_cached", lambda info: cached)
-        monkeypatch.setattr(probing, "store", lambda info, known: self.stored.append(known))
-        monkeypatch.setattr(probing, "sweep", lambda device, progress: progress("dram_read") or ceilings(1e10))
+        self.swept: list[set[str]] = []
+        monkeypatch.setattr(stored, "load_cached", lambda info: cached)
+        monkeypatch.setattr(stored, "store", lambda info, known: self.stored.append(known))
+        monkeypatch.setattr(stored, "sweep", self.sweep)
+        monkeypatch.setattr(stored, "wait_until_quiet", lambda device, limit: "")
         monkeypatch.setattr(probing, "probe_again", self.probe)
+
+    def sweep(self, device: Any, full: bool, progress: Any, names: set[str], known: Any) -> Ceilings:
+        self.swept.append(set(names))
+        return ceilings(self.rate, *names)
 
     def probe(self, device: Any, known: Ceilings, names: set[str]) -> Ceilings:
         self.probed.append(set(names))
@@ -44,18 +54,6 @@ class Bench:
 
     def start(self, *wanted: str) -> GroupCeilings:
         return GroupCeilings(self.device, set(wanted), self.resources)
-
-
-def test_a_device_is_swept_once_and_then_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = Bench(monkeypatch, None)
-    bench.start("dram_read")
-    assert [known.entries["dram_read"].value for known in bench.stored] == [1e10]
-    assert bench.sent[:2] == [
-        StepStarted(None, "measuring ceiling dram_read"), StepStarted(None, "probing ceilings before"),
-    ]  # fmt: skip
-    known = Bench(monkeypatch, ceilings(1e10))
-    known.start("dram_read")
-    assert not known.stored
 
 
 def test_only_what_the_device_has_is_probed_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,3 +147,82 @@ def test_a_probe_just_within_the_limit_is_quiet_and_widens(monkeypatch: pytest.M
     used = bench.start("dram_read")
     assert len(bench.probed) == 1 and not used.disturbed
     assert used.values["dram_read"].low == pytest.approx(0.99 * 0.92e10)
+
+
+def test_ceilings_that_others_disturbed_disturb_a_group_that_they_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = {"dram_read": "others used 50%"}
+    bench = Bench(monkeypatch, ceilings(1e10).model_copy(update={"contended": busy}))
+    monkeypatch.setattr(stored, "wait_until_quiet", lambda device, limit: "others used 50%")
+    assert "dram_read are not to be trusted: others disturbed their sweep" in bench.start("dram_read").disturbed
+    assert not bench.start("fp32_fma").disturbed
+
+
+def record(binding: str, low: float) -> Any:
+    """A case whose share of this bound is at least so much."""
+    share = Interval(value=low + 0.01, low=low, high=low + 0.02)
+    bound = Bound(seconds=1.0, binding=binding, terms={binding: 1.0}, share=share)
+    return type("R", (), {"problem_bound": bound})()
+
+
+@pytest.mark.parametrize(
+    ("binding", "low", "swept"),
+    [
+        ("dram", 1.01, [{"dram_read"}]),
+        ("fp32_fma", 1.01, [{"fp32_fma"}]),
+        ("dram", 0.99, []),
+        ("tf32_mma", 1.5, []),
+    ],
+)
+def test_a_time_beyond_its_bound_has_the_ceiling_swept_again(
+    monkeypatch: pytest.MonkeyPatch, binding: str, low: float, swept: list[set[str]]
+) -> None:
+    """Of the pair that memory's term is made of, the device has one; of ceilings that it has not, none is swept."""
+    bench = Bench(monkeypatch, ceilings(1e10))
+    used = bench.start("dram_read", "fp32_fma")
+    bench.rates = [1e10]
+    bench.rate = 2e10  # of the sweep
+    assert used.end([record(binding, low), type("R", (), {"problem_bound": None})()]) == bool(swept)
+    assert bench.swept == swept and not used.disturbed
+    for name in ("dram_read", "fp32_fma"):
+        assert used.values[name].value == (2e10 if swept and name in swept[0] else 1e10)
+    if swept:
+        told = [message for message in bench.sent if isinstance(message, CeilingsInUse)][-1]
+        assert told.values["renewals"][0]["reason"] == f"times exceed {', '.join(swept[0])}"
+
+
+def test_a_probe_that_stays_off_has_its_ceiling_swept_again_after_the_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The group's results are not trusted all the same; the next group's are, and the ceiling may be lower."""
+    bench = Bench(monkeypatch, ceilings(1e10), rate=0.5e10)
+    monkeypatch.setattr(probing.time, "sleep", lambda seconds: None)
+    used = bench.start("dram_read")
+    assert used.disturbed and not bench.swept, "not while the group's buffers are there"
+    assert used.end([]) and bench.swept == [{"dram_read"}] and used.disturbed
+    assert used.values["dram_read"].value == 0.5e10
+    monkeypatch.setattr(stored, "load_cached", lambda info: bench.stored[-1])
+    after = bench.start("dram_read")
+    assert not after.disturbed and after.values["dram_read"].value == 0.5e10
+    bench.rate = 0.2e10
+    moved_on = bench.start("dram_read")
+    assert not moved_on.end([]) and len(bench.swept) == 1, "once in a run"
+
+
+def test_a_probe_that_gives_up_disturbs_and_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(monkeypatch, ceilings(1e10, "dram_read", "grid_barrier"))
+    monkeypatch.setattr(probing.time, "sleep", lambda seconds: None)
+    probe, failures = bench.probe, [2]
+
+    def give_up(device: Any, known: Ceilings, names: set[str]) -> Ceilings:
+        now = probe(device, known, names)
+        if "grid_barrier" not in names or not failures[0]:
+            return now
+        failures[0] -= 1
+        kept = {name: entry for name, entry in now.entries.items() if name != "grid_barrier"}
+        return now.model_copy(update={"entries": kept, "absent": {"grid_barrier": "1 of 2 work-groups gave up"}})
+
+    monkeypatch.setattr(probing, "probe_again", give_up)
+    assert not bench.start("dram_read", "grid_barrier").disturbed
+    assert bench.probed == [{"dram_read", "grid_barrier"}, {"grid_barrier"}, {"grid_barrier"}]
+    failures[0] = 99
+    bench.resources.probes.clear()
+    used = bench.start("dram_read", "grid_barrier")
+    assert "grid_barrier: 1 of 2 work-groups gave up" in used.disturbed and used.values["grid_barrier"].value == 1e10

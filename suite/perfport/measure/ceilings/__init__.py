@@ -7,20 +7,23 @@ and its median with its 95 % interval is the ceiling, reported with the shape th
 `catalogue` lists the ceilings; each is a `kind.Kind` of one of the modules named after what it loads.
 """
 
-from .cached import cache_file, load_cached, store
+from .cached import cache_file, load_cached, outdated, store
 from .catalogue import KINDS
-from .entry import SWEEP_VERSION, Ceiling, Ceilings
-from .sweeping import probe_again, raise_to, sweep
+from .entry import SWEEP_VERSION, Ceiling, Ceilings, Renewal
+from .sweeping import probe_again, raise_to, renewed, sweep
 
 __all__ = [
     "KINDS",
     "SWEEP_VERSION",
     "Ceiling",
     "Ceilings",
+    "Renewal",
     "cache_file",
     "load_cached",
+    "outdated",
     "probe_again",
     "raise_to",
+    "renewed",
     "store",
     "sweep",
 ]

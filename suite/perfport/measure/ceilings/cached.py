@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import platformdirs
@@ -12,6 +13,12 @@ import platformdirs
 from ...model.device import DeviceInfo
 from . import entry
 from .entry import Ceilings
+
+#: How long ceilings are trusted. Chip, driver and sweep are in the file's name, and probes beside each group see what
+#: moves from one day to the next; what is left (firmware, power limits, cooling, a hypervisor) changes over months, and
+#: a sweep takes minutes: who measures every night sweeps twice a month so.
+AGE_LIMIT = timedelta(days=14)
+CLOCK_ERROR = timedelta(days=1)  # a date further ahead than this was written by a clock that was wrong
 
 
 def cache_file(info: DeviceInfo) -> Path:
@@ -27,6 +34,31 @@ def load_cached(info: DeviceInfo) -> Ceilings | None:
         return Ceilings.model_validate_json(cache_file(info).read_text())
     except (OSError, ValueError):
         return None
+
+
+def outdated(known: Ceilings, now: datetime) -> tuple[str, list[str]]:
+    """Return why stored ceilings are not to be trusted, and which; an empty text where they are.
+
+    Parameters
+    ----------
+    known : Ceilings
+    now : datetime
+        Aware of its zone.
+    """
+    if not known.entries:  # nothing that could have changed
+        return "", []
+    every = sorted(known.entries.keys() | known.absent.keys())
+    try:
+        age = now - datetime.fromisoformat(known.date)
+    except (TypeError, ValueError):  # of no zone, or no date
+        return "nobody knows when they were swept", every
+    if age > AGE_LIMIT:
+        return f"they were swept {age.days} days ago", every
+    if age < -CLOCK_ERROR:
+        return "they were swept in the future", every
+    if known.contended:
+        return "others disturbed their sweep", sorted(known.contended)
+    return "", []
 
 
 def store(info: DeviceInfo, ceilings: Ceilings) -> None:

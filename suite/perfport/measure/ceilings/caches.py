@@ -16,9 +16,16 @@ from .kind import Execution, Rate, Shape, grid
 
 SYSTEM_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 LEAST_L1 = 16 << 10  # the smallest first level of the GPUs whose profiles ship
+#: Unified data cache of a multiprocessor in KiB, by compute capability: NVIDIA, CUDA Programming Guide 13, appendix
+#: Compute Capabilities; for 7.0 the Volta tuning guide.
+L1_KIB = {
+    "7.0": 128, "7.5": 96, "8.0": 192, "8.6": 128, "8.7": 192, "8.9": 128, "9.0": 256, "10.0": 256, "10.3": 256,
+    "11.0": 256, "12.0": 128,
+}  # fmt: skip
 CONSTANT_WORDS = 1024  # 4 KiB: half of the smallest constant cache of those
 #: A level shows if the rate does not depend on the set within it, and falls beyond it.
 PLATEAU, FALL = 0.75, 0.87
+CURVES = 3  # how often a curve that shows no plateau is taken, each point by its best: what disturbs lowers rates alone
 
 
 @dataclass(frozen=True)
@@ -33,14 +40,15 @@ def levels(info: DeviceInfo) -> dict[int, Level]:
     """Return the cache levels that the system, the driver or the device's profile tells of.
 
     A CPU's come from the operating system. Of a GPU, the driver tells the last level, counted as the second here
-    (NVIDIA's OpenCL tells less than there is: the larger of its figure and the profile's), and the profile the first;
-    without a profile, sets for the first level are sized for `LEAST_L1`.
+    (NVIDIA's OpenCL tells less than there is: the larger of its figure and the profile's), and the profile or the
+    compute capability the first; without either, sets for the first level are sized for `LEAST_L1`.
     """
     if info.kind == "cpu":
         return _system_levels()
     profile = match_profile(info.name, info.kind)
     known = {name: quantity.value for name, quantity in profile.hierarchy.items()} if profile else {}
-    by_level = {1: Level(int(known.get("l1") or LEAST_L1), False)}
+    by_capability = L1_KIB.get(info.compute_capability or "", 0) << 10
+    by_level = {1: Level(int(known.get("l1") or by_capability or LEAST_L1), False)}
     if last := max(info.last_level_cache_bytes or 0, int(known.get("l2") or 0)):
         by_level[2] = Level(last, True)
     return by_level
@@ -100,7 +108,9 @@ class CacheRead(Rate):
             # Lanes read 16 bytes each; 1024 or 2048 work-items per unit.
             axes = {"width": (4,), "unroll": (1, 2, 4), "group": (256, 1024)}
             axes["groups"] = (2 * units, 8 * units) if known.shared else (units, 4 * units)
-            if full:
+            if known.nbytes // 8 < 4 * 4 * 256:  # a first level too small for as many work-items as that
+                axes["group"] = (64, 128)
+            elif full:
                 axes |= {"unroll": (1, 2, 4, 8), "group": (256, 512, 1024)}
                 axes["groups"] = (units, 2 * units, 4 * units, 8 * units)
         for shape in grid(**axes):
@@ -142,21 +152,28 @@ class CacheRead(Rate):
         )  # fmt: skip
         return Execution(lambda: bench.device.launch(kernel, groups, group, *args), float(scale * groups * nbytes))
 
-    def curve(self, bench: Bench, shape: Shape) -> list[tuple[float, float]]:
-        """Return the bandwidth for sets from a sixteenth to four times the level, as far as an array holds them."""
-        points = []
-        for power in range(-4, 3):
-            nbytes = _whole(int(self._capacity(bench, shape) * 2.0**power), shape)
-            if self._fits(bench, shape, nbytes):
-                points.append((float(nbytes), max(self.samples(bench, {**shape, "set_bytes": nbytes}, 4))))
+    def curve(self, bench: Bench, shape: Shape, value: float) -> list[tuple[float, float]]:
+        """Return the bandwidth for sets from a sixteenth to four times the level, as far as an array holds them.
+
+        Without a plateau it is taken again: a moment of foreign load or of low clocks lowers one point or all of them,
+        and no disturbance makes a plateau where there is none.
+        """
+        capacity, own = self._capacity(bench, shape), shape["set_bytes"]
+        wanted = {*(int(capacity * 2.0**power) for power in range(-4, 3)), own // 2, 2 * own}
+        sizes = sorted({nbytes for each in wanted if self._fits(bench, shape, nbytes := _whole(each, shape))})
+        best = dict.fromkeys(sizes, 0.0)
+        for _ in range(CURVES):
+            for nbytes in sizes:
+                best[nbytes] = max(best[nbytes], *self.samples(bench, {**shape, "set_bytes": nbytes}, 4))
+            points = [(float(nbytes), rate) for nbytes, rate in best.items()]
+            if _plateau(points, own, capacity, value):
+                break
         return points
 
     def absent(self, bench: Bench, entry: Ceiling, others: dict[str, Ceiling]) -> str:
         """Return why the level does not show: no plateau within it, or no fall beyond it."""
-        capacity, own = self._capacity(bench, entry.shape), entry.shape["set_bytes"]
-        inner, outer = own / 2.5, min(2.5 * own, capacity / 2)
-        near = [rate for nbytes, rate in entry.curve if nbytes != own and inner <= nbytes <= outer]
-        if not near or max(near) < PLATEAU * entry.value:
+        capacity = self._capacity(bench, entry.shape)
+        if not _plateau(entry.curve, entry.shape["set_bytes"], capacity, entry.value):
             return "the rate depends on the set's size within the level: no plateau"
         if any(name in others and others[name].low > FALL * entry.value for name in self.behind):
             return "the level behind it is as fast"
@@ -166,6 +183,26 @@ class CacheRead(Rate):
         if not beyond or min(beyond) > FALL * entry.value:
             return "sets beyond the level are read as fast as within it"
         return ""
+
+
+def _plateau(curve: Sequence[tuple[float, float]], own: int, capacity: int, value: float) -> bool:
+    """Whether the rate does not depend on the set's size within a level.
+
+    It does not if a set of about half or twice the best one's size is read as fast as `PLATEAU` says, or two sets of
+    any other size are: one size alone may be slow (the partitions of a second level, sets that meet in one place).
+
+    Parameters
+    ----------
+    curve : sequence of (float, float)
+        Bytes in a set, and its rate.
+    own, capacity : int
+        Bytes in the best set, and what a set can have of the level.
+    value : float
+        The best set's rate.
+    """
+    near, fast = (own / 2.5, 2.5 * own), PLATEAU * value
+    as_fast = [nbytes for nbytes, rate in curve if nbytes != own and nbytes <= capacity / 2 and rate >= fast]
+    return len(as_fast) > 1 or any(near[0] <= nbytes <= near[1] for nbytes in as_fast)
 
 
 def _whole(nbytes: int, shape: Shape) -> int:

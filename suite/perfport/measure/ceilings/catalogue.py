@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from .arithmetic import Chains
 from .atomics import Atomics
+from .barrier import GridBarrier
 from .caches import CacheRead, ConstantRead
+from .gathers import Gather
 from .host import Empty, Launch, Transfer
 from .kind import Kind
 from .local import BANKS, LocalRead
@@ -25,6 +27,9 @@ KINDS: dict[str, Kind] = {
         LocalRead("local_read", "B/s", 1),
         LocalRead("local_conflict", "B/s", BANKS),
         ConstantRead("constant_read", "B/s"),
+        Gather("gather_l2", "op/s", 2),
+        Gather("gather_l1", "op/s", 1, ("gather_l2",)),
+        Gather("gather_local", "op/s", 0),
         Chains("fp32_fma", "FLOP/s", "FMA", 2, (0.999, 0.001), {"QUADRATIC": (0, 1)}),
         Chains("int32_mad", "op/s", "MAD32", 2, (0, 0x9E3779B9)),
         Chains("int32_logic", "op/s", "LOGIC", 3, (0, 0x9E3779B9)),
@@ -40,6 +45,7 @@ KINDS: dict[str, Kind] = {
         Atomics("atomic_local_many", "op/s", "local", many=True),
         Launch("launch_latency", "s", direction="lower"),
         Empty("empty_span", "s", direction="lower"),
+        GridBarrier("grid_barrier", "s", direction="lower"),
         Transfer("h2d_pageable", "B/s", to_device=True, pinned=False),
         Transfer("h2d_pinned", "B/s", to_device=True, pinned=True),
         Transfer("d2h_pageable", "B/s", to_device=False, pinned=False),

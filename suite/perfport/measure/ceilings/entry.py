@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from ...model.schema import Model
 
-SWEEP_VERSION = 10
+SWEEP_VERSION = 11
 
 
 class Ceiling(Model):
@@ -53,8 +53,42 @@ class Ceiling(Model):
     above_theory: bool = False
 
 
+class Renewal(Model):
+    """Why ceilings were swept again in a run, and what became of it.
+
+    Attributes
+    ----------
+    run : str
+        Name of the run.
+    date : str
+        UTC, ISO 8601.
+    reason : str
+        Why the stored ones were not trusted any more.
+    names : list of str
+        The ceilings.
+    outcome : str
+        Why they, or some of them, stay as they were; empty if all were replaced.
+    """
+
+    run: str
+    date: str
+    reason: str
+    names: list[str]
+    outcome: str = ""
+
+
 class Ceilings(Model):
-    """The measured ceilings of one device under one driver; ``absent`` says why a ceiling is not among them."""
+    """The measured ceilings of one device under one driver.
+
+    Attributes
+    ----------
+    date : str
+        When all of them were swept, UTC, ISO 8601; `renewals` says which were swept again after that.
+    absent : dict
+        Why a ceiling is not among them.
+    contended : dict
+        Of ceilings that others disturbed in their sweep, how: they are not to be trusted.
+    """
 
     device: str
     driver: str
@@ -64,3 +98,5 @@ class Ceilings(Model):
     working_set_bytes: int = 0
     entries: dict[str, Ceiling]
     absent: dict[str, str] = {}
+    contended: dict[str, str] = {}
+    renewals: list[Renewal] = []

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ...backend import OpenDevice
 from .bench import Bench
 from .entry import Ceiling
 
@@ -30,6 +31,10 @@ def label(shape: Shape) -> str:
     return " ".join(f"{name}={value}" for name, value in shape.items())
 
 
+class NoCeilingError(Exception):
+    """What ran is not what is counted, or it gave up: its time is no ceiling. The text says why."""
+
+
 @dataclass(frozen=True)
 class Execution:
     """One execution of a shape.
@@ -40,10 +45,22 @@ class Execution:
         Enqueues it.
     amount : float
         Bytes or operations that it does.
+    prepare : callable, optional
+        Enqueues what has to be done ahead of it, outside the timed window.
+    check : callable
+        Compares what it has left with what was asked for. Raises `NoCeilingError`.
     """
 
     run: Callable[[], None]
     amount: float
+    prepare: Callable[[], None] | None = None
+    check: Callable[[], None] = lambda: None
+
+    def seconds(self, device: OpenDevice) -> float:
+        """Execute it once and return the device's time. Raises `NoCeilingError`."""
+        span = device.timed(self.run, self.prepare).span
+        self.check()
+        return span
 
 
 @dataclass(frozen=True)
@@ -68,11 +85,11 @@ class Kind(ABC):
         """Return the shapes to sweep: those that have won somewhere, or all of them."""
 
     def samples(self, bench: Bench, shape: Shape, count: int) -> list[float]:
-        """Return so many values of one shape."""
+        """Return so many values of one shape. Raises `NoCeilingError` where what ran is not what is counted."""
         raise NotImplementedError
 
-    def curve(self, bench: Bench, shape: Shape) -> list[tuple[float, float]]:
-        """Return how the value of the best shape depends on its working set; empty where it has none."""
+    def curve(self, bench: Bench, shape: Shape, value: float) -> list[tuple[float, float]]:
+        """Return how the ``value`` of the best shape depends on its working set; empty where it has none."""
         return []
 
     def absent(self, bench: Bench, entry: Ceiling, others: dict[str, Ceiling]) -> str:
@@ -81,7 +98,10 @@ class Kind(ABC):
 
 
 class Rate(Kind):
-    """A ceiling that is an amount over the device time of one execution, whose work can be scaled."""
+    """A ceiling that is an amount over the device time of one execution, whose work can be scaled.
+
+    Where lower is better it is the time over the amount.
+    """
 
     @abstractmethod
     def execution(self, bench: Bench, shape: Shape, scale: int) -> Execution:
@@ -89,7 +109,8 @@ class Rate(Kind):
 
     def samples(self, bench: Bench, shape: Shape, count: int) -> list[float]:
         """Return rates, after a run that warms up and says how much work fills a sample."""
-        first = bench.device.timed(self.execution(bench, shape, 1).run).span
+        first = self.execution(bench, shape, 1).seconds(bench.device)
         scale = min(max(math.ceil(SAMPLE_S / max(first, 1e-9)), 1), MAX_SCALE)
         chosen = self.execution(bench, shape, scale)
-        return [chosen.amount / bench.device.timed(chosen.run).span for _ in range(count)]
+        spans = [chosen.seconds(bench.device) for _ in range(count)]
+        return [span / chosen.amount if self.direction == "lower" else chosen.amount / span for span in spans]

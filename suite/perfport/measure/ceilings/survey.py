@@ -35,9 +35,9 @@ STEP_TIMEOUT_S = 600.0  # for one ceiling
 
 @dataclass(frozen=True)
 class CeilingStarted:
-    """Message of the child: it is about to measure the ceiling of this name."""
+    """Message of the child: it is about to take this step, which a ceiling or waiting is."""
 
-    name: str
+    step: str
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,8 @@ def _in_child(info: DeviceInfo, full: bool, step: Callable[[str], None]) -> Ceil
     try:
         while pipe.poll(STEP_TIMEOUT_S):
             match pipe.recv():
-                case CeilingStarted(name):
-                    step(f"{info.id}: {name}")
+                case CeilingStarted(started):
+                    step(f"{info.id}: {started}")
                 case SweepFailed(reason):
                     raise InfrastructureError(f"{info.id}: the ceilings cannot be measured: {reason}")
                 case Ceilings() as ceilings:
@@ -139,7 +139,7 @@ def child(pipe: Connection, info: DeviceInfo, full: bool) -> None:
         if info.runtime:
             platforms.use([info.runtime])
         device = backend.get(info.backend).open(info)
-        pipe.send(sweep(device, full, lambda name: pipe.send(CeilingStarted(name))))
+        pipe.send(sweep(device, full, lambda step: pipe.send(CeilingStarted(step))))
     except Exception:
         pipe.send(SweepFailed(traceback.format_exc().strip().splitlines()[-1]))
 

@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any
 
 from ...backend import OpenDevice
 from ...model.errors import CompileError, DeviceMemoryError, UnsupportedError
+from ..contention import LEAST_S, Watch, wait_until_quiet
 from ..intervals import summarise
 from .bench import Bench
 from .catalogue import KINDS
-from .entry import Ceiling, Ceilings
-from .kind import Kind, Shape, label
+from .entry import Ceiling, Ceilings, Renewal
+from .kind import Kind, NoCeilingError, Shape, label
 from .theory import theory
 
 SWEEP_SAMPLES, FINAL_SAMPLES, PROBE_SAMPLES = 2, 15, 5
+#: Seconds for which a sweep waits for others to end, ahead of it and once more behind it. What is over by then (a tool
+#: of the command line, a page that loads) is no reason to distrust a sweep of minutes; a build goes on for longer.
+WAIT_S = 10.0
+WAITING = "waiting until nothing else uses the device"
 
 
-def sweep(device: OpenDevice, full: bool = False, progress: Callable[[str], None] = lambda _: None) -> Ceilings:
-    """Measure every ceiling of an open device.
+def sweep(
+    device: OpenDevice,
+    full: bool = False,
+    progress: Callable[[str], None] = lambda _: None,
+    names: Collection[str] = KINDS.keys(),
+    known: Mapping[str, Ceiling] = MappingProxyType({}),
+) -> Ceilings:
+    """Measure ceilings of an open device, once it is quiet.
+
+    Where others use what the device needs, it waits up to `WAIT_S` for them to end; ceilings beside which they did not
+    are measured once more if they end within another `WAIT_S`, and stay `Ceilings.contended` if not.
 
     Parameters
     ----------
@@ -26,43 +44,90 @@ def sweep(device: OpenDevice, full: bool = False, progress: Callable[[str], None
     full : bool
         All shapes instead of the ones that have won somewhere.
     progress : callable
-        Told each ceiling's name before it is measured.
+        Told each step before it is taken.
+    names : collection of str
+        The ceilings; all of them unless given.
+    known : mapping
+        Ceilings by name as they were: those that are not measured are what others are judged by (levels behind a
+        level), of those that are the shape is tried too.
     """
     bench = Bench(device)
-    entries: dict[str, Ceiling] = {}
-    absent: dict[str, str] = {}
+    taken = _Sweep(bench, full, progress, dict(known))
     try:
-        for name, kind in KINDS.items():
-            if missing := [need for need in kind.needs if need not in device.info.capabilities]:
-                absent[name] = f"the device has no {', '.join(missing)}"
-                continue
-            progress(name)
-            entry, reason = _measure(bench, kind, full)
-            if entry is not None:
-                reason = kind.absent(bench, entry, entries)
-            if entry is None or reason:
-                absent[name] = reason
-            else:
-                entries[name] = entry
+        progress(WAITING)
+        wait_until_quiet(device, WAIT_S)
+        taken.measure(names)
+        if taken.contended:
+            progress(WAITING)
+            if not wait_until_quiet(device, WAIT_S):
+                taken.measure([name for name in names if name in taken.contended])
     finally:
         bench.close()
     return Ceilings(
         device=device.info.id, driver=device.info.driver, date=_now(), full=full, working_set_bytes=bench.nbytes,
-        entries=entries, absent=absent,
+        entries={name: entry for name, entry in taken.entries.items() if name in names}, absent=taken.absent,
+        contended=taken.contended,
     )  # fmt: skip
 
 
-def _measure(bench: Bench, kind: Kind, full: bool) -> tuple[Ceiling | None, str]:
-    """Sweep one ceiling's shapes and sample the best; or return why none could be run."""
+@dataclass
+class _Sweep:
+    """A sweep under way: what was measured so far, and beside which ceilings others used what the device needs."""
+
+    bench: Bench
+    full: bool
+    progress: Callable[[str], None]
+    entries: dict[str, Ceiling]
+    absent: dict[str, str] = field(default_factory=dict)
+    contended: dict[str, str] = field(default_factory=dict)
+
+    def measure(self, names: Iterable[str]) -> None:
+        """Measure ceilings in the order of the catalogue; those of less than `LEAST_S` are judged with the next."""
+        watch, unjudged = Watch(self.bench.device), list[str]()
+        for name in [name for name in KINDS if name in set(names)]:
+            self.absent.pop(name, None)
+            self._one(KINDS[name], self.entries.pop(name, None))
+            unjudged.append(name)
+            if watch.elapsed() >= LEAST_S:
+                self._judge(unjudged, watch.reason())
+                watch, unjudged = Watch(self.bench.device), []
+        if unjudged:
+            time.sleep(max(LEAST_S - watch.elapsed(), 0.0))
+            self._judge(unjudged, watch.reason())
+
+    def _one(self, kind: Kind, before: Ceiling | None) -> None:
+        if missing := [need for need in kind.needs if need not in self.bench.info.capabilities]:
+            self.absent[kind.name] = f"the device has no {', '.join(missing)}"
+            return
+        self.progress(f"measuring ceiling {kind.name}")
+        entry, reason = _measure(self.bench, kind, self.full, before)
+        if entry is not None:
+            reason = kind.absent(self.bench, entry, self.entries)
+        if entry is None or reason:
+            self.absent[kind.name] = reason
+        else:
+            self.entries[kind.name] = entry
+
+    def _judge(self, names: list[str], reason: str) -> None:
+        for name in names:
+            self.contended.pop(name, None)
+            if reason:
+                self.contended[name] = reason
+
+
+def _measure(bench: Bench, kind: Kind, full: bool, before: Ceiling | None = None) -> tuple[Ceiling | None, str]:
+    """Sweep one ceiling's shapes, with the one that won ``before``, and sample the best; or return why none ran."""
     sign = 1.0 if kind.direction == "higher" else -1.0
     values: dict[str, float] = {}
     shapes: dict[str, Shape] = {}
     reason = "no such part is known of this device"
-    before = bench.device.clocks()
-    for shape in kind.shapes(bench, full):
+    clocks = bench.device.clocks()
+    for shape in (*kind.shapes(bench, full), *([before.shape] if before else [])):
+        if label(shape) in values:
+            continue
         try:
             samples = kind.samples(bench, shape, SWEEP_SAMPLES)
-        except (CompileError, UnsupportedError, DeviceMemoryError) as error:
+        except (CompileError, UnsupportedError, DeviceMemoryError, NoCeilingError) as error:
             reason = str(error)
             continue
         values[label(shape)] = max(samples, key=lambda value: sign * value)
@@ -70,13 +135,16 @@ def _measure(bench: Bench, kind: Kind, full: bool) -> tuple[Ceiling | None, str]
     if not values:
         return None, reason
     best = max(values, key=lambda key: sign * values[key])
-    taken = summarise(kind.samples(bench, shapes[best], FINAL_SAMPLES))
+    try:
+        taken = summarise(kind.samples(bench, shapes[best], FINAL_SAMPLES))
+    except NoCeilingError as error:  # what went well twice may not do so each time
+        return None, str(error)
     low, high = min(values.values()), max(values.values())
     limit, basis = theory(kind.name, bench.info)
     entry = Ceiling(
         value=taken.median, low=taken.ci_low, high=taken.ci_high, unit=kind.unit, direction=kind.direction,
         shape=shapes[best], samples=taken.n, spread=low / high, sweep=values,
-        curve=kind.curve(bench, shapes[best]), clocks={"before": before, "after": bench.device.clocks()},
+        curve=kind.curve(bench, shapes[best], taken.median), clocks={"before": clocks, "after": bench.device.clocks()},
         theory=limit, theory_basis=basis, above_theory=limit is not None and taken.ci_low > limit,
     )  # fmt: skip
     return entry, ""
@@ -94,15 +162,24 @@ def probe_again(
     names : iterable of str, optional
         The ceilings to probe, as far as they are known; default: all of them.
     samples : int
+
+    Returns
+    -------
+    Ceilings
+        Those that could be measured; `Ceilings.absent` says why others could not.
     """
     bench = Bench(device)
     chosen = known.entries if names is None else set(names)
-    entries = {}
+    entries, absent = {}, {}
     try:
         for name, ceiling in known.entries.items():
             if name not in chosen:
                 continue
-            taken = summarise(KINDS[name].samples(bench, ceiling.shape, samples))
+            try:
+                taken = summarise(KINDS[name].samples(bench, ceiling.shape, samples))
+            except NoCeilingError as error:
+                absent[name] = str(error)
+                continue
             update = {
                 "value": taken.median, "low": taken.ci_low, "high": taken.ci_high, "samples": samples, "sweep": {},
                 "curve": [],
@@ -110,26 +187,55 @@ def probe_again(
             entries[name] = ceiling.model_copy(update=update)
     finally:
         bench.close()
-    return known.model_copy(update={"date": _now(), "entries": entries})
+    return known.model_copy(update={"date": _now(), "entries": entries, "absent": absent})
 
 
 def raise_to(known: Ceilings, now: Ceilings) -> Ceilings:
     """Return ceilings raised to what a probe gave, where it gave more than the sweep's interval allows.
 
-    A ceiling is what a device can do: a sweep taken in a bad moment is corrected upwards, never downwards.
+    A ceiling is what a device can do: a sweep taken in a bad moment is corrected towards the better, never towards the
+    worse. Its age stays that of the sweep.
     """
-    higher = {
+    better = {
         name: entry
         for name, entry in now.entries.items()
-        if entry.direction == "higher" and entry.low > known.entries[name].high
+        if (
+            entry.high < known.entries[name].low if entry.direction == "lower" else entry.low > known.entries[name].high
+        )
     }
-    if not higher:
+    if not better:
         return known
     update = {
         name: entry.model_copy(update={"sweep": known.entries[name].sweep, "curve": known.entries[name].curve})
-        for name, entry in higher.items()
+        for name, entry in better.items()
     }
-    return known.model_copy(update={"date": now.date, "entries": {**known.entries, **update}})
+    return known.model_copy(update={"entries": {**known.entries, **update}})
+
+
+def renewed(known: Ceilings, fresh: Ceilings, renewal: Renewal) -> Ceilings:
+    """Return ceilings with those that were swept again in place of the old ones, and the renewal noted.
+
+    What others disturbed in the new sweep replaces nothing that was trusted, and says so in the renewal's outcome.
+    """
+    names = [
+        name
+        for name in renewal.names
+        if name not in fresh.contended or name not in known.entries or name in known.contended
+    ]
+    kept = [name for name in renewal.names if name not in names]
+    parts: dict[str, Any] = {
+        part: {name: value for name, value in getattr(known, part).items() if name not in names}
+        | {name: value for name, value in getattr(fresh, part).items() if name in names}
+        for part in ("entries", "absent", "contended")
+    }
+    outcome = "; ".join(f"{name} is as it was: {fresh.contended[name]}" for name in kept)
+    whole = not kept and set(names) >= known.entries.keys() | known.absent.keys()
+    return known.model_copy(
+        update={
+            **parts, "date": fresh.date if whole else known.date,
+            "renewals": [*known.renewals, renewal.model_copy(update={"outcome": outcome})],
+        }
+    )  # fmt: skip
 
 
 def _now() -> str:

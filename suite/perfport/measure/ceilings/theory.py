@@ -62,6 +62,8 @@ def _per_clock(name: str, capability: str) -> float | None:
         "l1_read": L1_BYTES,
         "local_read": BANK_BYTES,
         "local_conflict": BANK_BYTES / 32,
+        "gather_local": BANK_BYTES / 4,  # if no two lanes met in a bank
+        "gather_l1": L1_BYTES / 4,  # if all lanes met in a line
     }.get(name)
 
 

@@ -27,7 +27,8 @@ _READING = (
     "table); **above** marks a ceiling whose whole interval is higher than that: the clock was higher than assumed, or "
     "the count is wrong. *clpeak* is the best of its shapes in runs right before and after ours, the same runtime; "
     "**below** marks a ceiling of ours that is under it by more than the noise of both. Its launch latency is another "
-    "quantity (from enqueueing to the start of a kernel) and is not judged. Lower is better for `launch_latency` alone."
+    "quantity (from enqueueing to the start of a kernel) and is not judged. Lower is better for `launch_latency` and "
+    "`grid_barrier`."
 )
 
 
@@ -63,6 +64,7 @@ def terminal(survey: Survey) -> str:
         tabulate(rows(survey), HEADERS, disable_numparse=True),
     ]
     lines += [f"absent: {name} ({reason})" for name, reason in ceilings.absent.items()]
+    lines += [f"contended: {name} ({reason})" for name, reason in ceilings.contended.items()]
     if survey.peer and survey.peer.status != "ok":
         lines.append(f"{survey.peer.program}: {survey.peer.status} ({survey.peer.reason})")
     return "\n".join(lines)
@@ -149,7 +151,9 @@ def _device(survey: Survey) -> list[str]:
         if entry.theory_basis
     ]
     absent = [f"- {code(name)} is absent: {text(reason)}." for name, reason in ceilings.absent.items()]
-    return [f"## {_title(survey)}", "\n".join(facts), table(HEADERS, body, "lrrrrrrrl"), "\n".join(basis + absent)]
+    doubts = [f"- {code(name)} was **contended**: {text(why)}." for name, why in ceilings.contended.items()]
+    notes = "\n".join(basis + absent + doubts)
+    return [f"## {_title(survey)}", "\n".join(facts), table(HEADERS, body, "lrrrrrrrl"), notes]
 
 
 def _clocks(survey: Survey) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -149,7 +150,23 @@ def _ceilings_of(run: Run, id_: str, found: dict[str, Any]) -> str:
             f"> **A ceiling is above its theory**: {', '.join(map(code, above))}. The clock was higher than the theory "
             "takes it to be, or the measurement is wrong."
         )
-    return join([intro, table(headers, rows, "lrrrrrrr"), *flags, details("winning shapes", "\n".join(sweeps))])
+    shapes = details("winning shapes", "\n".join(sweeps))
+    return join([intro, table(headers, rows, "lrrrrrrr"), *flags, *_doubts(found), shapes])
+
+
+def _doubts(found: dict[str, Any]) -> Iterator[str]:
+    """Yield what was disturbed when ceilings were swept, and what was swept again and why."""
+    if disturbed := found.get("contended"):
+        how = ", ".join(f"{code(name)} ({text(why)})" for name, why in sorted(disturbed.items()))
+        yield f"> **Others used what the device needs while ceilings were swept**: {how}. They are not to be trusted."
+    notes = [
+        f"- {text(renewal.get('date', ''))}: {', '.join(map(code, renewal.get('names') or []))}, because "
+        f"{text(renewal.get('reason', ''))}"
+        + (f"; {text(renewal['outcome'])}." if renewal.get("outcome") else "; all were replaced.")
+        for renewal in found.get("renewals") or []
+    ]
+    if notes:
+        yield details("ceilings swept again", "\n".join(notes))
 
 
 def _between(low: str, high: str) -> str:

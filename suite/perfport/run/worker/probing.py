@@ -1,19 +1,23 @@
-"""The ceilings that bound a group: swept once per device, probed beside the group, corrected by the probes."""
+"""The ceilings that bound a group: probed beside it, corrected by the probes, swept again where these say so."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
 from ...backend import OpenDevice
-from ...measure.ceilings import Ceilings, load_cached, probe_again, raise_to, store, sweep
-from ...measure.roofline import MOVED, measured_ceilings, moved
-from ...model.record import Interval
+from ...measure.ceilings import Ceilings, probe_again
+from ...measure.roofline import BARRIERS, CHAIN, DRAM, EMPTY, MOVED, measured_ceilings, moved
+from ...model.record import Interval, Record
 from ..messages import CeilingsInUse, CeilingsProbed, StepStarted
 from .resources import Resources
+from .stored import StoredCeilings
 
 PROBE_AGE_S = 10.0
 #: How often a ceiling is probed, at most, until its probe is quiet.
 ATTEMPTS = 4
+#: Terms of a bound that are named after no ceiling, with the ceilings that they are made of.
+TERMS = {DRAM: ("dram_read", "dram_copy"), CHAIN: (EMPTY, *BARRIERS)}
 PAUSE_S = 0.05  # ahead of the second; twice as long ahead of each further one: what disturbed may be over by then
 
 
@@ -32,52 +36,76 @@ class GroupCeilings:
     values : dict of Interval
         By name, as records hold them.
     disturbed : str
-        Why results of the group are not to be trusted, by the last probe that stayed disturbed; empty if none did.
+        Why results of the group are not to be trusted: by the ceilings' sweep, or by the last probe that stayed
+        disturbed; empty if nothing says so.
     """
 
     values: dict[str, Interval]
-    disturbed: str = ""
+    disturbed: str
 
     def __init__(self, device: OpenDevice, wanted: set[str], resources: Resources) -> None:
         self._device = device
         self._resources = resources
-        self._known = self._swept()
-        self._wanted = wanted & set(self._known.entries)
+        self._stored = StoredCeilings(device, resources)
+        self._wanted = wanted & set(self._stored.known.entries)
+        self._off: set[str] = set()
+        self.disturbed = self._stored.untrusted(self._wanted)
         self.take(self._recent() or self.probe("before"))
-
-    def _swept(self) -> Ceilings:
-        info = self._device.info
-        known = load_cached(info)
-        if known is None:
-            send = self._resources.send
-            known = sweep(self._device, progress=lambda name: send(StepStarted(None, f"measuring ceiling {name}")))
-            store(info, known)
-        return known
 
     def _recent(self) -> Ceilings | None:
         """The quiet probe that ended the group before, if that was just now and of all that this group needs."""
         taken, probe = self._resources.probes.get(self._device.info.id, (0.0, None))
         fresh = probe is not None and time.monotonic() - taken < PROBE_AGE_S
-        serves = probe and fresh and self._wanted <= set(probe.entries) and not moved(self._known, probe)
+        serves = probe and fresh and self._wanted <= set(probe.entries) and not self._disturbances(probe)
         return probe if serves else None
+
+    def _disturbances(self, probe: Ceilings) -> dict[str, str]:
+        """Return how a probe differs from what is stored, by ceiling."""
+        off = {
+            name: f"{name} at {share:.0%} of what is stored" for name, share in moved(self._stored.known, probe).items()
+        }
+        return off | {name: f"{name}: {reason}" for name, reason in probe.absent.items()}
 
     def take(self, probe: Ceilings) -> None:
         """Take what a probe gave into account: where it gave more than the sweep, the sweep was disturbed."""
-        self._raise(probe)
-        self.values = measured_ceilings(self._known, probe)
-        off = ", ".join(f"{name} at {share:.0%}" for name, share in sorted(moved(self._known, probe).items()))
-        if off:
+        self._stored.raise_by(probe)
+        self.values = measured_ceilings(self._stored.known, probe)
+        if off := self._disturbances(probe):
+            self._off |= set(off)
             self.disturbed = (
-                f"ceilings were probed {ATTEMPTS} times beside it, and stayed more than {MOVED:.0%} off: {off} of what "
-                "is stored (where the device is quiet, sweep again: perfport ceilings)"
+                f"ceilings were probed {ATTEMPTS} times beside it, and stayed more than {MOVED:.0%} off: "
+                f"{', '.join(text for _, text in sorted(off.items()))} (where the device is quiet, sweep again: "
+                "perfport ceilings)"
             )
-        self._resources.send(CeilingsInUse(self._device.info.id, self._known.model_dump()))
+        self._resources.send(CeilingsInUse(self._device.info.id, self._stored.known.model_dump()))
 
-    def _raise(self, probe: Ceilings) -> None:
-        raised = raise_to(self._known, probe)
-        if raised is not self._known:
-            store(self._device.info, raised)
-        self._known = raised
+    def end(self, records: Iterable[Record]) -> bool:
+        """Probe after the group, and sweep again what stayed off or was exceeded.
+
+        A probe that stayed off leaves the group's results disturbed: nobody knows what the device gave meanwhile.
+
+        Parameters
+        ----------
+        records : iterable of Record
+            Of the group's cases. A time below a bound's, by the whole of its interval, says that the ceiling which
+            binds is too low.
+
+        Returns
+        -------
+        bool
+            Whether ceilings were replaced: bounds are to be formed again.
+        """
+        probe = self.probe("after")
+        self.take(probe)
+        known = self._stored.known.entries
+        exceeded = {name for record in records for name in _exceeded(record) if name in known}
+        reasons = [f"probes of {', '.join(sorted(self._off))} stayed off"] if self._off else []
+        reasons += [f"times exceed {', '.join(sorted(exceeded))}"] if exceeded else []
+        if not self._stored.renew(" and ".join(reasons), self._off | exceeded):
+            return False
+        self._resources.probes.pop(self._device.info.id, None)  # it was compared with what is replaced
+        self.values = measured_ceilings(self._stored.known)
+        return True
 
     def probe(self, when: str) -> Ceilings:
         """Measure the wanted ceilings again, briefly, and those that moved some more times; the last of each counts.
@@ -86,19 +114,29 @@ class GroupCeilings:
         """
         now = self._probe_once(when, self._wanted)
         for number in range(ATTEMPTS - 1):
-            self._raise(now)
-            if not (off := moved(self._known, now)):
+            self._stored.raise_by(now)
+            if not (off := self._disturbances(now)):
                 break
             time.sleep(PAUSE_S * 2**number)
             again = self._probe_once(when, set(off))
-            now = now.model_copy(update={"date": again.date, "entries": {**now.entries, **again.entries}})
+            failed = {name: reason for name, reason in now.absent.items() if name not in off}
+            update = {"entries": {**now.entries, **again.entries}, "absent": {**failed, **again.absent}}
+            now = now.model_copy(update={"date": again.date, **update})
         self._resources.probes[self._device.info.id] = (time.monotonic(), now)
         return now
 
     def _probe_once(self, when: str, names: set[str]) -> Ceilings:
         self._resources.send(StepStarted(None, f"probing ceilings {when}"))
-        now = probe_again(self._device, self._known, names)
+        now = probe_again(self._device, self._stored.known, names)
         entries = {name: {"value": e.value, "low": e.low, "high": e.high} for name, e in now.entries.items()}
-        entry = {"device": self._known.device, "when": when, "date": now.date, "entries": entries}
+        entry = {"device": self._stored.known.device, "when": when, "date": now.date, "entries": entries}
         self._resources.send(CeilingsProbed(entry))
         return now
+
+
+def _exceeded(record: Record) -> tuple[str, ...]:
+    """Return the ceilings that a record's time exceeds: its share is above 100 %, and all of the interval with it."""
+    bound = record.problem_bound
+    if bound is None or bound.share.low * bound.low <= bound.seconds:
+        return ()
+    return TERMS.get(bound.binding, (bound.binding,))
