@@ -15,7 +15,7 @@ from .results import Run
 GIB = 1 << 30
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True, order=True, slots=True)
 class Host:
     """A machine by what environment files tell of it: processor, logical cores, memory in whole GiB.
 
@@ -46,7 +46,7 @@ class Host:
         return "; ".join(parts)
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True, order=True, slots=True)
 class Site:
     """Where a case ran: devices of one machine, by their ids, the chips behind them, and how many took part.
 
@@ -86,7 +86,7 @@ def devices_name(devices: Sequence[str], count: int) -> str:
     return " + ".join(devices) + (f" + {more} more" if more > 0 else "")
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True, order=True, slots=True)
 class Subject:
     """What is solved, wherever: cases of one subject may be compared and ranked together.
 
@@ -121,7 +121,7 @@ class Subject:
         return dict(json.loads(self.parameters))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Case:
     """A stored record with its run and place.
 
