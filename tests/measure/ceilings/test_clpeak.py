@@ -47,6 +47,18 @@ def test_what_is_no_output_of_the_device_is_unavailable() -> None:
         parse("<clpeak></clpeak>", POCL)
 
 
+@pytest.mark.parametrize(("unit", "value", "complaint"), [
+    ("furlongs", "1", "one of the units .* got 'furlongs'"), ("gbps", "fast", "a number, got 'fast'"),
+    ("gbps", "nan", "a number, got 'nan'"), ("gbps", "-1", "a number, got '-1'"),
+    ("gbps", "1e999", "a number, got '1e999'"),
+])  # fmt: skip
+@pytest.mark.parametrize("form", ["<float>{}</float>", "{}"])
+def test_what_is_no_number_or_unit_is_named(unit: str, value: str, complaint: str, form: str) -> None:
+    part = f'<global_memory_bandwidth unit="{unit}">{form.format(value)}</global_memory_bandwidth>'
+    with pytest.raises(UnavailableError, match=f"clpeak: global_memory_bandwidth: expected {complaint}"):
+        parse(f'<clpeak><platform><device name="one">{part}</device></platform></clpeak>', "one")
+
+
 def test_runs_are_collected_with_the_better_one_s_shape() -> None:
     found = collect([
         {"dram_read": (2.0, "float4"), "launch_latency": (3.0, "")},

@@ -7,6 +7,7 @@ side by side, not judged.
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import subprocess
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from ...machine import platforms
 from ...model.device import DeviceInfo
-from ...model.errors import UnavailableError
+from ...model.errors import UnavailableError, cut
 from ...model.schema import Model
 from .entry import Ceiling
 
@@ -80,14 +81,29 @@ def parse(xml: str, device: str) -> dict[str, tuple[float, str]]:
         part = node.find(section)
         if part is None:
             continue
-        factor = UNITS[part.get("unit", "")]
-        values = {entry.tag: float(entry.text or 0) for entry in part if entries is None or entry.tag in entries}
+        if (unit := part.get("unit", "")) not in UNITS:
+            raise UnavailableError(
+                f"{PROGRAM}: {section}: expected one of the units {', '.join(UNITS)}, got {cut(unit)!r}"
+            )
+        factor = UNITS[unit]
+        values = {entry.tag: _number(entry, section) for entry in part if entries is None or entry.tag in entries}
         if not len(part):
-            values = {"": float(part.text or 0)}
+            values = {"": _number(part, section)}
         if any(values.values()):
             best = max(values, key=lambda tag: values[tag])
             peaks[name] = (factor * values[best], best)
     return peaks
+
+
+def _number(element: ElementTree.Element, section: str) -> float:
+    """Return what an element holds: 0 where it holds nothing."""
+    try:
+        value = float(element.text or 0)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise UnavailableError(f"{PROGRAM}: {section}: expected a number, got {cut(element.text or '')!r}")
+    return value
 
 
 def run(info: DeviceInfo) -> dict[str, tuple[float, str]]:
