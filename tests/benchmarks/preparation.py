@@ -12,10 +12,12 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cached_property
 
 from tabulate import tabulate
 
+from perfport.model.errors import PerfportError
 from perfport.workload import Problem, discover
 
 
@@ -36,7 +38,8 @@ def steps(cls: type[Problem], preset: str) -> Iterator[tuple[str, float, float]]
     names = [name for owner in cls.__mro__ for name, value in vars(owner).items() if isinstance(value, cached_property)]
     for name in dict.fromkeys(names):
         if name not in vars(problem):
-            yield name, *timed(lambda name=name: getattr(problem, name))  # type: ignore[misc]
+            with suppress(PerfportError):  # what this problem cannot have, as data that only the device makes
+                yield name, *timed(lambda name=name: getattr(problem, name))  # type: ignore[misc]
     yield "work()", *timed(problem.work)
 
 

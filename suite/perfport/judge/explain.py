@@ -186,6 +186,5 @@ def find_case(cases: Iterable[C], name: str) -> list[C]:
     exact = [case for case in cases if case.record.key == name]
     if exact:
         return exact
-    identities = ((case, case.record.identity) for case in cases)
-    named = [case for case, i in identities if f"{i.workload}/{i.problem}/{i.variant}" == name]
+    named = [case for case in cases if "/".join(case.names[:3]) == name]
     return named or [case for case in cases if name and case.record.key.startswith(name)]

@@ -17,8 +17,7 @@ from .parts.counted import Recount, stored
 
 def cases(results: Sequence[Path], **chosen: str) -> Collection:
     """Return the cases of stored runs that the filters take. Raises `UsageError` if there is none."""
-    runs, _ = stored(results)
-    return collect(runs, Filter(**chosen), ", ".join(map(str, results)))
+    return counted_cases(results, **chosen)[0]
 
 
 def counted_cases(results: Sequence[Path], **chosen: str) -> tuple[Collection, Recount]:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from ...judge.claims import Claim, Judgement, evaluate
 from ...judge.crosstuning import Slowdown, slowdowns
+from ...judge.headline import amount
 from ...judge.portability import Portability, portability
 from ...model.published import inconsistencies
 from ...model.untrusted import slug
@@ -168,9 +169,8 @@ def _roofline(ladders: Sequence[Ladder], name: str) -> Plot | None:
     """Return the roofline of the device that solves a problem fastest, by time for the useful work."""
 
     def pace(ladder: Ladder) -> float:
-        work = ladder.best.record.work if ladder.best else None
-        amount = work.flops + work.integer_ops + work.bytes if work else 0.0
-        return time_of(ladder.best.record) / amount if ladder.best and amount else math.inf
+        useful = amount([ladder.best]) if ladder.best else 0.0
+        return time_of(ladder.best.record) / useful if ladder.best and useful else math.inf
 
     best = min((ladder for ladder in ladders if pace(ladder) < math.inf), key=pace, default=None)
     return roofline_plot(best, name) if best else None
