@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ..measure.roofline import IMPOSSIBLE_SHARE
+from ..measure.roofline import impossible
 from ..model.record import Bound, Interval, Record, Status
 from ..store.case import Case
 from ..store.comparable import Comparable, leading
@@ -50,12 +50,15 @@ class Gain:
         How many times the bound the time is: the inverse of the share, with the ends of its interval.
     saved : float
         Seconds of one execution beyond the bound, 0 where the time is below it.
+    impossible : bool
+        Whether the time is below the bound by more than any interval allows: the bound is wrong.
     """
 
     by: str
     seconds: float
     factor: Interval
     saved: float
+    impossible: bool
 
     @classmethod
     def of(cls, bound: Bound | None, time: float) -> Gain | None:
@@ -64,7 +67,7 @@ class Gain:
             return None
         share = bound.share
         factor = Interval(value=1 / share.value, low=1 / share.high, high=1 / share.low)
-        return cls(bound.binding, bound.seconds, factor, max(0.0, time - bound.seconds))
+        return cls(bound.binding, bound.seconds, factor, max(0.0, time - bound.seconds), impossible(bound))
 
     @property
     def latency(self) -> bool:
@@ -75,11 +78,6 @@ class Gain:
     def nothing(self) -> bool:
         """Whether the time is at the bound already, or below it within its uncertainty."""
         return self.factor.value <= 1
-
-    @property
-    def impossible(self) -> bool:
-        """Whether the time is below the bound by more than the interval allows: the bound is wrong."""
-        return self.factor.high * IMPOSSIBLE_SHARE < 1
 
 
 @dataclass(frozen=True)
