@@ -28,7 +28,10 @@ def bounded(record: Record, **terms: float) -> Record:
     binding = next(iter(terms))
     share = terms[binding] / time_of(record)
     interval = Interval(value=share, low=0.9 * share, high=1.1 * share)
-    bound = Bound(seconds=terms[binding], binding=binding, terms=terms, share=interval, stale=share > 1)
+    seconds = terms[binding]
+    bound = Bound(
+        seconds=seconds, low=seconds, high=seconds, binding=binding, terms=terms, share=interval, stale=share > 1,
+    )  # fmt: skip
     return record.model_copy(update={"problem_bound": bound, "variant_bound": bound})
 
 

@@ -187,7 +187,7 @@ def test_a_chain_takes_a_launch_and_a_barrier_or_another_launch_for_each_further
 @pytest.mark.parametrize(("work", "cold", "expected"), [
     (Work(read_bytes=1), True, {"dram_read", "dram_copy", "empty_span"}),
     (Work(flops=1, launches=0, float_units={"fp32_fma": 1, "tf32_mma": 3}), False, {"fp32_fma", "tf32_mma"}),
-    (Work(integer_ops=1, host_bytes=1, launches=0), False, {"int32_mad", "int32_logic", "h2d_pinned"}),
+    (Work(integer_ops=1, host_bytes=1, launches=0), False, {*Work().integer_units, "h2d_pinned"}),
     (Work(load_bytes=1, barriers=2), False, {"l1_read", "local_read", "empty_span", "grid_barrier", "launch_latency"}),
 ])  # fmt: skip
 def test_what_a_bound_may_rest_on_is_named(work: Work, cold: bool, expected: set[str]) -> None:

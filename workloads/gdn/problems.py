@@ -79,11 +79,8 @@ class _Layer(Problem):
         self._signs = signs(self.channels, seed + 4)
         self._expected_sums: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         if self.channels * self.positions >= ELEMENT_LIMIT:
-            raise UsageError(
-                f"{self.name}: channels x height x width x batch must be below {ELEMENT_LIMIT}; "
-                f"{self.channels} x {parameters.height} x {parameters.width} x {self.batch} is "
-                f"{self.channels * self.positions}"
-            )
+            sizes = f"{self.channels} x {parameters.height} x {parameters.width} x {self.batch}"
+            raise UsageError(f"{self.name}: expected channels x height x width x batch < {ELEMENT_LIMIT}, got {sizes}")
         if parameters.source not in data.SOURCES:
             raise UsageError(f"source: {parameters.source!r} is not one of {', '.join(data.SOURCES)}")
         if parameters.layer is None:

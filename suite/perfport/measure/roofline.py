@@ -158,10 +158,10 @@ def problem_bound(work: Work, ceilings: Named, time: Interval, cold: bool = True
     terms: dict[str, Interval] = {}
     for amount, units in ((work.flops, work.float_units), (work.integer_ops, work.integer_units)):
         if amount:
-            known = units.keys() & ceilings.keys()
+            known = [name for name in units if name in ceilings]  # of equal ones the first is named
             terms |= _shortest({name: _taken(amount * units[name], ceilings[name]) for name in known})
     if work.load_bytes:
-        known = ceilings.keys() & set(ON_CHIP)
+        known = [name for name in ON_CHIP if name in ceilings]
         terms |= _shortest({name: _taken(work.load_bytes, ceilings[name]) for name in known})
     if work.host_bytes and "h2d_pinned" in ceilings:
         terms["h2d_pinned"] = _taken(work.host_bytes, ceilings["h2d_pinned"])

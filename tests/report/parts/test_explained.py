@@ -40,7 +40,8 @@ def latency(record: Record, name: str = "steps") -> Record:
     seconds = 0.75 * time_of(record)
     share = Interval(value=0.75, low=0.74, high=0.76)
     bound = Bound(
-        seconds=seconds, low=seconds, high=seconds, binding=name, terms={name: seconds, "dram": 0.1 * seconds}, share=share,
+        seconds=seconds, low=seconds, high=seconds, binding=name, terms={name: seconds, "dram": 0.1 * seconds},
+        share=share,
     )  # fmt: skip
     return record.model_copy(update={"problem_bound": bound, "variant_bound": bound})
 

@@ -160,7 +160,7 @@ def test_ceilings_that_others_disturbed_disturb_a_group_that_they_bound(monkeypa
 def record(binding: str, low: float) -> Any:
     """A case whose share of this bound is at least so much."""
     share = Interval(value=low + 0.01, low=low, high=low + 0.02)
-    bound = Bound(seconds=1.0, binding=binding, terms={binding: 1.0}, share=share)
+    bound = Bound(seconds=1.0, low=1.0, high=1.0, binding=binding, terms={binding: 1.0}, share=share)
     return type("R", (), {"problem_bound": bound})()
 
 
