@@ -12,10 +12,12 @@ import pytest
 import report_data as data
 
 from perfport.model.errors import UsageError
+from perfport.model.record import SCHEMA_VERSION
 from perfport.store.reading import LONGEST, MOST_LINE, MOST_NAME, NotJsonError, lines, parse, read_records
 from perfport.store.results import RECORDS, each_run, find_runs, load_runs
 
 COMMITTED = sorted((Path(__file__).parents[2] / "results" / "committed").glob(f"*/{RECORDS}"))
+READS = f"this version of perfport reads {SCHEMA_VERSION}"
 SPAN = ("timing", "summary", "span")
 DEEP: Any = 0
 for _ in range(40):
@@ -75,8 +77,8 @@ def all_times(seconds: float) -> Callable[[dict[str, Any]], None]:
         (put("status", value="x" * 10_000), "status: input should be 'ok', "),
         (put("time", value="yesterday"), "time: expected a date and time in ISO 8601, got 'yesterday'"),
         (put("key", value=""), "key: expected 1 to 500 characters, got ''"),
-        (put("schema_version", value=3), "schema version 3; this version of perfport reads 2"),
-        (lambda content: content.pop("schema_version"), "schema version None; this version of perfport reads 2"),
+        (put("schema_version", value=SCHEMA_VERSION + 1), f"schema version {SCHEMA_VERSION + 1}; {READS}"),
+        (lambda content: content.pop("schema_version"), f"schema version None; {READS}"),
     ],
 )
 def test_what_cannot_be_is_named(change: Callable[[dict[str, Any]], None], complaint: str) -> None:
@@ -133,7 +135,7 @@ def test_a_bad_line_is_named_and_left_out(tmp_path: Path, caplog: pytest.LogCapt
     path.write_bytes(b"".join([content[0], b"{}\n", *content[1:], b'{"torn']))
     with caplog.at_level(logging.WARNING):
         assert [record.identity.variant for record in read_records(path)] == ["a", "b", "c"]
-    assert caplog.messages == [f"left out: {path}:2: schema version None; this version of perfport reads 2"]
+    assert caplog.messages == [f"left out: {path}:2: schema version None; {READS}"]
     path.write_bytes(b"[]\n{}\n")
     with pytest.raises(UsageError, match=r"none of 2 lines can be read; the first: .*:1: schema version None"):
         list(read_records(path))

@@ -11,7 +11,7 @@ import pytest
 import report_data as data
 
 from perfport.model.errors import InfrastructureError, UsageError
-from perfport.model.record import Failure, Identity, Record, Status
+from perfport.model.record import SCHEMA_VERSION, Failure, Identity, Record, Status
 from perfport.store.environment import CEILINGS, ENVIRONMENT, ENVIRONMENT_VERSION
 from perfport.store.reading import read_records
 from perfport.store.results import EXPERIMENT, RECORDS, Run, Writer, faults, find_runs
@@ -66,7 +66,9 @@ def test_the_latest_record_of_a_key_counts(stored: Path) -> None:
     assert [one.key for one in found] == ["b", "c", "a"] and found[-1].failure == Failure(reason="again")
 
 
-@pytest.mark.parametrize("torn", ['{"schema_version":2,"key":"d"', "{", '{"a": "\u00e9'.encode()[:-1], b"\x00\x00"])
+@pytest.mark.parametrize(
+    "torn", [f'{{"schema_version":{SCHEMA_VERSION},"key":"d"', "{", '{"a": "\u00e9'.encode()[:-1], b"\x00\x00"]
+)
 def test_a_torn_last_line_is_skipped_and_cut(stored: Path, torn: str | bytes) -> None:
     path = stored / RECORDS
     whole = path.read_bytes()
@@ -93,10 +95,10 @@ def test_every_cut_of_the_file_leaves_the_whole_records_before_it(stored: Path) 
     ("line", "expected"),
     [
         ("not json", f"{RECORDS}:2: not JSON"),
-        ('{"schema_version": 1}', f"{RECORDS}:2: schema version 1; this version of perfport reads 2"),
+        ('{"schema_version": 1}', f"{RECORDS}:2: schema version 1; this version of perfport reads {SCHEMA_VERSION}"),
         ("{}", f"{RECORDS}:2: schema version None"),
         ("[]", f"{RECORDS}:2: schema version None"),
-        ('{"schema_version": 2, "key": "x"}', f"{RECORDS}:2: run: field required"),
+        (f'{{"schema_version": {SCHEMA_VERSION}, "key": "x"}}', f"{RECORDS}:2: run: field required"),
     ],
 )
 def test_a_bad_line_within_the_file_is_named_and_left_out(

@@ -74,7 +74,7 @@ def test_archival_devices_are_beside_the_size_of_a_gpu(tmp_path: Path) -> None:
     ladders = collected(held)
     assert [ladder.site for ladder in ladders] == [data.POCL, data.GPU]
     note = archival_table(ladders)
-    assert "datasheets give at no preset: points=100000" in note and f"best on `{data.GPU}` over that bound" in note
+    assert "datasheets give at no preset: points=100000" in note and f"best on `{data.GPU}` over the datasheet" in note
 
 
 def test_without_bounds_there_is_nothing_to_draw(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from .markdown import NONE, code, details, join, table, text
 from .quantities import ceiling, percent, significant
 
 NOTE = (
-    "**Archival devices**: the problem bound at this setting by their datasheets, and with the ceilings that others "
+    "**Archival devices**: the problem bound that their datasheets give at {setting}, and with the ceilings that others "
     "measured on such boards and published in place of the datasheet's; the best published result. The modelled share "
     "is one of the datasheet's bound."
 )
@@ -50,7 +50,8 @@ def archival_table(ladders: Sequence[Ladder]) -> str:
         f"best on {code(ladder.site)} over the datasheet's bound",
     ]  # fmt: skip
     folded = [details("published ceilings that bind, and their sources", "\n".join(sources))] if sources else []
-    return join([NOTE, table(headers, listed, "lrlrllrrrr"), *folded])
+    note = NOTE.format(setting=text(ladder.setting, 80))
+    return join([note, table(headers, listed, "lrlrllrrrr"), *folded])
 
 
 def _results(ladder: Ladder, profile: DeviceProfile, unit: str, bound: ModelledBound) -> list[str]:
