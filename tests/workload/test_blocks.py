@@ -1,12 +1,16 @@
-"""Work of the host, block by block: every element once, in order."""
+"""Work of the host, block by block: every element once, in order; cores by affinity."""
 
 from __future__ import annotations
+
+import os
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfport.workload import in_blocks
+from perfport.workload import in_blocks, usable_cores
 
 
 @given(st.integers(0, 200), st.integers(1, 60))
@@ -24,3 +28,13 @@ def test_an_error_of_one_block_is_the_callers(size: int) -> None:
 
     with pytest.raises(ValueError, match="40" if size == 5 else "0"):
         in_blocks(work, 50, size)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system does not pin processes")
+def test_cores_are_those_that_the_process_may_use() -> None:
+    program = (
+        "import os; from perfport.workload import usable_cores; before = usable_cores();"
+        "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); print(before, usable_cores())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(usable_cores()), "1"]

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfport.workload.outputs import (
+    BLOCK,
     SIGNED_LIMIT,
     Output,
     compare,
@@ -157,6 +158,22 @@ def test_equal_outputs_have_one_key() -> None:
     labels = np.arange(6, dtype=np.uint8)
     assert digest_of({"a": labels, "b": labels}) == digest_of({"b": labels.copy(), "a": labels})
     assert digest_of({"a": labels}) != digest_of({"a": labels[::-1]})
+
+
+@pytest.mark.parametrize("at", [0, BLOCK - 1, BLOCK, 2 * BLOCK])
+def test_every_byte_of_a_long_output_enters_its_key(at: int) -> None:
+    octets = np.zeros(2 * BLOCK + 1, np.uint8)
+    changed = octets.copy()
+    changed[at] = 1
+    assert digest_of({"a": octets}) != digest_of({"a": changed})
+
+
+@pytest.mark.parametrize("at", [0, BLOCK, 2 * BLOCK + 6])
+def test_every_element_of_a_long_output_is_to_be_finite(at: int) -> None:
+    value = np.zeros((2 * BLOCK + 7, 1), np.float32)
+    assert Output(np.float32, value.shape).flaw(value) is None
+    value[at] = np.nan
+    assert (Output(np.float32, value.shape).flaw(value) or "").startswith(f"1 of {value.size} elements")
 
 
 def test_signs_are_drawn() -> None:

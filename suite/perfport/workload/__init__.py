@@ -21,10 +21,10 @@ from ..model.inputs import damaged, xml
 from ..model.record import OutputError
 from ..model.schema import Model, validate
 from ..model.work import Traffic, Work
-from .blocks import in_blocks
+from .blocks import in_blocks, usable_cores
 from .discovery import Workload, discover
 from .execution import Built, build
-from .libraries import THREADS, thread_count, usable_cores, version_of
+from .libraries import THREADS, thread_count, version_of
 from .outputs import Output, compare, compare_exact, compare_signed, digest_of, signs
 from .peers import COMPILER, CudaPeer, HostPeer, Peer, TorchCudaPeer, TorchHostPeer, TorchPeer
 from .problem import Metric, Problem

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from .libraries import usable_cores
-
 T = TypeVar("T")
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use, which is less than the machine has where it is pinned to some."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_blocks(work: Callable[[slice], T], count: int, size: int) -> list[T]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
 
 import psutil
 
+from .blocks import usable_cores
 from .variant import Tunable
 
 #: Libraries on the host: hardware threads of one core share its arithmetic, so that fewer threads may be faster.
@@ -21,11 +21,6 @@ def version_of(*distributions: str) -> str:
         except importlib.metadata.PackageNotFoundError:
             continue
     return distributions[0]
-
-
-def usable_cores() -> int:
-    """Return how many cores this process may use, which is less than the machine has where it is pinned to some."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def thread_count(kind: str) -> int:

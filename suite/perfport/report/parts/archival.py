@@ -11,9 +11,9 @@ from .markdown import NONE, code, details, join, table, text
 from .quantities import ceiling, percent, significant
 
 NOTE = (
-    "**Archival devices**: the problem bound that their datasheets give at {setting}, and with the ceilings that others "
-    "measured on such boards and published in place of the datasheet's; the best published result. The modelled share "
-    "is one of the datasheet's bound."
+    "**Archival devices**: the problem bound that their datasheets give at {setting}, and with the ceilings that "
+    "others measured on such boards and published in place of the datasheet's; the best published result. The modelled "
+    "share is one of the datasheet's bound."
 )
 
 
