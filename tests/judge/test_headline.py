@@ -53,6 +53,15 @@ def test_a_size_without_a_result_gives_way_to_the_largest_that_ran(tmp_path: Pat
     assert stands(tmp_path, records) == {data.GPU: (3, False)}
 
 
+@pytest.mark.parametrize("seed", [9, 0])
+def test_of_several_inputs_those_of_the_latest_result_stand(tmp_path: Path, seed: int) -> None:
+    records = [sized(2), sized(2, key="f" * 16).model_copy(update={"seed": 9})]
+    records[seed == 9].time = "2099-01-01T00:00:00.000+00:00"
+    collection = Collection([data.store(tmp_path / "run", records)])
+    (chosen,) = standing(collection, sorted(collection.subjects), collection.sites).values()
+    assert chosen.subject.inputs == f"seed {seed}"
+
+
 def test_where_nothing_succeeded_the_failures_at_the_size_stand(tmp_path: Path) -> None:
     failed = [sized(points, status=Status.CRASHED) for points in (1, 2, 3)]
     assert stands(tmp_path / "1", failed) == {data.POCL: (2, True)}

@@ -47,6 +47,17 @@ def test_no_ladder_mixes_inputs(tmp_path: Path) -> None:
     assert {subject.inputs for subject in alone.subjects} == {""}, "said only where there is something to tell apart"
 
 
+def test_current_are_the_inputs_of_the_latest_result(tmp_path: Path) -> None:
+    """A contended time, or a failure, on other inputs replaces no result; what other places solved stays."""
+    old = data.store(tmp_path / "1", [data.record("a"), data.record("b"), data.record("a", device=data.GPU)])
+    for status, current in ((Status.OK, 9), (Status.CONTENDED, 0), (Status.CRASHED, 0)):
+        later = data.record("a", time=LATER, status=status).model_copy(update={"seed": 9})
+        found = Collection([old, data.store(tmp_path / status.value, [later])])
+        assert len(found.cases) == 4
+        assert {c.record.seed for c in found.current if c.site.name == data.POCL} == {current}
+        assert [c.record.seed for c in found.current if c.site.name == data.GPU] == [0]
+
+
 def test_an_earlier_failure_is_forgotten(tmp_path: Path) -> None:
     first = data.store(tmp_path / "1", [data.record("a", status=Status.WRONG)])
     second = data.store(tmp_path / "2", [data.record("a", 0.02, time=LATER)])

@@ -165,3 +165,12 @@ def test_workers_that_differ_more_than_their_samples_do_not_make_the_best_of_equ
         assert found
         ratios.append(found.ratio)
     assert sum(not ratio.low <= 1 <= ratio.high for ratio in ratios) <= 18, "17 of 200 are as likely as 1 in 50 at 5 %"
+
+
+def test_a_side_of_which_one_worker_took_a_part_is_not_split_by_workers() -> None:
+    """Records of two campaigns: halves of two records, of which one names the workers of its samples."""
+    early = measured("early", [1.0] * 9 + [2.0] * 9, 3)
+    late = measured("late", [2.0] * 9 + [1.0] * 9, 1, run="another")
+    assert early.timing and late.timing and early.timing.workers and not late.timing.workers
+    compared = compare_best([measured("peer", [4.0] * 18, 1, run="another")], [early, late])
+    assert compared and compared.ratio.value == 2.0

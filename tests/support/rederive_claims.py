@@ -40,17 +40,29 @@ def load(results: Path) -> dict[str, list[dict[str, Any]]]:
             who = record["identity"]
             chips = [devices[d]["chip"] for d in who["devices"]]
             what = [who["workload"], who["problem"], who["variant"], who["parameters"], who["tunables"]]
-            what += [who.get("profile"), who["precision"], who["devices"], chips, machine]
+            who["inputs"] = who.get("inputs") or {"a": record["seed"]}
+            what += [who.get("profile"), who["precision"], who["inputs"], who["devices"], chips, machine]
             key = json.dumps(what, sort_keys=True)
             place[key] = f"{' + '.join(who['devices'])}/{' + '.join(dict.fromkeys(chips))}/{machine}"
             record["kind"] = devices[who["devices"][0]]["kind"]
-            rank = (order.get(record["status"], 0), record["time"])
-            if key not in latest or (order.get(latest[key]["status"], 0), latest[key]["time"]) <= rank:
+            record["rank"] = (order.get(record["status"], 0), record["time"])
+            if key not in latest or latest[key]["rank"] <= record["rank"]:
                 latest[key] = record
     found: dict[str, list[dict[str, Any]]] = {}
     for key, record in latest.items():
         found.setdefault(place[key], []).append(record)
-    return found
+    return {device: on_last_inputs(records) for device, records in found.items()}
+
+
+def on_last_inputs(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of each setting the records on the inputs that its latest result is on."""
+    settings: dict[str, list[dict[str, Any]]] = {}
+    for record in records:
+        who = record["identity"]
+        setting = [who[name] for name in ("workload", "problem", "parameters", "precision")]
+        settings.setdefault(json.dumps(setting, sort_keys=True), []).append(record)
+    last = [(held, max(held, key=lambda r: r["rank"])["identity"]["inputs"]) for held in settings.values()]
+    return [record for held, inputs in last for record in held if record["identity"]["inputs"] == inputs]
 
 
 def fits(wanted: Any, value: Any) -> bool:

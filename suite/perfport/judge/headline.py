@@ -14,7 +14,7 @@ from typing import Any
 
 from ..run.sources import shipped
 from ..store.case import Case, Site, Subject
-from ..store.collection import Collection
+from ..store.collection import Collection, currency
 from ..store.comparable import fastest, is_control, is_peer
 
 
@@ -48,7 +48,8 @@ def standing(collection: Collection, subjects: Sequence[Subject], sites: Iterabl
     """Return at which setting one problem stands on each site that tried it, in one precision class.
 
     A setting has a result where a variant may be ranked: neither a peer nor a control arm alone. Where no setting has
-    one, the failures at the headline size stand, or else those at another.
+    one, the failures at the headline size stand, or else those at another. Of one setting on several inputs, those of
+    the latest result stand.
 
     Parameters
     ----------
@@ -66,7 +67,9 @@ def standing(collection: Collection, subjects: Sequence[Subject], sites: Iterabl
         declared = sizes.of(site)
         at_size = [subject for subject in candidates if declared and sizes.complete(subject.values) == declared]
         if candidates:
-            chosen = (at_size or candidates)[0]
+            pool = at_size or candidates
+            on_inputs = [subject for subject in pool if subject.on_any_inputs == pool[0].on_any_inputs]
+            chosen = max(on_inputs, key=lambda subject: max(map(currency, collection.at(subject, site))))
             standings[site] = Standing(chosen, bool(at_size) if declared else None)
     return standings
 

@@ -135,6 +135,18 @@ class Collection:
         return families
 
     @cached_property
+    def current(self) -> list[Case]:
+        """The cases; of what a place solved on several inputs, those on the inputs of its latest result alone."""
+        last: dict[tuple[Subject, Site], Case] = {}
+        for case in self.cases:
+            place = case.subject.on_any_inputs, case.site.alone
+            last[place] = max(last.get(place, case), case, key=currency)
+        return [
+            case for case in self.cases
+            if case.subject.inputs == last[case.subject.on_any_inputs, case.site.alone].subject.inputs
+        ]  # fmt: skip
+
+    @cached_property
     def comparable(self) -> list[Comparable[Case]]:
         """The cases by what is ranked together, in the order of tables."""
         return comparable(self.cases)
@@ -173,12 +185,14 @@ def collect(runs: Sequence[Run], chosen: Filter, where: str) -> Collection:
     return collection
 
 
+def currency(case: Case) -> tuple[int, str]:
+    """What orders cases by how much they count where one stands for several: by status, and then the latest."""
+    return {Status.OK: 2, Status.CONTENDED: 1}.get(case.record.status, 0), case.record.time
+
+
 def _standing(cases: Sequence[Case]) -> Case:
     """Return the case that counts of several of one identity and site: the latest of the best status."""
-    order = {Status.OK: 2, Status.CONTENDED: 1}
-    _, _, _, held = max(
-        (order.get(case.record.status, 0), case.record.time, number, case) for number, case in enumerate(cases)
-    )
+    held = max(enumerate(cases), key=lambda numbered: (currency(numbered[1]), numbered[0]))[1]
     if not held.record.status.measured:
         return held
     failed = [case.record for case in cases if case.record.status.failed and case.record.time > held.record.time]

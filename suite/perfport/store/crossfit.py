@@ -110,16 +110,20 @@ def _chosen(records: Sequence[Record], parts: Sequence[np.ndarray]) -> list[tupl
 
 
 def _joined(chosen: Sequence[tuple[Record, np.ndarray]], clock: Clock, apart: Iterator[int] | None) -> Series:
-    """Return the samples that were chosen, by round, or by numbers that no other side has."""
+    """Return the samples that were chosen, by round, or by numbers that no other side has.
+
+    Workers are told apart where several took every record.
+    """
     seconds: dict[int, float] = {}
     workers: dict[int, int] = {}
+    told_apart = all(record.timing and record.timing.workers for record, _ in chosen)
     for record, places in chosen:
         timing, values = record.timing, _samples(record, clock)
         assert timing
         for index in places:
             number = timing.rounds[index] if apart is None else next(apart)
             seconds[number] = float(values[index])
-            if timing.workers:
+            if told_apart:
                 workers[number] = timing.workers[index]
     return Series(seconds, workers)
 

@@ -63,6 +63,14 @@ def test_a_page_shows_those_settings_and_then_the_largest(tmp_path: Path) -> Non
     assert [same[0].parameters["points"] for same in shown] == [4, 2, 5, 3] and len(shown) == MOST_SETTINGS
 
 
+def test_of_several_inputs_a_summary_shows_those_of_the_latest_result(tmp_path: Path) -> None:
+    late = data.record("a", key="f" * 16, time="2099-01-01T00:00:00.000+00:00").model_copy(update={"seed": 9})
+    held = Collection([data.store(tmp_path / "1", [data.record("a")]), data.store(tmp_path / "2", [late])])
+    ladders = collected(held)
+    assert len(ladders) == 2
+    assert [ladder.subject.inputs for ladder in headline(held, ladders)] == ["seed 9"]
+
+
 def test_archival_devices_are_beside_the_size_of_a_gpu(tmp_path: Path) -> None:
     """Also where the ladder of a CPU comes first."""
     sizes = [(data.POCL, data.CEILINGS, 1000, 0.05), (data.GPU, data.GPU_CEILINGS, 100_000, 3e-4)]

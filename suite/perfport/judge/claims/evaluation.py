@@ -50,10 +50,11 @@ class Judgement:
 def evaluate(claims: Mapping[str, Iterable[Claim]], collection: Collection) -> list[Judgement]:
     """Judge every claim at every place of the collection that ran its workload, with however many devices.
 
-    Of a workload that ran nowhere every place says so.
+    Of a workload that ran nowhere every place says so. Of a setting on several inputs those of the latest result count:
+    no claim compares times on different ones.
     """
     index: dict[tuple[Site, str, str, str], list[Case]] = {}
-    for case in collection.cases:
+    for case in collection.current:
         identity = case.record.identity
         index.setdefault((case.site.alone, identity.workload, identity.problem, identity.variant), []).append(case)
     ran = {(site, workload) for site, workload, *_ in index}

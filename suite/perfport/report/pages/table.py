@@ -73,8 +73,8 @@ def headline(collection: Collection, ladders: Iterable[Ladder]) -> dict[Ladder, 
     off: dict[tuple[Subject, Site], bool] = {}
     for subjects in collection.families.values():
         for site, chosen in standing(collection, subjects, collection.sites).items():
-            off[chosen.subject.on_any_inputs, site] = chosen.headline is False
-    placed = {ladder: (ladder.subject.on_any_inputs, ladder.where) for ladder in ladders}
+            off[chosen.subject, site] = chosen.headline is False
+    placed = {ladder: (ladder.subject, ladder.where) for ladder in ladders}
     return {ladder: off[place] for ladder, place in placed.items() if place in off}
 
 
