@@ -20,6 +20,7 @@ import report_data as data
 
 from perfport.judge.claims import Claim, Verdict
 from perfport.judge.frames import Results
+from perfport.model.errors import UsageError
 from perfport.model.record import Record
 from perfport.report.pages import table
 from perfport.report.pages.suite import render
@@ -276,6 +277,13 @@ def test_bad_arguments_are_named(
     data.store(tmp_path / "run", [data.record("a", 0.02)])
     assert data.call(monkeypatch, args[0], tmp_path, *args[1:]) == 2
     assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["claims.md", "suite.html"])
+def test_the_summary_takes_the_name_of_no_file_beside_it(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=rf"^--output: .*{name}: a file of this name is written beside"):
+        render(Collection([data.store(tmp_path / "run", records())]), {}, [], tmp_path / "out" / name)
+    assert not (tmp_path / "out").exists()
 
 
 def test_headline_rows_are_at_the_size_of_the_class_or_marked(tmp_path: Path) -> None:

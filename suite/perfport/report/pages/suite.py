@@ -11,6 +11,7 @@ from urllib.parse import quote
 from ...judge.claims import DECIDED, SILENT, Claim, Judgement, Verdict
 from ...judge.portability import BEST, Portability
 from ...measure.intervals import Verdict as Speed
+from ...model.errors import UsageError
 from ...model.record import Status
 from ...model.untrusted import inside, slug
 from ...run.completeness import incomplete
@@ -34,6 +35,7 @@ from .table import best_dots
 from .workload import Material, inconsistent, page
 
 TITLE = "Suite report"
+CLAIMS_PAGE = "claims.md"
 #: A share of the bound that the summary counts as close to the roof.
 CLOSE = 0.75
 
@@ -63,9 +65,14 @@ def render(
 
     Raises
     ------
+    UsageError
+        If the summary would have the name of a file beside it.
     InfrastructureError
         If a file cannot be written.
     """
+    whole = destination.with_suffix(".html").name
+    if destination.name in (CLAIMS_PAGE, whole):
+        raise UsageError(f"--output: {destination}: a file of this name is written beside the summary; choose another")
     folder = plot_folder(destination).name
     material = Material.of(collection, ledger, converged)
     ledger_page = claims.view(material.judgements, collection).markdown
@@ -74,13 +81,12 @@ def render(
     for name in collection.workloads:
         pages[f"{folder}/{slug(name)}.md"], drawn = page(name, material, destination.name)
         plots += drawn
-    pages["claims.md"] = ledger_page
+    pages[CLAIMS_PAGE] = ledger_page
     document = web.document(TITLE, {destination.name: summary, **pages}, plots)
     files = write_page(destination, summary, plots)
     for file, content in pages.items():
         files += write_page(inside(destination.parent, file), content, [])
-    whole = inside(destination.parent, destination.with_suffix(".html").name)
-    return files + write_page(whole, document.removesuffix("\n"), [])
+    return files + write_page(inside(destination.parent, whole), document.removesuffix("\n"), [])
 
 
 def _summary(material: Material, folder: str) -> tuple[str, list[Plot]]:
