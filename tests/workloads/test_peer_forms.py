@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partialmethod
 from itertools import product
 from types import SimpleNamespace
 from typing import Any
@@ -119,16 +121,29 @@ class Host:
         return Memory(array=np.array(array), nbytes=array.nbytes)
 
 
+def taken_apart(peer: TorchPeer, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function as ``torch.compile`` lowers it, without the code that it would generate."""
+    dynamo = pytest.importorskip("torch._dynamo.config")
+    dynamo.cache_size_limit = dynamo.accumulated_cache_size_limit = 1 << 16
+    lowered: Callable[..., Any] = peer.torch.compile(
+        function, dynamic=False, fullgraph=True, backend="aot_eager_decomp_partition"
+    )
+    return lowered
+
+
 @pytest.fixture
 def on_host(monkeypatch: pytest.MonkeyPatch) -> Host:
-    """PyTorch's peers of GPUs compute on the host; a CUDA graph is the function itself, as is what is compiled."""
+    """PyTorch's peers of GPUs compute on the host; a CUDA graph is the function itself.
+
+    What is compiled is taken apart as the compiler does, as a whole, and executed operation by operation.
+    """
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(torch.cuda, "ExternalStream", lambda *_, **__: None)
     monkeypatch.setattr(torch.cuda, "stream", lambda _: nullcontext())
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     monkeypatch.setattr(TorchCudaPeer, "modules", ("torch",))
     monkeypatch.setattr(TorchCudaPeer, "captured", lambda self, function: function)
-    monkeypatch.setattr(TorchPeer, "compiled", lambda self, function: function)
+    monkeypatch.setattr(TorchPeer, "compiled", partialmethod(taken_apart))
     monkeypatch.setattr(TorchCudaPeer, "upload", lambda self, array: torch.from_numpy(array))
     monkeypatch.setattr(
         TorchCudaPeer, "tensor",

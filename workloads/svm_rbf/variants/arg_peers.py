@@ -61,9 +61,9 @@ def _pairs(vector: Any, extrema: Sequence[str]) -> tuple[Any, ...]:
 
 
 def _indices(vector: Any, extrema: Sequence[str]) -> tuple[Any, ...]:
-    """The same by indices, whose elements are looked up where the vector is."""
+    """The same by indices, whose elements are looked up where the vector is (``take`` does not compile)."""
     indices = [getattr(vector, f"arg{name}")() for name in extrema]
-    return tuple(part for index in indices for part in (vector.take(index), index))
+    return tuple(part for index in indices for part in (vector.index_select(0, index)[0], index))
 
 
 #: Ways to ask PyTorch for an extremum and its index.
