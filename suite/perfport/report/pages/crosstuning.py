@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from ...judge.crosstuning import Slowdown, slowdowns
 from ...judge.headline import amount
 from ...model.untrusted import slug
-from ...store.case import Site
+from ...store.case import Site, Subject
 from ...store.collection import Collection
 from ..parts.markdown import NONE, code, join, middle, table, text
 from ..parts.plots import GREY, Plot, image, style, svg
@@ -34,9 +34,10 @@ def view(collection: Collection) -> View:
     """Return the matrix of every variant that ran with another device's parameters."""
     blocks, plots = ["# Cross-tuning", READING], []
     tuned = slowdowns(collection)
-    for (workload, problem, preset, variant), same in groupby(tuned, key=lambda cell: _group(cell, collection)):
+    for (subject, variant), same in groupby(tuned, key=lambda cell: (cell.subject, cell.variant)):
         body, plot = matrix(list(same), collection)
-        blocks += [f"## {code(f'{workload}/{problem}')}, {text(preset, 100)}: {code(variant)}", body]
+        where = f"{code(f'{subject.workload}/{subject.problem}')}, {text(setting(subject, collection), 100)}"
+        blocks += [f"## {where}: {code(variant)}", body]
         if plot:
             plots.append(plot)
             blocks += image(plot)
@@ -45,8 +46,15 @@ def view(collection: Collection) -> View:
     return View("Cross-tuning", join(blocks), rows(tuned, collection), plots)
 
 
-def _group(cell: Slowdown, collection: Collection) -> tuple[str, str, str, str]:
-    return cell.subject.workload, cell.subject.problem, collection.preset(cell.subject), cell.variant
+def setting(subject: Subject, collection: Collection) -> str:
+    """Return the preset, with what tells it from others of the problem by that name: parameters and precision class."""
+    preset = collection.preset(subject)
+    problem = [
+        other for other in collection.subjects if (other.workload, other.problem) == (subject.workload, subject.problem)
+    ]
+    alike = {other.parameters for other in problem if collection.preset(other) == preset}
+    parts = [preset, *(f"{name}={value}" for name, value in sorted(subject.values.items()) if len(alike) > 1)]
+    return ", ".join([*parts, *([subject.precision] if len({other.precision for other in problem}) > 1 else [])])
 
 
 def largest(tuned: Sequence[Slowdown], collection: Collection) -> list[Slowdown]:
@@ -78,8 +86,7 @@ def matrix(tuned: Sequence[Slowdown], collection: Collection) -> tuple[str, Plot
     first = tuned[0]
     labels = [collection.label(site) for site in sites]
     subject, variant = first.subject, first.variant
-    parts = [subject.workload, subject.problem, collection.preset(subject), variant]
-    name = slug(*parts, *([subject.precision] if subject.precision != "fp32" else []))
+    name = slug(subject.workload, subject.problem, setting(subject, collection), variant)
     title = f"Cross-tuning of {variant}, {subject.workload}/{subject.problem}"
     return table(headers, listed, "l" + "r" * len(sites)), heat_map(f"{name}-tuning", title, profiles, labels, grid)
 

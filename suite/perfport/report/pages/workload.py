@@ -160,7 +160,7 @@ def _tuning(made: Page, workload: str, of: Material) -> None:
         made.add(f"The largest setting of each device; {where} has all.")
     for (subject, variant), group in groupby(largest, key=lambda slowdown: (slowdown.subject, slowdown.variant)):
         body, heat = crosstuning.matrix(list(group), of.collection)
-        name = f"{subject.problem}, {of.collection.preset(subject)}: {variant}"
+        name = f"{subject.problem}, {crosstuning.setting(subject, of.collection)}: {variant}"
         made.add(f"### {text(name, 120)}", body)
         made.show(heat)
 
