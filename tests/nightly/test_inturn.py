@@ -19,7 +19,7 @@ from check_data import case, finding, store
 from commands import experiment
 
 from perfport.model.device import DeviceInfo
-from perfport.model.errors import InfrastructureError
+from perfport.model.errors import InfrastructureError, Stopped
 from perfport.model.record import Failure, Status
 from perfport.nightly import check, checkout, inturn
 from perfport.nightly.base import AgainstNights, AgainstRun
@@ -31,6 +31,7 @@ from perfport.nightly.inturn import ROUNDS, TURNS, measure_in_turn
 from perfport.report.pages.check import view
 from perfport.run import plan
 from perfport.run.experiment import load
+from perfport.run.signals import heeded
 from perfport.store.environment import ENVIRONMENT
 from perfport.store.results import EXPERIMENT, RECORDS, Run
 from perfport.workload import discover
@@ -382,3 +383,21 @@ def test_a_side_that_does_not_start_says_why(tmp_path: Path) -> None:
     (tmp_path / "suite" / "perfport" / "__init__.py").write_text("raise SystemExit('planted')")
     with pytest.raises(InfrastructureError, match="the code of the base does not run here: planted"):
         inturn.run_side(file, tmp_path / "001" / "base", [], broken)
+
+
+def test_a_signal_ends_the_side_that_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would go on measuring beside whatever comes next, and hold the chip."""
+    ended = tmp_path / "ended"
+    side = (
+        "import os, pathlib, signal, sys, time\n"
+        f"signal.signal(signal.SIGTERM, lambda *_: (pathlib.Path({str(ended)!r}).write_text('in order'), sys.exit()))\n"
+        "os.kill(os.getppid(), signal.SIGTERM)\n"
+        "time.sleep(20)\n"
+    )
+    program = tmp_path / "side"
+    program.write_text(f"#!{sys.executable}\n{side}")
+    program.chmod(0o755)
+    monkeypatch.setattr(inturn.sys, "executable", str(program))
+    with pytest.raises(Stopped), heeded():
+        inturn.run_side(tmp_path / EXPERIMENT, tmp_path / "000" / "now", [], None)
+    assert ended.read_text() == "in order"

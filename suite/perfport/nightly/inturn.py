@@ -24,6 +24,7 @@ from ..model.record import Record, Status
 from ..model.untrusted import inside
 from ..run import plan
 from ..run.experiment import Executor, Experiment, ReportOptions, load
+from ..run.signals import heeded
 from ..store.ratios import is_ranked
 from ..store.results import EXPERIMENT, RECORDS, Run
 from ..workload import Workload, discover
@@ -106,7 +107,7 @@ def measure_in_turn(
     _check_devices(base.run, wanted, here)
     definition = _definition(run, wanted)
     _check_keys(definition, wanted, discover(workload_paths), here)
-    with checked_out(commit) as code:
+    with heeded(), checked_out(commit) as code:
         folder = inside(run.folder, TURNS, commit[:12])
         folder.mkdir(parents=True, exist_ok=True)
         file = inside(folder, EXPERIMENT)
@@ -133,8 +134,15 @@ def run_side(file: Path, out: Path, workload_paths: Sequence[str], code: Checkou
     environment = {**os.environ, **(code.environment() if code else {})}
     out.parent.mkdir(exist_ok=True)
     log = inside(out.parent, f"{out.name}.log")
-    with log.open("w") as output:
-        subprocess.run(words, stdout=output, stderr=subprocess.STDOUT, env=environment)
+    with (
+        log.open("w") as output,
+        subprocess.Popen(words, stdout=output, stderr=subprocess.STDOUT, env=environment) as side,
+    ):
+        try:
+            side.wait()
+        except BaseException:  # a signal: the run ends in order, and its workers with it
+            side.terminate()
+            raise
     if not (out / RECORDS).exists():
         said = log.read_text(errors="replace").strip().splitlines() or ["nothing was said"]
         raise InfrastructureError(f"{'the code of the base' if code else 'the code'} does not run here: {said[-1]}")
