@@ -110,7 +110,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     # A test that has parameters of its own under one of these names wants no device.
     marks = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
     given = {name for names in marks for name in (names.split(", ") if isinstance(names, str) else names)}
-    for name in (BACKENDS.keys() & set(metafunc.fixturenames)) - given:
+    for name in (name for name in BACKENDS if name in metafunc.fixturenames and name not in given):
         ids = [info.id for info in healthy_devices() if info.backend in BACKENDS[name]]
         none = pytest.param(None, id="none", marks=pytest.mark.skip(reason=f"no working {name} device on this machine"))
         metafunc.parametrize(name, ids or [none], indirect=True, scope="session")

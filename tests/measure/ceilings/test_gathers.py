@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from ceilings_bench import made, some
 
-from perfport.backend import OpenDevice
 from perfport.measure.ceilings import KINDS, sweeping
 from perfport.measure.ceilings import bench as bench_module
 from perfport.measure.ceilings.bench import Bench
@@ -94,7 +93,7 @@ def test_a_kernel_that_does_not_read_is_no_ceiling(
     assert entry is None and "sums are not the host's" in reason
 
 
-def test_a_level_that_does_not_show_has_no_gathers(opencl: OpenDevice, bench: Bench) -> None:
+def test_a_level_that_does_not_show_has_no_gathers(bench: Bench) -> None:
     first = made(100.0, unit="op/s")
     shows = {"l1_read": made(1.0), "l2_read": made(1.0)}
     assert gather("gather_l1").absent(bench, first, {"l2_read": made(1.0)}) == (
