@@ -68,3 +68,27 @@ def test_its_memory_is_given_back(device: OpenDevice) -> None:
     assert device.allocated == held
     buffer.free()
     assert device.allocated == before
+
+
+def test_checksums_are_of_one_object_alone(device: OpenDevice, contents: Contents) -> None:
+    """Who does not know its key cannot make contents of a checksum that is wanted."""
+    other = Contents(device)
+    buffer = device.upload(arrays(4096)[0])
+    assert contents.checksums([buffer]) != other.checksums([buffer])
+    buffer.free()
+    other.close()
+
+
+def test_two_changes_do_not_undo_each_other(device: OpenDevice, contents: Contents) -> None:
+    """A weaker mixing let the changes of two sign bits cancel in a good part of all pairs."""
+    array = np.zeros(1024, np.uint32)
+    buffer = device.upload(array)
+    rng = np.random.default_rng(3)
+    sums = contents.checksums([buffer])
+    for bit in (1 << 31, 1 << 30, 1 << 16, 1):
+        for pair in rng.permutation(1024).reshape(-1, 2)[:64]:
+            changed = array.copy()
+            changed[pair] = bit
+            device.write(buffer, changed)
+            assert contents.checksums([buffer]) != sums
+    buffer.free()

@@ -165,36 +165,32 @@ class _Layer(Problem):
 
     def _signed(self, value: np.ndarray) -> np.ndarray:
         """Sums over the channels of each position of an array laid out as the input, with random signs, float64."""
-        sums = np.empty((self.batch, self.pixels))
-        for image, own in zip(value.reshape(self.batch, -1), sums, strict=True):
-            maps = image.reshape(self.pixels, -1).T if self.nhwc else image.reshape(-1, self.pixels)
-            for first in range(0, self.pixels, REFERENCE_POSITIONS):
-                part = slice(first, first + REFERENCE_POSITIONS)
-                own[part] = self._signs @ maps[:, part].astype(np.float64)
-        return sums.ravel()
+        images = value.reshape(self.batch, self.pixels, -1) if self.nhwc else value.reshape(self.batch, -1, self.pixels)
+        sums = "c,npc->np" if self.nhwc else "c,ncp->np"
+        return np.concatenate(in_blocks(lambda part: np.einsum(sums, self._signs, images[part]), self.batch, 1)).ravel()
 
     def _check_all(self, name: str, value: np.ndarray, tolerance: float) -> OutputError:
         """Every position, by a sum over its channels; where these are small, relative to those of other positions."""
         if name not in self._expected_sums:
             sums, norms = np.empty((2, self.positions))  # of each position
-            for first in range(0, self.positions, REFERENCE_POSITIONS):
-                at = np.arange(first, min(first + REFERENCE_POSITIONS, self.positions))
-                columns = self._reference(name, at)
-                sums[at], norms[at] = self._signs @ columns, np.linalg.norm(columns, axis=0)
+
+            def fill(part: slice) -> None:
+                columns = self._reference(name, np.arange(part.start, part.stop))
+                sums[part], norms[part] = self._signs @ columns, np.linalg.norm(columns, axis=0)
+
+            in_blocks(fill, self.positions, REFERENCE_POSITIONS)
             self._expected_sums[name] = sums, np.maximum(norms, np.sqrt(np.square(norms).mean()))
         return compare_signed(self._signed(value), *self._expected_sums[name], value.size, tolerance)
 
     @cached_property
     def _parameter_gradients(self) -> tuple[np.ndarray, np.ndarray]:
-        dgamma, dbeta = np.zeros((self.channels, self.channels)), np.zeros(self.channels)
-        for first in range(0, self.positions, REFERENCE_POSITIONS):
-            at = np.arange(first, min(first + REFERENCE_POSITIONS, self.positions))
-            part = reference.parameter_gradients(
-                self.columns(self.delta, at), self.columns(self.w, at), self.saved(at), self.inverse
-            )
-            dgamma += part[0]
-            dbeta += part[1]
-        return dgamma, dbeta
+        def gradients(part: slice) -> tuple[np.ndarray, np.ndarray]:
+            at = np.arange(part.start, part.stop)
+            delta, w = self.columns(self.delta, at), self.columns(self.w, at)
+            return reference.parameter_gradients(delta, w, self.saved(at), self.inverse)
+
+        dgamma, dbeta = zip(*in_blocks(gradients, self.positions, REFERENCE_POSITIONS), strict=True)
+        return np.sum(dgamma, axis=0), np.sum(dbeta, axis=0)
 
     @property
     def reference_dgamma(self) -> np.ndarray:

@@ -20,6 +20,7 @@ from perfport.workload import (
     Work,
     compare,
     compare_signed,
+    in_blocks,
     nearest,
     signs,
 )
@@ -249,7 +250,7 @@ class SparseConv(Problem):
             self._expected_sums[kind] = reference.signed(self.operator, self.x, self._used(kind), chosen)
         kept = chosen[self.structured(kind)[0]] if kind else chosen
         images = value.reshape(self.batch, len(kept), -1)
-        own = np.stack([kept @ image.astype(np.float64) for image in images])
+        own = np.concatenate(in_blocks(lambda part: np.einsum("k,nkp->np", kept, images[part]), self.batch, 1))
         norm = float(np.linalg.norm(self.expected(kind), axis=1).max()) or 1.0
         return compare_signed(own, self._expected_sums[kind], norm, value.size, tolerance)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from perfport.workload import in_blocks
+
 from .operators import Operator
 
 CHUNK_WORDS = 1 << 23  # float64 words gathered at a time
@@ -59,13 +61,17 @@ def signed(operator: Operator, x: np.ndarray, weights: np.ndarray, signs: np.nda
     taps = np.tensordot(signs, weights.astype(np.float64), 1).reshape(o.channels, -1).T
     pad, shape = o.padding, (o.kernel_height, o.kernel_width)
     sums = np.zeros((len(x), o.out_height, o.out_width))
-    for image, own in zip(x, sums, strict=True):
-        maps = (taps @ image.reshape(o.channels, -1).astype(np.float64)).reshape(*shape, o.height, o.width)
-        maps = np.pad(maps, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
-        for row, column in np.ndindex(shape):
-            rows = slice(row, row + o.stride * o.out_height, o.stride)
-            columns = slice(column, column + o.stride * o.out_width, o.stride)
-            own += maps[row, column, rows, columns][: o.out_height, : o.out_width]
+
+    def fill(images: slice) -> None:
+        for image, own in zip(x[images], sums[images], strict=True):
+            maps = (taps @ image.reshape(o.channels, -1).astype(np.float64)).reshape(*shape, o.height, o.width)
+            maps = np.pad(maps, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+            for row, column in np.ndindex(shape):
+                rows = slice(row, row + o.stride * o.out_height, o.stride)
+                columns = slice(column, column + o.stride * o.out_width, o.stride)
+                own += maps[row, column, rows, columns][: o.out_height, : o.out_width]
+
+    in_blocks(fill, len(x), 1)
     return sums.reshape(len(x), -1)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backend import Module
+from ..backend import Buffer, Module
 from ..model.errors import (
     CompileError,
     DeviceMemoryError,
@@ -47,7 +47,7 @@ class Built:
 
     variant: Variant
     setup: Setup
-    _left: list[np.ndarray] = field(default_factory=list, init=False, repr=False)
+    _handed: list[np.ndarray] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._buffers = dict(self.setup.outputs)  # those that it was built with, whatever becomes of the list
@@ -77,13 +77,37 @@ class Built:
 
     def poison(self, scratch: bool = False) -> None:
         """Make unusable what an execution left: outputs on the device, arrays handed over, and ``scratch``."""
-        outputs = [output.buffer for output in self._buffers.values()]
-        for buffer in {id(each): each for each in (*outputs, *(self.setup.work if scratch else ()))}.values():
+        for buffer in {id(each): each for each in (*self.buffers, *(self.setup.work if scratch else ()))}.values():
             self.setup.device.fill(buffer, POISON)
-        for array in self._left:
+        for array in self._handed:
             if array.flags.writeable:
                 array.view(np.uint8).fill(POISON)
-        self._left.clear()
+        self._handed.clear()
+
+    @property
+    def buffers(self) -> list[Buffer]:
+        """The buffers that outputs are left in."""
+        return [output.buffer for output in self._buffers.values()]
+
+    def left(self) -> dict[str, np.ndarray]:
+        """Return what the last execution left in buffers, as they are."""
+        device = self.setup.device
+        return {name: device.read(left.buffer, left.dtype, left.shape) for name, left in self._buffers.items()}
+
+    def handed(self) -> dict[str, np.ndarray]:
+        """Return what the variant hands over itself.
+
+        Raises
+        ------
+        RefusedError
+            Where `Variant.results` enqueues work, or names an output that has a buffer.
+        """
+        with self.setup.device.during("build" if isinstance(self.variant, Peer) else "results"):
+            results = {name: np.ascontiguousarray(value) for name, value in self.variant.results().items()}
+        if both := results.keys() & self._buffers.keys():
+            raise RefusedError(f"refused: results() gives {', '.join(sorted(both))}, which is read from a buffer")
+        self._handed += results.values()
+        return results
 
     def outputs(self) -> dict[str, np.ndarray]:
         """Return what the last execution left: buffers as they are, before the variant is asked for anything else.
@@ -91,16 +115,9 @@ class Built:
         Raises
         ------
         RefusedError
-            Where `Variant.results` enqueues work, or names an output that has a buffer.
+            As of `handed`.
         """
-        device = self.setup.device
-        outputs = {name: device.read(left.buffer, left.dtype, left.shape) for name, left in self._buffers.items()}
-        with device.during("build" if isinstance(self.variant, Peer) else "results"):
-            results = {name: np.ascontiguousarray(value) for name, value in self.variant.results().items()}
-        if both := results.keys() & outputs.keys():
-            raise RefusedError(f"refused: results() gives {', '.join(sorted(both))}, which is read from a buffer")
-        self._left += results.values()
-        return {**outputs, **results}
+        return {**self.left(), **self.handed()}
 
     def verify(self, outputs: Mapping[str, np.ndarray], problem: Problem | None = None) -> Verification:
         """Compare outputs with the reference, of another ``problem`` where the inputs are not those of the setup."""

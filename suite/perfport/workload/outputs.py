@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -108,12 +109,11 @@ def compare(
         return OutputError(
             max_abs=np.inf, relative_l2=np.inf, checked=0, total=total, tolerance=tolerance, passed=False, detail=detail
         )
-    difference = value.astype(np.float64) - expected
-    finite = np.isfinite(difference)
-    norm = float(np.linalg.norm(expected.ravel())) or 1.0
-    bad = int(finite.size - finite.sum())
-    worst = float(np.abs(difference[finite]).max(initial=0.0)) if not bad else np.inf
-    relative = float(np.linalg.norm(difference.ravel())) / norm if not bad else np.inf
+    bad, worst, error, norm = _differences(value.reshape(-1), expected.reshape(-1))
+    if bad:
+        worst = relative = np.inf
+    else:
+        relative = error / (norm or 1.0)
     tolerance = {
         name: limit for name, limit in (("max_abs", max_abs), ("relative_l2", relative_l2)) if limit is not None
     }
@@ -125,6 +125,19 @@ def compare(
         max_abs=_json(worst), relative_l2=_json(relative), checked=value.size, total=total,
         tolerance=tolerance, passed=passed, detail=unwritten,
     )  # fmt: skip
+
+
+def _differences(value: np.ndarray, expected: np.ndarray) -> tuple[int, float, float, float]:
+    """Return how many differences are not finite, the largest, the norm of all, and the norm of what is expected."""
+
+    def part(block: slice) -> tuple[int, float, float, float]:
+        difference = value[block] - expected[block].astype(np.float64, copy=False)
+        bad = difference.size - int(np.isfinite(difference).sum())
+        worst = max(difference.max(initial=0.0), -difference.min(initial=0.0))
+        return bad, float(worst), float(np.linalg.norm(difference)), float(np.linalg.norm(expected[block]))
+
+    bad, worst, errors, norms = zip(*in_blocks(part, value.size, BLOCK), strict=True) if value.size else ([],) * 4
+    return sum(bad), max(worst, default=0.0), math.hypot(*errors), math.hypot(*norms)
 
 
 def signs(count: int, seed: int) -> np.ndarray:
@@ -156,14 +169,14 @@ def compare_signed(
 def compare_exact(value: np.ndarray, expected: np.ndarray) -> OutputError:
     """Compare outputs that must be equal: indices, labels, extreme values."""
     same = value.shape == expected.shape and bool(np.array_equal(value, expected))
-    detail = None
+    detail, worst = None, 0.0
     if not same:
         detail = f"got {value.ravel()[:4].tolist()}, expected {expected.ravel()[:4].tolist()}"
-    with np.errstate(all="ignore"):
-        difference = (
-            np.abs(value.astype(np.float64) - expected) if value.shape == expected.shape else np.array([np.inf])
-        )
-        worst = float(np.nan_to_num(difference, nan=np.inf).max(initial=0.0))
+        worst = np.inf
+        if value.shape == expected.shape:
+            with np.errstate(all="ignore"):
+                difference = np.abs(value.astype(np.float64) - expected)
+            worst = float(np.nan_to_num(difference, nan=np.inf).max(initial=0.0))
     relative = 0.0 if same else 1.0
     return OutputError(
         max_abs=_json(worst), relative_l2=relative, checked=value.size, total=value.size,

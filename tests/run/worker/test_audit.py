@@ -22,7 +22,8 @@ class Recorder:
     inputs: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, *left: Any) -> None:
-        self.left, self.verified = list(left), 0
+        self.left_by, self.verified, self.reads = list(left), 0, 0
+        self.hands: list[float] = []  # what is handed over beside it
         self.poisoned: list[bool] = []  # whether scratch was, too
         self.timed_ones = 0
         self.setup = self.device = self.variant = self
@@ -38,15 +39,24 @@ class Recorder:
     def poison(self, scratch: bool = False) -> None:
         self.poisoned.append(scratch)
 
-    def outputs(self) -> dict[str, np.ndarray]:
-        value = self.left.pop(0) if len(self.left) > 1 else self.left[0]
-        if isinstance(value, str):
-            raise UsageError(value)
-        return {"y": np.array([value])}
+    @property
+    def buffers(self) -> list[Any]:
+        """What the next execution leaves, as its own buffer."""
+        self.value = self.left_by.pop(0) if len(self.left_by) > 1 else self.left_by[0]
+        return [self.value]
+
+    def left(self) -> dict[str, np.ndarray]:
+        self.reads += 1
+        return {"y": np.array([self.value])}
+
+    def handed(self) -> dict[str, np.ndarray]:
+        if isinstance(self.value, str):
+            raise UsageError(self.value)
+        return {"z": np.array([self.hands.pop(0)])} if self.hands else {}
 
     def verify(self, outputs: dict[str, np.ndarray], problem: Any) -> Any:
         self.verified += 1
-        return type("Verification", (), {"passed": bool(np.isfinite(outputs["y"]).all())})()
+        return type("Verification", (), {"passed": all(np.isfinite(value).all() for value in outputs.values())})()
 
 
 class Inputs:
@@ -56,7 +66,10 @@ class Inputs:
 
     def __init__(self) -> None:
         self.held, self.history, self.compared, self.changed = False, list[bool](), 0, set[int]()
-        self.problem = self
+        self.problem = self.contents = self
+
+    def checksums(self, buffers: list[Any]) -> list[int]:
+        return [hash(str(value)) for value in buffers]
 
     def hold(self, drawn: bool) -> None:
         self.held = drawn
@@ -86,8 +99,17 @@ def test_equal_outputs_are_compared_with_the_reference_once() -> None:
     checked.execute()
     checked.complete(60)
     assert checked.executions == audit.EXECUTIONS == 20 and recorder.verified == 1 and passed == [True]
+    assert recorder.reads == 1, "equal contents are not read"
     assert recorder.poisoned == [True] * audit.EXECUTIONS, "outputs and scratch, and none after the last"
     assert 0 < recorder.timed_ones < audit.EXECUTIONS, "some behind the gate"
+
+
+def test_what_is_handed_over_is_compared_each_time() -> None:
+    recorder, passed, checked = made(1.0)
+    recorder.hands = [2.0, 2.0, 3.0, np.nan, 3.0]
+    for _ in range(5):
+        checked.execute()
+    assert passed == [True, True, False] and recorder.reads == 3
 
 
 def test_each_wrong_execution_is_told() -> None:
@@ -117,8 +139,8 @@ def test_comparing_takes_no_longer_than_executing(
     now = [1000]
     monkeypatch.setattr(audit, "time", SimpleNamespace(perf_counter=lambda: now[0]))
     monkeypatch.setattr(audit.secrets, "randbelow", lambda n: 1)
-    outputs = recorder.outputs
-    recorder.outputs = lambda: (now.__setitem__(0, now[0] + comparing), outputs())[1]
+    handed = recorder.handed
+    recorder.handed = lambda: (now.__setitem__(0, now[0] + comparing), handed())[1]
     for _ in range(20):
         checked.prepare()
         now[0] += 1

@@ -21,14 +21,20 @@ __kernel void exchange(__global uint *a, __global uint *b, ulong nbytes) {
     }
 }
 
-/* A word and its place, mixed: the sum over all words tells them in any order of addition, exchanged ones too. */
-#define MIXED(word, place) (((word) ^ ((uint)(place) * 0x9e3779b9u)) * 0x85ebca6bu)
-#define TERM(word, place) ((ulong)(MIXED(word, place) ^ (MIXED(word, place) >> 15)) * 0xc2b2ae35u)
+/* A word and its place, mixed by the finaliser of MurmurHash3 (A. Appleby): every bit of them changes half of the result's,
+   so that of two changes one undoes the other once in 2^32 times. The sum over all words tells them in any order of
+   addition, exchanged ones too. Who does not know `key` cannot choose contents of one sum. */
+INLINE uint term(uint word, uint place, uint key) {
+    uint h = word ^ key ^ (place * 0x9e3779b9u);
+    h = (h ^ (h >> 16)) * 0x85ebca6bu;
+    h = (h ^ (h >> 13)) * 0xc2b2ae35u;
+    return h ^ (h >> 16);
+}
 
-__kernel void checksum(__global const uint *a, ulong nbytes, __global ulong *sums) {
+__kernel void checksum(__global const uint *a, ulong nbytes, uint key, __global ulong *sums) {
     TAKE(nbytes)
     ulong sum = 0;
-    for (ulong i = begin + get_local_id(0); i < end; i += get_local_size(0)) sum += TERM(a[i], i);
-    for (; tail < nbytes; tail += get_global_size(0)) sum += TERM(((__global const uchar *)a)[tail], tail);
+    for (ulong i = begin + get_local_id(0); i < end; i += get_local_size(0)) sum += term(a[i], (uint)i, key);
+    for (; tail < nbytes; tail += get_global_size(0)) sum += term(((__global const uchar *)a)[tail], (uint)tail, key);
     sums[get_global_id(0)] = sum;
 }

@@ -23,7 +23,7 @@ class SharedInputs:
     """
 
     def __init__(self, session: Session, drawn: Session, contents: Contents) -> None:
-        self._session, self._drawn, self._contents = session, drawn, contents
+        self._session, self._drawn, self.contents = session, drawn, contents
         self._exchanged: list[tuple[Buffer, Buffer]] = []
         self._sums: dict[tuple[bool, str], int] = {}
 
@@ -58,7 +58,7 @@ class SharedInputs:
                     )
             self._exchanged = list(pairs.values())
         for own, other in self._exchanged:
-            self._contents.exchange(own, other)
+            self.contents.exchange(own, other)
         if not drawn:
             self._exchanged = []
 
@@ -70,7 +70,7 @@ class SharedInputs:
         RefusedError
             With the names of those that were changed.
         """
-        sums = dict(zip(used, self._contents.checksums(list(used.values())), strict=True))
+        sums = dict(zip(used, self.contents.checksums(list(used.values())), strict=True))
         changed = [key for key, total in sums.items() if self._sums.setdefault((self.held, key), total) != total]
         if not changed:
             return
@@ -78,7 +78,7 @@ class SharedInputs:
         self.hold(False)
         for key in changed:
             again = source.again(key)
-            self._contents.exchange(source.inputs[key], again)
+            self.contents.exchange(source.inputs[key], again)
             source.device.finish()
             again.free()
         raise RefusedError(f"refused: an execution changed {', '.join(changed)}, which others read")
