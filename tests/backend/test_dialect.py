@@ -167,6 +167,19 @@ def test_horizontal_sums(device: OpenDevice, width: int) -> None:
     assert run(device, f"y[0] = hsum{width}(vload{width}(0, x));", whole, 1)[0] == width * (width + 1) / 2
 
 
+@pytest.mark.parametrize("width", [4, 8, 16])
+def test_extrema_of_two_and_of_components(device: OpenDevice, width: int) -> None:
+    values = np.random.default_rng(width).permutation(np.arange(-16, 16)).astype(np.float32)
+    pairs = values[: 2 * width].reshape(2, width)
+    for of, horizontal, expected in (("LOWER_OF", "hmin", np.minimum), ("HIGHER_OF", "hmax", np.maximum)):
+        body = f"vstore{width}({of}(vload{width}(0, x), vload{width}(1, x)), 0, y);"
+        assert (run(device, body, values, width) == expected(*pairs)).all()
+        for row in range(2):
+            found = run(device, f"y[0] = {horizontal}{width}(vload{width}({row}, x));", values, 1)[0]
+            assert found == expected.reduce(pairs[row])
+        assert run(device, f"y[0] = {of}(x[0], x[1]);", values, 1)[0] == expected(values[0], values[1])
+
+
 def test_dot(device: OpenDevice) -> None:
     found = run(device, "y[0] = dot(vload4(0, x), vload4(1, x)); y[1] = dot(vload2(0, x), vload2(1, x));", X, 2)
     wide = X.astype(np.float64)

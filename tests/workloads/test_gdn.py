@@ -93,7 +93,7 @@ def right(problem: Any, outputs: dict[str, np.ndarray]) -> None:
 def test_every_variant_of_the_source_is_there() -> None:
     roles = {name: cls.role for name, cls in GDN.variants["gdn_gamma_gradient"].items()}
     assert [roles[name] for name in LADDER] == ["rung"] * 4 + ["control"]
-    assert {"reduce_gemv_loop", "reduce_gemm_batched"} <= set(GDN.variants["gdn_reduction"])
+    assert {"reduce_gemv_loop", "reduce_gemm_batched", "reduce_wide"} <= set(GDN.variants["gdn_reduction"])
     for problem, name in (
         ("gdn_forward", "fused_forward"),
         ("gdn_backward", "fused_backward"),
@@ -113,12 +113,27 @@ def test_ladder(solve: Solver, name: str) -> None:
     right(problem, solve(problem, name, batched=1, group=32))
 
 
-@pytest.mark.parametrize("name", ["reduce_gemv_loop", "reduce_gemm_batched"])
+@pytest.mark.parametrize("name", ["reduce_gemv_loop", "reduce_gemm_batched", "reduce_wide"])
 def test_reduction(solve: Solver, name: str) -> None:
     for channels, positions in ((1, 1), (3, 77), (5, 260), (2, 4099)):
         problem = problem_of("gdn_reduction", channels=channels, positions=positions)
         right(problem, solve(problem, name))
     right(problem, solve(problem, name, group=512))
+
+
+@pytest.mark.parametrize(
+    ("tunable", "value"),
+    [
+        (name, value)
+        for name, each in GDN.variants["gdn_reduction"]["reduce_wide"].tunables.items()
+        for value in each.values
+    ],
+)
+def test_wide_sums_with_every_tunable(solve: Solver, tunable: str, value: int) -> None:
+    """Vectors that begin and end within a load, and one that has no whole load."""
+    for channels, positions in ((2, 5), (3, 261)):
+        problem = problem_of("gdn_reduction", channels=channels, positions=positions)
+        right(problem, solve(problem, "reduce_wide", **{tunable: value}))
 
 
 @pytest.mark.parametrize("form", range(len(FORMS)))

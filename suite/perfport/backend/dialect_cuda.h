@@ -101,6 +101,20 @@ PP_OPSW(float16, +) PP_OPSW(float16, -) PP_OPSW(float16, *)
 __device__ __forceinline__ float hsum4(float4 v) { return (v.x + v.y) + (v.z + v.w); }
 __device__ __forceinline__ float hsum8(float8 v) { return hsum4(v.lo + v.hi); }
 __device__ __forceinline__ float hsum16(float16 v) { return hsum8(v.lo + v.hi); }
+/* The lower and the higher of two floats or of each component, neither of which is NaN. */
+__device__ __forceinline__ float LOWER_OF(float a, float b) { return fminf(a, b); }
+__device__ __forceinline__ float HIGHER_OF(float a, float b) { return fmaxf(a, b); }
+#define PP_EXTREMUM(OF, h4, h8, h16)                                                                                \
+    __device__ __forceinline__ float4 OF(float4 a, float4 b) {                                                      \
+        return make_float4(OF(a.x, b.x), OF(a.y, b.y), OF(a.z, b.z), OF(a.w, b.w));                                 \
+    }                                                                                                               \
+    __device__ __forceinline__ float8 OF(float8 a, float8 b) { float8 r; r.lo = OF(a.lo, b.lo); r.hi = OF(a.hi, b.hi); return r; } \
+    __device__ __forceinline__ float16 OF(float16 a, float16 b) { float16 r; r.lo = OF(a.lo, b.lo); r.hi = OF(a.hi, b.hi); return r; } \
+    __device__ __forceinline__ float h4(float4 v) { return OF(OF(v.x, v.y), OF(v.z, v.w)); }                        \
+    __device__ __forceinline__ float h8(float8 v) { return h4(OF(v.lo, v.hi)); }                                    \
+    __device__ __forceinline__ float h16(float16 v) { return h8(OF(v.lo, v.hi)); }
+PP_EXTREMUM(LOWER_OF, hmin4, hmin8, hmin16)
+PP_EXTREMUM(HIGHER_OF, hmax4, hmax8, hmax16)
 __device__ __forceinline__ float dot(float4 a, float4 b) { return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, a.x * b.x))); }
 __device__ __forceinline__ float dot(float2 a, float2 b) { return fmaf(a.y, b.y, a.x * b.x); }
 

@@ -82,3 +82,13 @@ uint dot4_u8(uint a, uint b, uint c) {
 float hsum4(float4 v) { return (v.x + v.y) + (v.z + v.w); }
 float hsum8(float8 v) { return hsum4(v.lo + v.hi); }
 float hsum16(float16 v) { return hsum8(v.lo + v.hi); }
+
+/* The lower and the higher of two floats or of each component, neither of which is NaN: the first where they are equal. */
+#define LOWER_OF(a, b) ((b) < (a) ? (b) : (a))
+#define HIGHER_OF(a, b) ((b) > (a) ? (b) : (a))
+float hmin4(float4 v) { return LOWER_OF(LOWER_OF(v.x, v.y), LOWER_OF(v.z, v.w)); }
+float hmin8(float8 v) { return hmin4(LOWER_OF(v.lo, v.hi)); }
+float hmin16(float16 v) { return hmin8(LOWER_OF(v.lo, v.hi)); }
+float hmax4(float4 v) { return HIGHER_OF(HIGHER_OF(v.x, v.y), HIGHER_OF(v.z, v.w)); }
+float hmax8(float8 v) { return hmax4(HIGHER_OF(v.lo, v.hi)); }
+float hmax16(float16 v) { return hmax8(HIGHER_OF(v.lo, v.hi)); }

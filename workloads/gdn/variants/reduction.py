@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from perfport.workload import Buffer, Setup, Traffic, Tunable, Variant
+from perfport.workload import Buffer, Enqueue, Setup, Traffic, Tunable, Variant, ceil_div
 
 from ..problems import Reduction
 from . import inputs
@@ -81,3 +81,33 @@ class ReduceGemmBatched(_Reduction):
     name, title, rung = "reduce_gemm_batched", "one launch for all N x N vectors", 2
     source = "Ramble in CUDA optimization, batched GEMM"
     batched = True
+
+
+class ReduceWide(Variant):
+    """Plain sums by wide loads; tunables make one kernel that of GPUs and of CPUs."""
+
+    problem = Reduction
+    name, title, role, rung = "reduce_wide", "one launch, sums by wide loads", "beyond", 3
+    tunables: ClassVar[dict[str, Tunable]] = {
+        "group": Tunable({"cpu": 1, "gpu": 256}, (1, 32, 64, 128, 256, 512), "work-items per work-group"),
+        "width": Tunable({"cpu": 16, "gpu": 4}, (4, 8, 16), "elements per load"),
+        "unroll": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 4, 8), "loads in flight per work-item"),
+        "rows": Tunable({"cpu": 16, "gpu": 1}, (1, 2, 4, 16, 64), "vectors per work-group"),
+    }
+
+    def __init__(self, setup: Setup) -> None:
+        problem: Reduction = setup.problem
+        tunables, device = setup.tunables, setup.device
+        kernel = setup.kernel("reduction.cl", "sums_wide", **{name.upper(): value for name, value in tunables.items()})
+        vectors, group = problem.vectors, tunables["group"]
+        raw, out = inputs.raw(setup), setup.output("sums", np.float32, vectors)
+        groups = ceil_div(vectors, tunables["rows"])
+        sizes = np.uint32(problem.positions), np.uint32(vectors)
+        elements, steps = float(vectors) * problem.positions, group - 1
+        traffic = Traffic(
+            flops=elements + steps * vectors, dram_read=4 * elements, dram_write=4.0 * vectors,
+            global_read=4 * elements, global_write=4.0 * vectors,
+            local_read=4.0 * vectors * (2 * steps + group) * (group > 1),
+            local_write=4.0 * vectors * (group + steps) * (group > 1),
+        )  # fmt: skip
+        self.steps = (Enqueue(lambda: device.launch(kernel, groups, group, raw, *sizes, out), traffic),)

@@ -19,13 +19,13 @@ MACROS = {"MIN": 1, "MAX": 0, "INDEX": 1, "TERNARY": 0, "PAIRS": 0, "WIDTH": 1, 
 class _Reduction:
     """A step: one two-launch reduction that finds some of the extrema."""
 
-    def __init__(self, setup: Setup, finds: tuple[str, ...], source: Buffer, **options: int) -> None:
+    def __init__(self, setup: Setup, finds: tuple[str, ...], source: Buffer, kernels: str, **options: int) -> None:
         device, problem, tunables = setup.device, setup.problem, setup.tunables
         flags = {**MACROS, "MIN": int("min" in finds), "MAX": int("max" in finds)}
         macros: dict[str, Any] = {**flags, **{k.upper(): v for k, v in tunables.items()}, **options}
         self._device, self._source = device, source
-        self._parts = setup.kernel("arg_extrema.cl", "parts", **macros)
-        self._finish = setup.kernel("arg_extrema.cl", "finish", **macros)
+        self._parts = setup.kernel(kernels, "parts", **macros)
+        self._finish = setup.kernel("arg_extrema.cl", "finish", **{**macros, "WIDTH": 1})
         self._group = tunables["group"]
         self._finds, self._index, self._width = len(finds), macros["INDEX"], macros["WIDTH"]
         self._vectors = problem.n // self._width
@@ -73,6 +73,7 @@ class _Reduction:
 
 class _ArgVariant(Variant):
     finds: ClassVar[tuple[tuple[str, ...], ...]]
+    kernels: ClassVar[str] = "arg_extrema.cl"
     options: ClassVar[dict[str, int]] = {}
     tunables: ClassVar[dict[str, Tunable]] = {
         "group": Tunable({"cpu": 64, "gpu": 256}, (16, 32, 64, 128, 256, 512), "work-items per work-group"),
@@ -81,7 +82,7 @@ class _ArgVariant(Variant):
 
     def __init__(self, setup: Setup) -> None:
         source = self.source_vector(setup)
-        self.steps = [_Reduction(setup, finds, source, **self.options) for finds in self.finds]
+        self.steps = [_Reduction(setup, finds, source, self.kernels, **self.options) for finds in self.finds]
 
     def source_vector(self, setup: Setup) -> Buffer:
         """The buffer that the reductions read."""
@@ -180,3 +181,41 @@ class ArgminmaxWide(_ArgVariant):
         "width": Tunable({"cpu": 16, "gpu": 4}, (4, 8, 16), "elements per load"),
         "unroll": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 4, 8), "loads in flight per work-item"),
     }
+
+
+class _Blocks(_ArgVariant):
+    """Values first, the index of one block at the end: beyond the source."""
+
+    kernels = "arg_blocks.cl"
+    role, rung = "beyond", 4
+    tunables: ClassVar[dict[str, Tunable]] = {
+        "group": Tunable({"cpu": 1, "gpu": 256}, (1, 64, 128, 256, 512), "work-items per work-group"),
+        "groups_per_unit": Tunable({"cpu": 4, "gpu": 32}, (1, 2, 4, 8, 16, 32, 64), "work-groups per compute unit"),
+        "width": Tunable({"cpu": 16, "gpu": 4}, (4, 8, 16), "elements per load"),
+        "block": Tunable({"cpu": 64, "gpu": 4}, (1, 2, 4, 8, 16, 64, 256), "loads that are compared by value alone"),
+        "unroll": Tunable({"cpu": 4, "gpu": 4}, (1, 2, 4, 8), "of them in flight per work-item"),
+    }
+
+
+class ArgminBlocks(_Blocks):
+    """The minimum."""
+
+    problem = ArgMin
+    name, title = "argmin_blocks", "arg-min by blocks of values"
+    finds = (("min",),)
+
+
+class ArgmaxBlocks(_Blocks):
+    """The maximum."""
+
+    problem = ArgMax
+    name, title = "argmax_blocks", "arg-max by blocks of values"
+    finds = (("max",),)
+
+
+class ArgminmaxBlocks(_Blocks):
+    """Both in one pass."""
+
+    problem = ArgExtrema
+    name, title = "argminmax_blocks", "fused, by blocks of values"
+    finds = (("min", "max"),)
