@@ -117,7 +117,8 @@ def test_nohup_lives_on(start: Any, opencl_infos: list[Any], tmp_path: Path) -> 
     )
     until(run, lambda: len(lines(out)) >= 2, tmp_path)
     os.killpg(run.pid, signal.SIGHUP)
-    assert run.wait(120) == 0 and len(lines(out)) == CASES
+    assert run.wait(120) == 0, (tmp_path / "stderr.txt").read_text() + b"".join(lines(out)).decode()
+    assert len(lines(out)) == CASES
 
 
 def test_a_terminal_that_is_closed(start: Any, opencl_infos: list[Any], tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ import time
 import psutil
 import pytest
 
+from perfport.machine.children import held_back
+
 CHILD = (
     "import signal, sys, time; from perfport.machine.children import obey_parent; obey_parent(signal.SIGTERM);"
     "print('ready', flush=True); time.sleep(60)"
@@ -31,6 +33,23 @@ def test_signals_that_are_the_parent_s(sent: signal.Signals, survives: bool) -> 
             assert survives
         finally:
             child.kill()
+
+
+def test_a_library_that_takes_a_signal_over_does_not_get_it() -> None:
+    """As LLVM does while it writes a file, which it then deletes; in a process with threads of other libraries."""
+    program = (
+        "import threading, time; threading.Thread(target=time.sleep, args=(60,), daemon=True).start();"
+        + CHILD.replace("print(", "signal.signal(signal.SIGHUP, lambda *_: sys.exit(3)); print(")
+    )
+    with held_back():
+        child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    with child:
+        assert child.stdout and child.stdout.readline() == "ready\n"
+        child.send_signal(signal.SIGHUP)
+        with pytest.raises(subprocess.TimeoutExpired):
+            child.wait(1)
+        child.kill()
+    assert not {signal.SIGINT, signal.SIGHUP} & signal.pthread_sigmask(signal.SIG_BLOCK, set())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process of its parent's end")

@@ -5,6 +5,10 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import signal
+from collections.abc import Iterator
+
+#: Ctrl-C and the end of the terminal: every process of a terminal gets them.
+LEFT = (signal.SIGINT, signal.SIGHUP)
 
 
 def die_with_parent() -> None:
@@ -13,11 +17,25 @@ def die_with_parent() -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
+@contextlib.contextmanager
+def held_back(*further: signal.Signals) -> Iterator[None]:
+    """Block, in every thread of a process that is started meanwhile, the signals that `obey_parent` will ignore there.
+
+    To ignore them is not enough: a compiler that runs in the process (PoCL's LLVM) takes them over, and deletes what it
+    is writing when one comes. Libraries start threads before the process's own first line.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*LEFT, *further})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def obey_parent(*ignored: signal.Signals) -> None:
     """Let a process that measures die with its parent, and leave to that what signals mean.
 
-    These are Ctrl-C and the end of the terminal, which every process of a terminal gets, and further ``ignored`` ones.
+    These are `LEFT` and further ``ignored`` ones. What starts it does so in `held_back`.
     """
     die_with_parent()
-    for name in (signal.SIGINT, signal.SIGHUP, *ignored):
+    for name in (*LEFT, *ignored):
         signal.signal(name, signal.SIG_IGN)

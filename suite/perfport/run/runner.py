@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from typing import Any
 
+from ..machine.children import held_back
 from ..machine.chip_lock import chip_lock
 from ..model.record import Failure, Record, Status
 from ..store.results import Writer
@@ -24,7 +25,7 @@ from .messages import (
     StepStarted,
     WorkerFailed,
 )
-from .worker.serving import main
+from .worker.serving import BATCH, main
 
 MAX_GROUP_FAILURES = 3  # a worker that dies outside any case, this often, ends its group
 GROUP_STEP_S = 180.0  # least time-out of steps that belong to no case: starting, opening the device, ceilings
@@ -52,7 +53,8 @@ class WorkerHandle:
         context = multiprocessing.get_context("spawn")
         self._pipe, child = context.Pipe()
         self._process = context.Process(target=main, args=(child, workload_paths, run), daemon=True)
-        self._process.start()
+        with held_back(*BATCH):
+            self._process.start()
         child.close()
 
     def send(self, group: Group) -> None:

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from ... import backend
 from ...machine import environment, platforms
-from ...machine.children import obey_parent
+from ...machine.children import held_back, obey_parent
 from ...machine.chip_lock import chip_lock
 from ...machine.paths import shorten
 from ...model.device import DeviceInfo
@@ -112,7 +112,8 @@ def _in_child(info: DeviceInfo, full: bool, step: Callable[[str], None]) -> Ceil
     context = multiprocessing.get_context("spawn")
     pipe, other = context.Pipe()
     process = context.Process(target=child, args=(other, info, full), daemon=True)
-    process.start()
+    with held_back():
+        process.start()
     other.close()
     try:
         while pipe.poll(STEP_TIMEOUT_S):

@@ -16,10 +16,13 @@ from ..messages import CaseFinished, DeviceLost, GroupFinished, WorkerFailed
 from .group import DeviceLostError, GroupRun
 from .resources import Resources
 
+#: What batch systems send to every process of a job.
+BATCH = (signal.SIGTERM, signal.SIGUSR2)
+
 
 def main(connection: Connection, workload_paths: list[str], run: str) -> None:
     """Serve groups until the parent closes the connection, or until nothing more may run in this process."""
-    obey_parent(signal.SIGTERM, signal.SIGUSR2)  # batch systems send these to every process of a job
+    obey_parent(*BATCH)
     os.environ.setdefault("POCL_KERNEL_CACHE", "0")  # compile times are reported: measure them
     resources = Resources(run, workload_paths, connection.send)
     while True:
