@@ -26,7 +26,7 @@ def test_a_target_is_described_as_a_device(target: str, capability: str, matrix:
 
 def test_it_keeps_what_it_is_asked_to_load_and_runs_nothing() -> None:
     device: Any = OfflineDevice(cuda_info("sm_90"))
-    artifact = Artifact("cuda", "k.cl", b"", (), "digest")
+    artifact = Artifact("cuda", "k.cl", b"", (), "digest", "cubin")
     kernel, ran = device.load(artifact).kernel("k"), []
     buffer = device.upload(np.ones(3, np.float32))
     device.launch(kernel, 1, 1, buffer)

@@ -57,3 +57,23 @@ def test_a_device_that_is_not_here(opencl: OpenDevice) -> None:
     other = opencl.info.model_copy(update={"id": "opencl:none:9", "name": "none", "driver": "0"})
     with pytest.raises(UnsupportedError, match="opencl:none:9 is not visible"):
         backend.get("opencl").open(other)
+
+
+def test_features_of_a_target_are_macros_of_the_dialect() -> None:
+    def flags(target: str | None) -> set[str]:
+        options = backend.get("opencl").build("mine.cl", "", {}, target).options
+        return {option for option in options if option.startswith("-DPERFPORT")}
+
+    assert flags(None) == set() and flags("sm_90") == set()
+    assert flags("dp4a+wide_loads+sm_90") == {"-DPERFPORT_DP4A", "-DPERFPORT_WIDE_LOADS"}
+    assert flags("warp_sync+") == {"-DPERFPORT_WARP_SYNC"}
+
+
+def test_cuda_c_becomes_ptx_with_arenas_of_fixed_size() -> None:
+    pytest.importorskip("cupy")
+    source = "__kernel void k(__global float *x) { LOCAL_ARENA(float, box, N); box[0] = x[0]; x[1] = box[N - 1]; }"
+    artifact = backend.get("opencl").build("mine.cu", source, {"N": 40000}, "dp4a+sm_90")
+    text = artifact.code.decode()
+    assert artifact.form == "ptx" and ".target sm_90\n" in text and ".param .u64 .ptr .global" in text
+    assert "perfport_arena_[160000]" in text and ".extern" not in text
+    assert {"-arch=sm_90", "-DN=40000"} <= set(artifact.options)

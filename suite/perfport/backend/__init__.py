@@ -4,6 +4,7 @@
 | --- | --- |
 | `base` | the protocol: `Backend`, `OpenDevice` and what a device hands out; checks of launches |
 | `opencl`, `opencl_device` | the OpenCL backend: discovery and building; an open device |
+| `opencl_trials`, `ptx` | what NVIDIA's OpenCL takes that no query tells; PTX as it takes it |
 | `cuda`, `cuda_device` | the CUDA backend: discovery and building; an open device |
 | `nvrtc`, `assembler` | what compiles CUDA C++, and assembles PTX, without a device |
 | `offline` | a device that compiles for CUDA and never runs |
@@ -18,7 +19,7 @@ devices. Workloads do not; they ask for what they need by the capabilities that 
 from __future__ import annotations
 
 from ..model.errors import UsageError
-from .base import Artifact, Backend, Buffer, Image, Kernel, Macros, Module, OpenDevice, Times
+from .base import Artifact, Backend, Buffer, Image, Kernel, Macros, Module, OpenDevice, Times, architecture
 
 __all__ = [
     "COMPILERS",
@@ -32,12 +33,16 @@ __all__ = [
     "Module",
     "OpenDevice",
     "Times",
+    "architecture",
     "get",
 ]
 
 NAMES = ("opencl", "cuda")
 #: Packages that compile kernels, by backend: another version is other code. OpenCL's compilers come with the driver.
-COMPILERS: dict[str, tuple[str, ...]] = {"opencl": (), "cuda": ("cupy-cuda13x", "nvidia-cuda-nvrtc")}
+COMPILERS: dict[str, tuple[str, ...]] = {
+    "opencl": (),
+    "cuda": ("cupy-cuda12x", "cupy-cuda13x", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"),
+}
 
 
 def get(name: str) -> Backend:

@@ -26,7 +26,9 @@ def _library() -> Any:
 
         return _Entry(ctypes.CDLL(load_nvidia_dynamic_lib("nvJitLink").abs_path))
     except Exception as error:
-        raise UnavailableError(f"nvJitLink is not usable here: {error} (install perfport[cuda])") from error
+        raise UnavailableError(
+            f"nvJitLink is not usable here: {error} (install perfport[cuda], or perfport[cuda12])"
+        ) from error
 
 
 class _Entry:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -27,7 +27,9 @@ class Artifact:
     Attributes
     ----------
     code : bytes
-        OpenCL C source with the dialect prepended, or a cubin.
+        In the form that ``form`` says.
+    form : {"source", "ptx", "cubin"}
+        OpenCL C with the dialect prepended, PTX, or machine code of NVIDIA's.
     options : tuple of str
         Compiler options, recorded with every result.
     source_hash : str
@@ -41,6 +43,7 @@ class Artifact:
     code: bytes
     options: tuple[str, ...]
     source_hash: str
+    form: Literal["source", "ptx", "cubin"]
     log: str = ""
     listing: dict[str, str] = field(default_factory=dict)
 
@@ -113,7 +116,11 @@ class OpenDevice(Protocol):
 
     @property
     def target(self) -> str | None:
-        """What `Backend.build` takes for this device; ``None`` where the runtime compiles when it loads."""
+        """What `Backend.build` takes for this device.
+
+        An architecture (``sm_90``), or features of the runtime's compiler that the dialect uses, each with a plus
+        behind it, and the architecture whose PTX it takes, if any (``dp4a+wide_loads+sm_90``). ``None``: nothing.
+        """
         ...
 
     def load(self, artifact: Artifact) -> Module:
@@ -286,6 +293,31 @@ class Backend(Protocol):
         """
         ...
 
+    def assemble(self, name: str, ptx: str, target: str | None, local_bytes: int = 0) -> Artifact:
+        """Make an artifact of PTX that was generated, for a device with the capability ``ptx``.
+
+        Threads may call it side by side.
+
+        Parameters
+        ----------
+        name : str
+            Stands in error messages.
+        ptx : str
+            Kernels whose 64-bit parameters are all buffers.
+        target : str or None
+            As `OpenDevice.target`.
+        local_bytes : int
+            What launches will pass as ``local_bytes``.
+
+        Raises
+        ------
+        CompileError
+            With the assembler's log, where it is not the runtime that assembles when it loads.
+        UnavailableError
+            Without the assembler.
+        """
+        ...
+
     def open(self, info: DeviceInfo) -> OpenDevice:
         """Open a discovered device in this process. Raises `UnsupportedError` where this process does not see it."""
         ...
@@ -309,6 +341,11 @@ def check_image(info: DeviceInfo, width: int, height: int) -> None:
     limit = (info.image2d_max_width, info.image2d_max_height)
     if width > limit[0] or height > limit[1]:
         raise UnsupportedError(f"an image of {width} x {height} exceeds {info.id}'s {limit[0]} x {limit[1]}")
+
+
+def architecture(target: str | None) -> str:
+    """Return what a target says of the processor (``sm_90``), without the compiler's features; empty where nothing."""
+    return (target or "").rpartition("+")[2]
 
 
 def define_flags(macros: Macros) -> list[str]:

@@ -79,14 +79,13 @@ class CudaBackend:
         """Compile to PTX alone, which takes a fraction of the time of a cubin. Raises `CompileError` with the log."""
         return nvrtc.build_ptx(name, source, macros, target)
 
-    def assemble(self, name: str, ptx: str, target: str | None = None) -> Artifact:
-        """Turn PTX that was generated, not compiled, into a cubin.
-
-        Raises `CompileError` with the log, `UnavailableError` without the assembler. Threads may call it side by side.
-        """
+    def assemble(self, name: str, ptx: str, target: str | None = None, local_bytes: int = 0) -> Artifact:
+        """Turn PTX that was generated, not compiled, into a cubin; each launch says its local memory by itself."""
         flags = (f"-arch={target or nvrtc.TARGETS[-1]}",)
         cubin, log = assembler.assemble(name, ptx, flags)
-        return Artifact("cuda", name, cubin + b"\0", flags, digest(ptx, *flags), log, {"source": ptx, "ptx": ptx})
+        return Artifact(
+            "cuda", name, cubin + b"\0", flags, digest(ptx, *flags), "cubin", log, {"source": ptx, "ptx": ptx}
+        )
 
     def open(self, info: DeviceInfo) -> CudaDevice:
         """Open a device by the number in its id."""

@@ -45,9 +45,16 @@ __device__ __forceinline__ void mem_fence(int flags) {
 #define HW_THREAD_SYNC() __syncwarp()
 
 #define LOCAL_ARRAY(type, name, count) __shared__ type name[count]
+/* Dynamic; static in PTX for an OpenCL runtime, whose launches do not say how much it is. */
+#ifdef PERFPORT_STATIC_ARENA
+#define LOCAL_ARENA(type, name, count)                                                    \
+    __shared__ __align__(16) unsigned char perfport_arena_[sizeof(type) * (count)];       \
+    type *name = reinterpret_cast<type *>(perfport_arena_)
+#else
 #define LOCAL_ARENA(type, name, count)                                  \
     extern __shared__ __align__(16) unsigned char perfport_arena_[];    \
     type *name = reinterpret_cast<type *>(perfport_arena_)
+#endif
 
 /* A table in constant memory at file scope, followed by its initialiser; 64 KiB in all. zero is a kernel's argument
    of that value (see the OpenCL side). */

@@ -1,4 +1,5 @@
-/* perfport kernel dialect, OpenCL C 1.2 side (docs/kernel-dialect.md). */
+/* perfport kernel dialect, OpenCL C 1.2 side (docs/kernel-dialect.md). PERFPORT_DP4A, PERFPORT_WARP_SYNC and PERFPORT_WIDE_LOADS
+   are defined where a trial has shown that the runtime's compiler takes what they stand for (opencl_trials.py). */
 #pragma OPENCL FP_CONTRACT ON
 
 #define MAKE_FLOAT2(a, b) ((float2)((a), (b)))
@@ -10,9 +11,10 @@
 #define MAKE_INT4(a, b, c, d) ((int4)((a), (b), (c), (d)))
 #define MAKE_UINT4(a, b, c, d) ((uint4)((a), (b), (c), (d)))
 
-/* Local memory: arrays are declared at kernel scope; `__local` is written only in front of pointers. */
-#define LOCAL_ARRAY(type, name, count) __local type name[count]
-#define LOCAL_ARENA(type, name, count) __local type name[count]
+/* Local memory: arrays are declared at kernel scope; `__local` is written only in front of pointers. Aligned as the widest
+   vectors are, for vector loads. */
+#define LOCAL_ARRAY(type, name, count) __local type name[count] __attribute__((aligned(16)))
+#define LOCAL_ARENA(type, name, count) LOCAL_ARRAY(type, name, count)
 
 /* A table in constant memory at file scope, followed by its initialiser; 64 KiB in all. zero is a kernel's argument
    of that value: a compiler that knew the index would fold the value into the code. */
@@ -28,7 +30,63 @@
 #define EXPLICIT_VECTORS(type) __attribute__((vec_type_hint(type)))
 
 /* Work-items of one hardware thread are not in lock step on CPUs. */
+#ifdef PERFPORT_WARP_SYNC
+void hw_thread_sync(void) { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
+#define HW_THREAD_SYNC() hw_thread_sync()
+#else
 #define HW_THREAD_SYNC() barrier(CLK_LOCAL_MEM_FENCE)
+#endif
+
+/* vloadN and vstoreN ask for the alignment of one element, and NVIDIA's compiler makes N accesses of one. Through pointers to
+   vectors it makes accesses of 16 bytes, which want addresses that are a multiple of that: the variants see to it where the
+   device lacks the capability unaligned_vload, as on CUDA. Private memory is left as it is. */
+#ifdef PERFPORT_WIDE_LOADS
+#define PP_OVERLOAD __attribute__((overloadable))
+#define PP_LOAD(space, type, n) \
+    type##n PP_OVERLOAD pp_load##n(size_t i, space const type *p) { return ((space const type##n *)p)[i]; }
+#define PP_STORE(space, type, n) \
+    void PP_OVERLOAD pp_store##n(type##n v, size_t i, space type *p) { ((space type##n *)p)[i] = v; }
+#define PP_WIDER(space)                                                                                                       \
+    float8 PP_OVERLOAD pp_load8(size_t i, space const float *p) {                                                             \
+        return (float8)(pp_load4(2 * i, p), pp_load4(2 * i + 1, p));                                                          \
+    }                                                                                                                         \
+    float16 PP_OVERLOAD pp_load16(size_t i, space const float *p) {                                                           \
+        return (float16)(pp_load8(2 * i, p), pp_load8(2 * i + 1, p));                                                         \
+    }
+#define PP_WIDER_STORES(space)                                                                                                \
+    void PP_OVERLOAD pp_store8(float8 v, size_t i, space float *p) {                                                          \
+        pp_store4(v.lo, 2 * i, p); pp_store4(v.hi, 2 * i + 1, p);                                                             \
+    }                                                                                                                         \
+    void PP_OVERLOAD pp_store16(float16 v, size_t i, space float *p) {                                                        \
+        pp_store8(v.lo, 2 * i, p); pp_store8(v.hi, 2 * i + 1, p);                                                             \
+    }
+#define PP_LOADS(space) PP_LOAD(space, float, 2) PP_LOAD(space, float, 4) PP_LOAD(space, int, 4) PP_LOAD(space, uint, 4) \
+    PP_WIDER(space)
+#define PP_STORES(space) PP_STORE(space, float, 2) PP_STORE(space, float, 4) PP_STORE(space, int, 4) PP_STORE(space, uint, 4) \
+    PP_WIDER_STORES(space)
+PP_LOADS(__global) PP_LOADS(__local) PP_LOADS(__constant)
+PP_STORES(__global) PP_STORES(__local)
+float2 PP_OVERLOAD pp_load2(size_t i, const float *p) { return vload2(i, p); }
+float4 PP_OVERLOAD pp_load4(size_t i, const float *p) { return vload4(i, p); }
+int4 PP_OVERLOAD pp_load4(size_t i, const int *p) { return vload4(i, p); }
+uint4 PP_OVERLOAD pp_load4(size_t i, const uint *p) { return vload4(i, p); }
+float8 PP_OVERLOAD pp_load8(size_t i, const float *p) { return vload8(i, p); }
+float16 PP_OVERLOAD pp_load16(size_t i, const float *p) { return vload16(i, p); }
+void PP_OVERLOAD pp_store2(float2 v, size_t i, float *p) { vstore2(v, i, p); }
+void PP_OVERLOAD pp_store4(float4 v, size_t i, float *p) { vstore4(v, i, p); }
+void PP_OVERLOAD pp_store4(int4 v, size_t i, int *p) { vstore4(v, i, p); }
+void PP_OVERLOAD pp_store4(uint4 v, size_t i, uint *p) { vstore4(v, i, p); }
+void PP_OVERLOAD pp_store8(float8 v, size_t i, float *p) { vstore8(v, i, p); }
+void PP_OVERLOAD pp_store16(float16 v, size_t i, float *p) { vstore16(v, i, p); }
+#define vload2 pp_load2
+#define vload4 pp_load4
+#define vload8 pp_load8
+#define vload16 pp_load16
+#define vstore2 pp_store2
+#define vstore4 pp_store4
+#define vstore8 pp_store8
+#define vstore16 pp_store16
+#endif
 
 /* A hint to fetch the line at p into the second-level cache; p may lie past the end of a buffer. PoCL's prefetch() made
    no difference and Intel's less than the builtin, so compilers for CPUs get the builtin; for others it is nothing. */
@@ -74,8 +132,14 @@ float4 LOAD_PAST_L1_4(size_t i, __global const float *p) {
 #define REQD_GROUP_RESIDENT(x, groups) REQD_GROUP(x)
 
 uint dot4_u8(uint a, uint b, uint c) {
+#ifdef PERFPORT_DP4A
+    uint d;
+    asm("dp4a.u32.u32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+    return d;
+#else
     return c + (a & 0xffu) * (b & 0xffu) + ((a >> 8) & 0xffu) * ((b >> 8) & 0xffu) +
            ((a >> 16) & 0xffu) * ((b >> 16) & 0xffu) + (a >> 24) * (b >> 24);
+#endif
 }
 #define DOT4_U8(a, b, c) dot4_u8((a), (b), (c))
 

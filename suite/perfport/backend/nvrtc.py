@@ -30,7 +30,9 @@ def _library() -> Any:
 
         nvrtc.getVersion()
     except Exception as error:
-        raise UnavailableError(f"NVRTC is not usable here: {error} (install perfport[cuda])") from error
+        raise UnavailableError(
+            f"NVRTC is not usable here: {error} (install perfport[cuda], or perfport[cuda12])"
+        ) from error
     return nvrtc
 
 
@@ -48,13 +50,13 @@ def build(name: str, source: str, macros: Macros, target: str | None = None, opt
     flags = (*OPTIONS, *options, f"-arch={target or TARGETS[-1]}", *define_flags(macros))
     cubin, ptx, log = _compile(name, text, flags)
     image = cubin + b"\0"  # CuPy takes the image for a string and drops its last byte
-    return Artifact("cuda", name, image, flags, digest(text, *flags), log, {"source": text, "ptx": ptx})
+    return Artifact("cuda", name, image, flags, digest(text, *flags), "cubin", log, {"source": text, "ptx": ptx})
 
 
-def build_ptx(name: str, source: str, macros: Macros, target: str | None = None) -> str:
+def build_ptx(name: str, source: str, macros: Macros, target: str | None = None, options: Sequence[str] = ()) -> str:
     """Compile to PTX alone, which takes a fraction of the time of a cubin. Raises `CompileError` with the log."""
     architecture = (target or TARGETS[-1]).replace("sm_", "compute_")
-    flags = (*OPTIONS, f"-arch={architecture}", *define_flags(macros))
+    flags = (*OPTIONS, *options, f"-arch={architecture}", *define_flags(macros))
     _, ptx, _ = _compile(name, _with_dialect(name, source), flags)
     return ptx
 

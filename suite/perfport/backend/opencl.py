@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ import pyopencl as cl
 
 from ..model.device import DeviceInfo
 from ..model.errors import UnsupportedError
-from .base import Artifact, Macros, define_flags, digest
+from . import nvrtc
+from . import ptx as nvidia_ptx
+from .base import Artifact, Macros, architecture, define_flags, digest
 from .opencl_device import OpenCLDevice
 
 DIALECT = (files("perfport.backend") / "dialect_opencl.h").read_text()
@@ -147,10 +150,32 @@ class OpenCLBackend:
     def build(
         self, name: str, source: str, macros: Macros, target: str | None, options: Sequence[str] = ()
     ) -> Artifact:
-        """Return the source with its dialect and options; the runtime compiles when a device loads it."""
+        """Return the source with its dialect and options; the runtime compiles when a device loads it.
+
+        CUDA C++ (``.cu``) is compiled to PTX, for a device whose runtime takes it.
+        """
+        if name.endswith(".cu"):
+            return self._from_cuda(name, source, macros, target, options)
         text = f'{DIALECT}\n#line 1 "{name}"\n{source}'
-        flags = (*OPTIONS, *options, *define_flags(macros))
-        return Artifact("opencl", name, text.encode(), flags, digest(text, *flags), listing={"source": text})
+        taken = [f"-DPERFPORT_{feature.upper()}" for feature in (target or "").split("+")[:-1]]
+        flags = (*OPTIONS, *options, *taken, *define_flags(macros))
+        return Artifact("opencl", name, text.encode(), flags, digest(text, *flags), "source", listing={"source": text})
+
+    def _from_cuda(
+        self, name: str, source: str, macros: Macros, target: str | None, options: Sequence[str]
+    ) -> Artifact:
+        """Compile CUDA C++ to PTX, with arenas of fixed size."""
+        fixed = {**macros, "PERFPORT_STATIC_ARENA": 1}
+        artifact = self.assemble(name, nvrtc.build_ptx(name, source, fixed, architecture(target), options), target)
+        flags = (*artifact.options, *nvrtc.OPTIONS, *options, *define_flags(fixed))
+        return replace(artifact, options=flags, listing={**artifact.listing, "source": source})
+
+    def assemble(self, name: str, ptx: str, target: str | None, local_bytes: int = 0) -> Artifact:
+        """Return the PTX as the runtime takes it, which assembles when a device loads it."""
+        text = nvidia_ptx.for_opencl(ptx, local_bytes)
+        flags = (f"-arch={architecture(target)}",)
+        listing = {"source": ptx, "ptx": text}
+        return Artifact("opencl", name, text.encode(), flags, digest(text, *flags), "ptx", listing=listing)
 
     def open(self, info: DeviceInfo) -> OpenCLDevice:
         """Open a device by the id that discovery gave it."""

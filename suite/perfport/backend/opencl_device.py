@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,8 @@ import psutil
 import pyopencl as cl
 
 from ..model.device import DeviceInfo
-from ..model.errors import CompileError, DeviceMemoryError
+from ..model.errors import CompileError, DeviceMemoryError, UnsupportedError
+from . import ptx
 from .base import Artifact, Times, as_tuple, check_image, check_launch
 
 _MEMORY_ERRORS = (
@@ -23,31 +26,46 @@ _MEMORY_ERRORS = (
 )
 
 
+#: Capabilities that are features of the runtime's compiler, by which the dialect is compiled.
+FEATURES = ("dp4a", "warp_sync", "wide_loads")
+#: Errors of a launch that asks for more registers, work-items or local memory than there are.
+_TOO_LARGE = (cl.status_code.OUT_OF_RESOURCES, cl.status_code.INVALID_WORK_GROUP_SIZE)
+
+
+def target_of(info: DeviceInfo) -> str | None:
+    """Return what `OpenDevice.target` is for a device."""
+    features = [name for name in FEATURES if name in info.capabilities]
+    processor = f"sm_{(info.compute_capability or '').replace('.', '')}" if "ptx" in info.capabilities else ""
+    return "+".join([*features, processor]) or None
+
+
 class OpenCLKernel:
     """A kernel object; arguments are set at each launch."""
 
-    def __init__(self, kernel: cl.Kernel, device: cl.Device) -> None:
+    def __init__(self, kernel: cl.Kernel, device: cl.Device, info: DeviceInfo) -> None:
         self.name = kernel.function_name
         self.handle = kernel
         get = kernel.get_work_group_info
-        info = cl.kernel_work_group_info
+        ask = cl.kernel_work_group_info
+        self.stated_group = get(ask.WORK_GROUP_SIZE, device)
         self.resources = {
-            "max_work_group": get(info.WORK_GROUP_SIZE, device),
-            "local_bytes": get(info.LOCAL_MEM_SIZE, device),
-            "private_bytes": get(info.PRIVATE_MEM_SIZE, device),
+            "max_work_group": info.max_work_group if "full_groups" in info.capabilities else self.stated_group,
+            "local_bytes": get(ask.LOCAL_MEM_SIZE, device),
+            "private_bytes": get(ask.PRIVATE_MEM_SIZE, device),
         }
 
 
 class OpenCLModule:
     """A built program."""
 
-    def __init__(self, program: cl.Program, device: cl.Device) -> None:
+    def __init__(self, program: cl.Program, device: cl.Device, info: DeviceInfo) -> None:
         self.program = program
         self.device = device
+        self.info = info
 
     def kernel(self, name: str) -> OpenCLKernel:
         """Return the kernel of that name."""
-        return OpenCLKernel(cl.Kernel(self.program, name), self.device)
+        return OpenCLKernel(cl.Kernel(self.program, name), self.device, self.info)
 
 
 class OpenCLBuffer:
@@ -75,10 +93,9 @@ class OpenCLImage:
 class OpenCLDevice:
     """An open device with one profiling in-order queue of its own."""
 
-    target: str | None = None
-
     def __init__(self, info: DeviceInfo, device: cl.Device) -> None:
         self.info = info
+        self.target = target_of(info)
         self.device = device
         self.context = cl.Context([device])
         self._queue = self.queue()
@@ -90,13 +107,27 @@ class OpenCLDevice:
         """Build the program for this device."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # compilers that chat on success
-            program = cl.Program(self.context, artifact.code.decode())
+            program, options = self._program(artifact)
             try:
-                program.build(options=list(artifact.options), cache_dir=False)
+                program.build(options=options, cache_dir=False)
             except cl.Error as error:
                 log = program.get_build_info(self.device, cl.program_build_info.LOG) or str(error)
                 raise CompileError(f"{artifact.name} does not compile for {self.info.id}", log) from None
-        return OpenCLModule(program, self.device)
+        return OpenCLModule(program, self.device, self.info)
+
+    def _program(self, artifact: Artifact) -> tuple[cl.Program, list[str]]:
+        """Return what is to be built, and by which options: those of PTX were its compiler's."""
+        if artifact.form == "source":
+            return cl.Program(self.context, artifact.code.decode()), list(artifact.options)
+        text = ptx.at_most(artifact.code.decode(), self._newest_ptx)
+        return cl.Program(self.context, [self.device], [text.encode()]), []
+
+    @cached_property
+    def _newest_ptx(self) -> tuple[int, int] | None:
+        """The version of PTX that the runtime's own compiler writes."""
+        program = cl.Program(self.context, "__kernel void none() {}").build(cache_dir=False)
+        (binary,) = program.get_info(cl.program_info.BINARIES)
+        return ptx.version(binary.decode(errors="replace"))
 
     def empty(self, nbytes: int) -> OpenCLBuffer:
         """Allocate."""
@@ -216,6 +247,10 @@ class OpenCLDevice:
         try:
             event = kernel.handle(queue or self._queue, size, group, *handles)
         except cl.Error as error:
+            if error.code in _TOO_LARGE and math.prod(group) > kernel.stated_group:
+                raise UnsupportedError(
+                    f"{kernel.name} in work-groups of {math.prod(group)}: {self.info.id} refuses the launch ({error})"
+                ) from error
             raise self._memory_error(error, 0) from error
         self._traced(kernel.name, event)
 

@@ -22,6 +22,7 @@ from ..model.errors import PerfportError
 from . import platforms, private
 from .children import die_with_parent
 from .device_profile import match_profile
+from .trials import tried
 
 CHECK_TIMEOUT_S = 60.0
 #: Signals that say more of why a child is gone.
@@ -73,7 +74,8 @@ def ask_child(
         return [_broken(name, backend_name, f"did not answer within {CHECK_TIMEOUT_S:.0f} s", library, lost=True)]
     for line in done.stdout.splitlines():
         if line.startswith("DEVICES "):
-            devices = [DeviceInfo.model_validate(device) for device in json.loads(line[8:])]
+            listed = [DeviceInfo.model_validate(device) for device in json.loads(line[8:])]
+            devices = [tried(info, environment) if info.healthy else info for info in listed]
             if library and not devices:
                 return [
                     _broken(name, backend_name, f"the runtime {library} cannot be loaded or has no device", library)

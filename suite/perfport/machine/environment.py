@@ -13,8 +13,8 @@ from typing import Any
 import psutil
 
 PACKAGES = (
-    "perfport", "numpy", "pyopencl", "cupy-cuda13x", "nvidia-cuda-nvrtc", "intel-opencl-rt", "scikit-learn", "torch",
-    "pydantic",
+    "perfport", "numpy", "pyopencl", "cupy-cuda13x", "cupy-cuda12x", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12",
+    "intel-opencl-rt", "scikit-learn", "torch", "pydantic",
 )  # fmt: skip
 
 

@@ -26,8 +26,10 @@ class DeviceInfo(Model):
         Universal identifier as hexadecimal digits, and address on the bus (``0000:3b:00.0``); empty where the driver
         does not say.
     capabilities : list of str
-        What variants may ask for: ``images``, ``fp64``, ``dp4a``, ``mma``, ``wgmma``,
-        ``unaligned_vload``, ``vnni``, ``cuda``, ``opencl``.
+        What variants may ask for: ``images``, ``fp64``, ``dp4a``, ``ptx``, ``mma``, ``wgmma``,
+        ``unaligned_vload``, ``vnni``, ``cuda``, ``opencl``. On NVIDIA's OpenCL some of them are found by trial, and
+        so are ``warp_sync``, ``wide_loads`` (the dialect uses them) and ``full_groups``: work-groups up to
+        ``max_work_group`` run, whatever the runtime states of a kernel.
     healthy, reason
         Outcome of the health check (a trivial kernel built and run in a child process).
     lost : bool

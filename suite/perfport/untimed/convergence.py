@@ -61,7 +61,7 @@ class _Listening(Session):
         source = self.source(file)
         flags = define_flags(macros)
         name = self.device.info.backend
-        return Artifact(name, file, b"", tuple(flags), f"{file} {flags}", listing={"source": source})
+        return Artifact(name, file, b"", tuple(flags), f"{file} {flags}", "source", listing={"source": source})
 
 
 def opencl_info(kind: str) -> DeviceInfo:

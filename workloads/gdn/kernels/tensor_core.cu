@@ -1,4 +1,4 @@
-/* The products of fused.cl on matrix units. CUDA alone (compute capability 8.0 and later): OpenCL has no name for them,
+/* The products of fused.cl on matrix units. CUDA C++ (compute capability 8.0 and later): OpenCL has no name for them,
    so that the instructions are inline PTX.
 
    FORMAT  0: TF32, mma.sync.m16n8k8, one value to a 32-bit word; 1: bf16, mma.sync.m16n8k16, two, the lower half first.

@@ -41,7 +41,7 @@ class TensorCores(Tiled):
         "run": Tunable(2048, (512, 1024, 2048, 4096, 8192), "positions of a split of dgamma's product"),
     }
     name, title, rung = "tensor_core", "fused_{problem} on matrix units, three TF32 products", 12
-    needs = ("cuda",)
+    needs = ("ptx",)
     unit = "tf32_mma"
     file: ClassVar[str] = "tensor_core.cu"
     terms: ClassVar[int] = 3

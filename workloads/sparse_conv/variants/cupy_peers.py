@@ -82,7 +82,7 @@ class _Unrolled(CudaPeer):
     """An im2col engine as a peer; its output is the problem's buffer."""
 
     problem = SparseConv
-    source = version_of("cupy-cuda13x")
+    source = version_of("cupy-cuda13x", "cupy-cuda12x")
     engine: ClassVar[type[Im2col]]
 
     def prepare(self) -> None:

@@ -25,14 +25,13 @@ from perfport.workload import (
 
 from ..problems import Layer
 
-Given = TypeVar("Given")
 Made = TypeVar("Made")
 
 
-def side_by_side(make: Callable[[Given], Made], given: Iterable[Given]) -> list[Made]:
+def side_by_side(make: Callable[..., Made], *given: Iterable[Any]) -> list[Made]:
     """Make something of each, in threads: what compiles or assembles takes seconds and lets others run."""
     with ThreadPoolExecutor(usable_cores()) as pool:
-        return list(pool.map(make, given))
+        return list(pool.map(make, *given))
 
 
 class Convolution(ABC):
@@ -99,6 +98,10 @@ class Convolution(ABC):
     def build(self, name: str, source: str, macros: Mapping[str, int]) -> Artifact:
         """Compile source that was generated."""
         return backend.get(self.device.info.backend).build(name, source, macros, self.device.target)
+
+    def assemble(self, name: str, ptx: str, local_bytes: int) -> Artifact:
+        """Assemble PTX that was generated, whose launches have so much local memory."""
+        return backend.get(self.device.info.backend).assemble(name, ptx, self.device.target, local_bytes)
 
     def load(self, name: str, artifacts: Iterable[Artifact]) -> list[Any]:
         """Load the kernel of that name from each artifact."""

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from perfport.backend import architecture
 from perfport.backend.cuda import CudaBackend
 from perfport.workload import Artifact, Traffic, Tunable, UnsupportedError, ceil_div
 
@@ -47,7 +48,7 @@ class PtxTemplate(Convolution):
         columns = min(t["columns"], 1 << (o.out_width - 1).bit_length())
         rows = min(t["rows"], ceil_div(o.out_height, t["height"]))
         self.shape = Shape(columns, rows, t["height"], filters_of(o, t["height"]), t["resident"], self.prefetch)
-        self.target = str(self.device.target)
+        self.target = architecture(self.device.target)
         self.template = compiled(o, self.shape, self.target)
         started = time.perf_counter()
         program, values = Program.of(self.template.ptx), self.template.values
@@ -63,7 +64,7 @@ class PtxTemplate(Convolution):
         self.setup.compile_s += self.template.seconds + self.specialise_s + self.assemble_s
 
     def _assembled(self, text: str) -> Artifact:
-        return CudaBackend().assemble("generated.ptx", text, self.target)
+        return self.assemble("generated.ptx", text, local_bytes(self.operator, self.shape))
 
     @cached_property
     def groups(self) -> int:
@@ -93,26 +94,34 @@ class PtxTemplate(Convolution):
         )  # fmt: skip
 
     def notes(self) -> dict[str, Any]:
-        slices, cubins = self.slices, [artifact.code for artifact in self.artifacts]
-        template = measured_template(self.template, self.target)
-        machine = sum(machine_instructions(code) for code in cubins)
-        deleted = sum(slice_.deleted for slice_ in slices)
+        slices = self.slices
         return {
             "slices": len(slices),
             "ptx_instructions_dense": sum(slice_.instructions for slice_ in slices),
-            "ptx_instructions_deleted": deleted,
+            "ptx_instructions_deleted": sum(slice_.deleted for slice_ in slices),
             "multiply_adds_deleted": sum(slice_.multiply_adds_deleted for slice_ in slices),
-            "machine_instructions_dense": template["machine_instructions"] * len(slices),
-            "machine_instructions_deleted": template["machine_instructions"] * len(slices) - machine,
             "ptx_kib_dense": len(self.template.ptx) * len(slices) / 1024,
             "ptx_kib": sum(len(slice_.text) for slice_ in slices) / 1024,
-            "cubin_kib_dense": template["cubin_bytes"] * len(slices) / 1024,
-            "cubin_kib": sum(map(len, cubins)) / 1024,
             "template_s": self.template.seconds,
             "template_cached": self.template.cached,
             "specialise_s": self.specialise_s,
             "assemble_s": self.assemble_s,
             "index_bytes": 0,
+            **self._machine_code(),
+        }
+
+    def _machine_code(self) -> dict[str, float]:
+        """Of the machine code, where it is here: an OpenCL runtime keeps what it assembles."""
+        cubins = [artifact.code for artifact in self.artifacts if artifact.form == "cubin"]
+        if not cubins:
+            return {}
+        template = measured_template(self.template, self.target)
+        dense = template["machine_instructions"] * len(cubins)
+        return {
+            "machine_instructions_dense": dense,
+            "machine_instructions_deleted": dense - sum(machine_instructions(code) for code in cubins),
+            "cubin_kib_dense": template["cubin_bytes"] * len(cubins) / 1024,
+            "cubin_kib": sum(map(len, cubins)) / 1024,
         }
 
 

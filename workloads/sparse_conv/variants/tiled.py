@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.backend.cuda import CudaBackend
+from perfport.backend import architecture
 from perfport.measure.cache import CacheFlush
 from perfport.workload import Artifact, Traffic, Tunable, UnsupportedError
 
@@ -101,9 +101,10 @@ class Tiled(Convolution):
                 f"the limit is {CODE_LIMIT}"
             )
         with self._watch("generate_s"):
-            texts = [generate(tiling, self.layer.weights, self.batch, str(self.device.target)) for tiling in tilings]
+            target = architecture(self.device.target)
+            texts = [generate(tiling, self.layer.weights, self.batch, target) for tiling in tilings]
         with self._watch("assemble_s"):
-            artifacts = side_by_side(self._assemble, texts)
+            artifacts = side_by_side(self._assembled, tilings, texts)
         with self._watch("measure_s"):
             seconds = [self._time(*of, flush) if flush else 0.0 for of in zip(tilings, artifacts, strict=True)]
         return [_Candidate(*of) for of in zip(seconds, tilings, texts, artifacts, strict=True)]
@@ -114,8 +115,8 @@ class Tiled(Convolution):
         yield
         self.took[what] += time.perf_counter() - started
 
-    def _assemble(self, text: str) -> Artifact:
-        return CudaBackend().assemble("tiled.ptx", text, self.device.target)
+    def _assembled(self, tiling: Tiling, text: str) -> Artifact:
+        return self.assemble("tiled.ptx", text, tiling.local_bytes)
 
     def _time(self, tiling: Tiling, artifact: Artifact, flush: CacheFlush) -> float:
         """Seconds of a tiling from a cold cache, the least of a few executions: code comes from memory, too."""
@@ -159,6 +160,12 @@ class Tiled(Convolution):
             "model_cycles": model.cycles, "model_issue": model.issue, "model_local": model.local,
             "model_l2": model.l2, "model_fetch": model.fetch, "slice_code_bytes": model.code_bytes,
             **self.took,
-            "ptx_kib": len(self.best.text) / 1024, "cubin_kib": len(self.best.artifact.code) / 1024,
-            "machine_instructions": machine_instructions(self.best.artifact.code), "index_bytes": 0,
+            "ptx_kib": len(self.best.text) / 1024, "index_bytes": 0, **self._machine_code(),
         }  # fmt: skip
+
+    def _machine_code(self) -> dict[str, float]:
+        """Of the machine code, where it is here: an OpenCL runtime keeps what it assembles."""
+        code = self.best.artifact.code
+        if self.best.artifact.form != "cubin":
+            return {}
+        return {"cubin_kib": len(code) / 1024, "machine_instructions": machine_instructions(code)}

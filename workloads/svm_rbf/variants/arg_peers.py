@@ -123,7 +123,7 @@ class _Cub(CudaPeer):
     It returns indices alone; the values are looked up outside the timed window.
     """
 
-    source = version_of("cupy-cuda13x")
+    source = version_of("cupy-cuda13x", "cupy-cuda12x")
     tunables: ClassVar = {"form": Tunable("cub", ("cub", "cupy"), "whose reduction")}
 
     def prepare(self) -> None:

@@ -1,4 +1,4 @@
-/* One pass of k-means on matrix units for up to 16 clusters; meaning as in fused.cl. CUDA alone, from compute
+/* One pass of k-means on matrix units for up to 16 clusters; meaning as in fused.cl. CUDA C++, from compute
    capability 8.0: `mma.sync` m16n8k32 of bytes with 32-bit sums, so that scores and sums stay exact integers.
 
    Each warp works for itself: 32 points at a time, staged by asynchronous copies STAGES deep.

@@ -1,4 +1,4 @@
-/* One pass of k-means on matrix units for many clusters; meaning as in fused.cl. CUDA alone, from compute
+/* One pass of k-means on matrix units for many clusters; meaning as in fused.cl. CUDA C++, from compute
    capability 8.0: scores by `mma.sync` m16n8k32 of bytes with 32-bit sums, sums by atomics in local memory.
 
    Each warp works for itself, POINTS at a time. Nothing is staged: with lane = 4 g + t, a lane loads its part of rows g,

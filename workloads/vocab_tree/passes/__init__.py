@@ -25,7 +25,7 @@ def suited(info: DeviceInfo, clusters: int, dims: int) -> type[Pass]:
     """Return the kernel that a build uses on a device."""
     if info.kind == "cpu" and "opencl" in info.capabilities:
         return StreamPass
-    if {"cuda", "mma"} <= set(info.capabilities) and dims % 32 == 0:
+    if {"ptx", "mma"} <= set(info.capabilities) and dims % 32 == 0:
         return MatrixPass if clusters <= MatrixPass.CLUSTERS else MatrixAtomicsPass
     return FusedPass
 

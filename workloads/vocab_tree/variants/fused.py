@@ -139,7 +139,7 @@ class TensorCore(_OnePass):
     problem = KmeansIteration
     name, title, rung = "tensor_core", "one pass on matrix units", 8
     unit = "int8_mma"
-    needs = ("cuda", "mma")
+    needs = ("ptx", "mma")
     kind = passes.MatrixPass
     tunables: ClassVar = kind.TUNABLES
 
@@ -150,7 +150,7 @@ class TensorCoreAtomics(_OnePass):
     problem = KmeansIteration
     name, title, rung = "tensor_core_atomics", "one pass, scores on matrix units, rows in registers", 9
     unit = "int8_mma"
-    needs = ("cuda", "mma")
+    needs = ("ptx", "mma")
     kind = passes.MatrixAtomicsPass
     tunables: ClassVar = kind.TUNABLES
 
@@ -183,7 +183,7 @@ class BatchedTensorCore(_OnePass):
     problem = KmeansFragments
     name, title, rung = "batched_tensor_core", "all nodes in one launch, on matrix units", 4
     unit = "int8_mma"
-    needs = ("cuda", "mma")
+    needs = ("ptx", "mma")
     kind = passes.MatrixPass
     # A tile is one small node: few warps, which are emptied soon, and many groups at a time.
     tunables: ClassVar = {

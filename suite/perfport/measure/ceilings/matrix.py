@@ -1,4 +1,4 @@
-"""Rates of matrix units, by mma.sync and, where the device has it, by wgmma. CUDA alone."""
+"""Rates of matrix units, by mma.sync and, where the device has it, by wgmma."""
 
 from __future__ import annotations
 

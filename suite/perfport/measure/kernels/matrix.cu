@@ -1,4 +1,4 @@
-/* Matrix units. CUDA alone: OpenCL has no name for them. OPERAND chooses the operands' type: 0 tf32, 1 bf16, 2 int8. */
+/* Matrix units, by inline PTX in CUDA C++. OPERAND chooses the operands' type: 0 tf32, 1 bf16, 2 int8. */
 #if OPERAND == 2
 typedef int result;
 #define INOUT(x) "+r"(x)

@@ -13,7 +13,7 @@ from .. import inputs
 
 class _Cupy(CudaPeer):
     modules = ("cupy", "cupy_backends.cuda.libs.cublas")
-    source = version_of("cupy-cuda13x")
+    source = version_of("cupy-cuda13x", "cupy-cuda12x")
     tunables: ClassVar = {
         "products": Tunable("batched", ("batched", "images"), "NCHW: one call for all images, or one for each")
     }
@@ -98,7 +98,7 @@ class CupyReduction(CudaPeer):
 
     problem = Reduction
     name, title, rung = "cupy", "CuPy: sums of rows in one call", 4
-    source = version_of("cupy-cuda13x")
+    source = version_of("cupy-cuda13x", "cupy-cuda12x")
     tunables: ClassVar = {"form": Tunable("sum", ("sum", "product"), "reduction, or product with a vector of ones")}
 
     def prepare(self) -> None:

@@ -1,0 +1,83 @@
+"""Trials in child processes: one that crashes or hangs is wrong, and the others are made all the same."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import nvidia_opencl
+import pytest
+
+from perfport.machine import trials
+from perfport.model.device import DeviceInfo
+
+#: What a child would be: `main` with planted trials, each of which works, does not, or takes the process along.
+PLANTED = """
+import os, signal, sys, time
+from types import SimpleNamespace
+from perfport import backend
+from perfport.machine import trials
+from perfport.model.device import DeviceInfo
+from perfport.model.errors import CompileError
+
+def refused(): raise CompileError("planted")
+def lost(): raise RuntimeError("planted: out of resources")
+OUTCOMES = {
+    "dp4a": lambda: True, "warp_sync": lambda: os.kill(os.getpid(), signal.SIGSEGV), "wide_loads": refused,
+    "ptx": lambda: True, "mma": lost, "wgmma": lambda: HANGS and time.sleep(60), "full_groups": lambda: True,
+    "local_memory_bytes": lambda: True,
+}
+HANGS = HANGS_HERE
+class Trial(SimpleNamespace):
+    def works(self, device): return OUTCOMES[self.name]()
+given = trials.trials
+trials.trials = lambda info: [Trial(name=trial.name, value=trial.value) for trial in given(info)]
+backend.get = lambda name: SimpleNamespace(open=lambda info: None)
+# python -m MODULE INFO NAMES...
+with open(CALLS, "a") as calls: calls.write(" ".join(sys.argv[4:]) + "\\n")
+trials.main(DeviceInfo.model_validate_json(sys.argv[3]), sys.argv[4:])
+"""
+
+
+def planted(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Path:
+    """Let children run a script; the file of their arguments."""
+    program, child, calls = folder / "planted.py", folder / "child.sh", folder / "calls"
+    program.write_text(script.replace("CALLS", repr(str(calls))))
+    child.write_text(f'#!/bin/sh\nexec {sys.executable} {program} "$@"\n')
+    child.chmod(0o755)
+    monkeypatch.setattr(trials.sys, "executable", str(child))
+    return calls
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_what_ends_its_process_is_wrong_and_the_rest_is_tried(
+    hangs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if hangs:
+        monkeypatch.setattr(trials, "TIMEOUT_S", 10.0)
+    calls = planted(tmp_path, monkeypatch, PLANTED.replace("HANGS_HERE", str(hangs)))
+    info = nvidia_opencl.untried()
+    found = trials.tried(info)
+    assert set(found.capabilities) == {*info.capabilities, "dp4a", "ptx", "full_groups"}
+    assert (found.max_work_group, found.local_memory_bytes) == (1024, 227 << 10)
+    processes = calls.read_text().splitlines()
+    assert len(processes) == 3 + hangs and "dp4a" not in processes[1], "nothing is tried twice"
+
+
+@pytest.mark.parametrize(
+    "script", ["raise SystemExit(9)", "print('TRY other=1')\nprint('RIGHT dp4a=1')", "while 1: pass"]
+)
+def test_a_child_that_says_nothing_of_use(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trials, "TIMEOUT_S", 2.0)
+    planted(tmp_path, monkeypatch, script)
+    info = nvidia_opencl.untried()
+    assert trials.tried(info) == info
+
+
+def test_nothing_is_started_where_nothing_is_tried(
+    opencl_infos: list[DeviceInfo], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trials.subprocess, "run", lambda *args, **options: pytest.fail("a process"))
+    assert [trials.tried(info) for info in opencl_infos if not info.compute_capability] == [
+        info for info in opencl_infos if not info.compute_capability
+    ]
