@@ -311,6 +311,11 @@ def check_image(info: DeviceInfo, width: int, height: int) -> None:
         raise UnsupportedError(f"an image of {width} x {height} exceeds {info.id}'s {limit[0]} x {limit[1]}")
 
 
+def with_dialect(header: str, dialect: str, name: str, source: str) -> str:
+    """Return a source behind its dialect header; ``#line`` makes compilers name places in either by its own file."""
+    return f'#line 1 "{header}"\n{dialect}\n#line 1 "{name}"\n{source}'
+
+
 def define_flags(macros: Macros) -> list[str]:
     """Return macros as ``-DNAME=value`` options in a stable order."""
     return [f"-D{name}={value}" for name, value in sorted(macros.items())]

@@ -12,10 +12,11 @@ import pyopencl as cl
 
 from ..model.device import DeviceInfo
 from ..model.errors import UnsupportedError
-from .base import Artifact, Macros, define_flags, digest
+from .base import Artifact, Macros, define_flags, digest, with_dialect
 from .opencl_device import OpenCLDevice
 
-DIALECT = (files("perfport.backend") / "dialect_opencl.h").read_text()
+HEADER = "dialect_opencl.h"
+DIALECT = (files("perfport.backend") / HEADER).read_text()
 OPTIONS = ("-cl-std=CL1.2",)
 _FAMILIES = {
     "portable computing language": "pocl",
@@ -148,7 +149,7 @@ class OpenCLBackend:
         self, name: str, source: str, macros: Macros, target: str | None, options: Sequence[str] = ()
     ) -> Artifact:
         """Return the source with its dialect and options; the runtime compiles when a device loads it."""
-        text = f'{DIALECT}\n#line 1 "{name}"\n{source}'
+        text = with_dialect(HEADER, DIALECT, name, source)
         flags = (*OPTIONS, *options, *define_flags(macros))
         return Artifact("opencl", name, text.encode(), flags, digest(text, *flags), listing={"source": text})
 

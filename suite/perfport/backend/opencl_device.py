@@ -14,6 +14,7 @@ import pyopencl as cl
 from ..model.device import DeviceInfo
 from ..model.errors import CompileError, DeviceMemoryError
 from .base import Artifact, Times, as_tuple, check_image, check_launch
+from .diagnostics import compile_error
 
 _MEMORY_ERRORS = (
     cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,
@@ -41,13 +42,19 @@ class OpenCLKernel:
 class OpenCLModule:
     """A built program."""
 
-    def __init__(self, program: cl.Program, device: cl.Device) -> None:
+    def __init__(self, program: cl.Program, device: cl.Device, file: str) -> None:
         self.program = program
         self.device = device
+        self.file = file
 
     def kernel(self, name: str) -> OpenCLKernel:
-        """Return the kernel of that name."""
-        return OpenCLKernel(cl.Kernel(self.program, name), self.device)
+        """Return the kernel of that name. Raises `CompileError` where there is none, with the names that there are."""
+        try:
+            handle = cl.Kernel(self.program, name)
+        except cl.LogicError:
+            there = ", ".join(kernel.function_name for kernel in self.program.all_kernels())
+            raise CompileError(f"{self.file} has no kernel {name!r}; it has: {there or 'none'}") from None
+        return OpenCLKernel(handle, self.device)
 
 
 class OpenCLBuffer:
@@ -95,8 +102,8 @@ class OpenCLDevice:
                 program.build(options=list(artifact.options), cache_dir=False)
             except cl.Error as error:
                 log = program.get_build_info(self.device, cl.program_build_info.LOG) or str(error)
-                raise CompileError(f"{artifact.name} does not compile for {self.info.id}", log) from None
-        return OpenCLModule(program, self.device)
+                raise compile_error(artifact.name, self.info.id, log, artifact.listing["source"]) from None
+        return OpenCLModule(program, self.device, artifact.name)
 
     def empty(self, nbytes: int) -> OpenCLBuffer:
         """Allocate."""
