@@ -52,6 +52,10 @@ def test_show_a_record_its_log_and_run_it_again(
     found = records(stored)
     good, broken = found["good"], found["no_compile"]
     code, out, _ = main("show", good.key, "--workloads", FAULTY)
+    assert code == 0 and good.key in out and len(out.splitlines()) <= 24
+    code, out, _ = main("show", broken.key, "--workloads", FAULTY)
+    assert code == 0 and "broken.cl:2" in out and "y[0] = planted_undeclared_name;" in out
+    code, out, _ = main("show", good.key, "--json", "--workloads", FAULTY)
     shown = json.loads(out)
     assert code == 0 and shown["key"] == good.key and shown["identity"]["tunables"] == {"shade": 2}
     code, out, _ = main("show", broken.key, "--log", "--workloads", FAULTY)
@@ -73,7 +77,7 @@ def test_show_a_record_its_log_and_run_it_again(
 def test_show_names(main: Cli) -> None:
     code, out, _ = main("show", "svm_rbf", discover=False)
     assert code == 2
-    code, out, _ = main("show", "svm_rbf/rbf_rows/local_memory", discover=False)
+    code, out, _ = main("show", "svm_rbf/rbf_rows/local_memory", "--json", discover=False)
     assert code == 0 and json.loads(out)["tunables"]["group"]["values"]
 
 

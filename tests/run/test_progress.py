@@ -42,8 +42,22 @@ def test_a_failure_says_why_and_counts_for_all_its_workers(capsys: pytest.Captur
         progress.group(group(workers=3))
         progress.record(failed)
         progress.record(data.record("slow"))
-    _, first, second = capsys.readouterr().err.splitlines()
-    assert "crashed  ([because])  [3/6," in first and "more" not in first and "[4/6," in second
+    _, first, why, second = capsys.readouterr().err.splitlines()
+    assert "crashed  [3/6," in first and first.endswith(failed.key) and "[4/6," in second
+    assert why == "    [because] and more"
+
+
+def test_a_kernel_that_does_not_compile_says_where(capsys: pytest.CaptureFixture[str]) -> None:
+    failed = data.record("fast", status=Status.COMPILE_ERROR)
+    failed.failure = Failure(
+        reason="a.cl does not compile", log="a.cl:3:1: \x1b[2Joops\n    line\n    ^\n\nthe whole log"
+    )
+    with RunProgress(2) as progress:
+        progress.group(group())
+        progress.record(failed)
+    assert capsys.readouterr().err.splitlines()[2:] == [
+        "    a.cl does not compile", "    a.cl:3:1: oops", "        line", "        ^"
+    ]  # fmt: skip
 
 
 def test_a_record_that_replaces_another_is_told_and_counts_once(capsys: pytest.CaptureFixture[str]) -> None:

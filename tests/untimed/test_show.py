@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 import report_data as data
 
-from perfport.model.errors import UsageError
+from perfport.model.errors import UnavailableError, UsageError
 from perfport.untimed import show
 
 
@@ -27,11 +26,23 @@ def first_variant() -> str:
 
 def test_a_variant_is_described_and_compiled_without_a_device() -> None:
     subject = named()
-    assert f'"variant": "{subject.identity.variant}"' in show.describe(subject)
-    assert json.loads(show.describe(subject))["problem"]["headline"] == {"cpu": "full", "gpu": "large"}
-    assert "__kernel" in show.source(subject, "sm_90")
+    described = show.described(subject)
+    assert described["variant"] == subject.identity.variant
+    assert described["problem"]["headline"] == {"cpu": "full", "gpu": "large"}
     assert ".target sm_90" in show.ptx(subject, "sm_90")
     assert show.log(subject) == "no failure is recorded for this case"
+
+
+def test_source_needs_no_cuda_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
+        raise UnavailableError("planted: no NVRTC")
+
+    monkeypatch.setattr("perfport.backend.nvrtc._library", missing)
+    subject = named()
+    text = show.source(subject, None)
+    assert "__kernel void" in text and "-cl-std=CL1.2" in text
+    with pytest.raises(UnavailableError, match="planted"):
+        show.source(subject, "sm_90")
 
 
 @pytest.mark.parametrize(
@@ -56,6 +67,6 @@ def test_a_record_is_found_by_its_key(tmp_path: Path) -> None:
     record = data.record("a")
     data.store(tmp_path / "run", [record], data.environment((data.POCL,)))
     subject = show.find(record.key, tmp_path, "tiny", [])
-    assert subject.record == record and f'"key": "{record.key}"' in show.describe(subject)
+    assert subject.record == record and show.described(subject)["key"] == record.key
     with pytest.raises(UsageError, match="no record of this key"):
         show.find("0" * 16, tmp_path, "tiny", [])

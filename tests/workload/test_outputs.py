@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perfport.workload.mismatch import Sampled
 from perfport.workload.outputs import (
     BLOCK,
     SIGNED_LIMIT,
@@ -118,8 +119,6 @@ def test_exact(values: list[int], at: int, off: int) -> None:
         (Output(np.float32, (6,)), np.ones((2, 3), np.float32), "shape (2, 3), expected (6)"),
         (Output(np.int64, (None, 5)), np.ones((7, 5), np.int64), None),
         (Output(np.int64, (None, 5)), np.ones((7, 4), np.int64), "shape (7, 4), expected (any, 5)"),
-        (Output(np.float32, (3,)), np.array([1, np.nan, np.inf], np.float32), "2 of 3 elements are not finite"),
-        (Output(np.float32, (3,), partial=True), np.array([1, np.nan, 2], np.float32), None),
     ],
 )
 def test_an_output_has_the_form_that_is_declared(output: Output, value: np.ndarray, flaw: str | None) -> None:
@@ -171,9 +170,10 @@ def test_every_byte_of_a_long_output_enters_its_key(at: int) -> None:
 @pytest.mark.parametrize("at", [0, BLOCK, 2 * BLOCK + 6])
 def test_every_element_of_a_long_output_is_to_be_finite(at: int) -> None:
     value = np.zeros((2 * BLOCK + 7, 1), np.float32)
-    assert Output(np.float32, value.shape).flaw(value) is None
+    assert Output(np.float32, value.shape).holes(value) is None
     value[at] = np.nan
-    assert (Output(np.float32, value.shape).flaw(value) or "").startswith(f"1 of {value.size} elements")
+    found = Output(np.float32, value.shape).holes(value)
+    assert found and (found.off, found.first.index) == (1, [at, 0])
 
 
 def test_signs_are_drawn() -> None:
@@ -202,3 +202,48 @@ def test_rounding_passes_and_one_wrong_output_of_a_million_does_not(seed: int) -
     assert compare_signed(drawn @ noisy, drawn @ outputs, norms, outputs.size, tolerance).passed
     noisy[17, 333] += norms[333] / 20
     assert not compare_signed(drawn @ noisy, drawn @ outputs, norms, outputs.size, tolerance).passed
+
+
+def test_elements_that_are_not_finite_are_named_where_an_output_is_written_whole() -> None:
+    holes = np.array([1, np.nan, np.inf], np.float32)
+    (error,) = flaws({"y": Output(np.float32, (3,))}, {"y": holes}).values()
+    assert error.detail and error.detail.startswith("2 of 3 elements are not finite") and error.mismatch
+    assert (error.mismatch.first.index, error.mismatch.first.got, error.mismatch.pattern) == (
+        [1],
+        "nan",
+        "the last 2 elements",
+    )
+    assert not flaws({"y": Output(np.float32, (3,), partial=True)}, {"y": holes})
+
+
+def test_a_wrong_output_names_its_elements() -> None:
+    expected = np.linspace(1.0, 2.0, 20)
+    value = expected.astype(np.float32)
+    assert compare(value, expected, 20, max_abs=1e-6).mismatch is None
+    value[::7] += np.float32([1, 2, 3])
+    for tolerances in ({"max_abs": 1e-6}, {"relative_l2": 1e-6}, {"max_abs": 1e-6, "relative_l2": 1.0}):
+        found = compare(value, expected, 20, **tolerances).mismatch
+        assert found and (found.off, found.compared, found.pattern) == (3, 20, "every 7th element from 0")
+        assert (found.first.index, found.worst.index) == ([0], [14]) and found.first.expected == "1"
+    found = compare_exact(np.array([1, 2, 3]), np.array([1, 5, 3])).mismatch
+    assert found and str(found) == "1 of 3 elements off (one element); first [1]: got 2, expected 5"
+
+
+def test_what_fails_a_norm_alone_names_an_element() -> None:
+    rng = np.random.default_rng(1)
+    for count in (1, 2, 100, 10_000):
+        expected = rng.normal(size=count)
+        value = expected + 1.01e-3 * np.abs(expected).max() * rng.choice([-1, 1], count)
+        error = compare(value, expected, count, relative_l2=1e-3)
+        assert not error.passed and error.mismatch and error.mismatch.off >= 1
+
+
+def test_a_sample_names_elements_of_the_whole() -> None:
+    expected = np.arange(24.0).reshape(4, 6)
+    positions = np.array([5, 7, 23])
+    value = expected.reshape(-1)[positions].copy()
+    value[1] = np.nan
+    found = compare(
+        value, expected.reshape(-1)[positions], 24, max_abs=0.1, sampled=Sampled(positions, (4, 6))
+    ).mismatch
+    assert found and found.first.index == found.worst.index == [1, 1] and found.pattern == ""

@@ -15,6 +15,7 @@ from perfport.workload import (
     Output,
     OutputError,
     Problem,
+    Sampled,
     UsageError,
     Work,
     ceil_div,
@@ -117,9 +118,14 @@ class _Layer(Problem):
         """Return some positions of an array laid out as the input, as float64, shape (channels, len(positions))."""
         if self.nhwc:
             return array.reshape(self.positions, self.channels)[positions].T.astype(np.float64)
-        by_image = array.reshape(self.batch, self.channels, self.pixels)
         image, pixel = np.divmod(positions, self.pixels)
-        return by_image[image, :, pixel].T.astype(np.float64)
+        return array.reshape(self.batch, self.channels, self.pixels)[image, :, pixel].T.astype(np.float64)
+
+    def _sampled(self, shape: tuple[int, ...]) -> Sampled:
+        """Return where `columns` takes what is compared."""
+        channel, (image, pixel) = np.arange(self.channels)[:, None], np.divmod(self.compared, self.pixels)
+        of_image = (image * self.channels + channel) * self.pixels + pixel
+        return Sampled(self.compared * self.channels + channel if self.nhwc else of_image, shape)
 
     @cached_property
     def compared(self) -> np.ndarray:
@@ -213,8 +219,8 @@ class _Layer(Problem):
         for name, value in outputs.items():
             tolerance = TF32_TOLERANCE if precision == "tf32" else self.tolerances[name]
             expected, maps = getattr(self, f"reference_{name}"), name in ("u", "d", "dw")
-            own = self.columns(value, self.compared) if maps else value
-            errors[name] = compare(own, expected, value.size, relative_l2=tolerance)
+            own, at = (self.columns(value, self.compared), self._sampled(value.shape)) if maps else (value, None)
+            errors[name] = compare(own, expected, value.size, relative_l2=tolerance, sampled=at)
             if maps and len(self.compared) < self.positions:
                 errors[f"{name}, signed sums"] = self._check_all(name, value, tolerance)
         return errors

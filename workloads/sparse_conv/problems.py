@@ -16,6 +16,7 @@ from perfport.workload import (
     Output,
     OutputError,
     Problem,
+    Sampled,
     UsageError,
     Work,
     compare,
@@ -266,8 +267,12 @@ class SparseConv(Problem):
         tolerance = TF32_TOLERANCE if precision == "tf32" else TOLERANCE
         errors = {}
         for name, value in outputs.items():
-            sample = value.reshape(self.batch, -1, self.operator.pixels)[image, :, pixel]
-            errors[name] = compare(sample, self.expected(computes), value.size, relative_l2=tolerance)
+            filters, pixels = value.size // (self.batch * self.operator.pixels), self.operator.pixels
+            sample = value.reshape(self.batch, filters, pixels)[image, :, pixel]
+            at = (image[:, None] * filters + np.arange(filters)) * pixels + pixel[:, None]
+            errors[name] = compare(
+                sample, self.expected(computes), value.size, relative_l2=tolerance, sampled=Sampled(at, value.shape)
+            )
             if len(self.compared) < self.batch * self.operator.pixels:
                 errors[f"{name}, signed sums"] = self._check_all(value, computes, tolerance)
         return errors

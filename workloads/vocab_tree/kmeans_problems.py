@@ -9,7 +9,18 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from perfport.workload import Metric, Output, OutputError, Problem, UsageError, Work, compare, compare_exact, digest_of
+from perfport.workload import (
+    Metric,
+    Output,
+    OutputError,
+    Problem,
+    Sampled,
+    UsageError,
+    Work,
+    compare,
+    compare_exact,
+    digest_of,
+)
 
 from . import data, fixed_point, reference, seeding
 from .outputs import EXACT_UNITS, FLOAT, FLOAT_SLACK, MEANS, MEANS_ONLY, ROUNDED_SLACK, ROUNDED_UNITS, sampled
@@ -144,7 +155,8 @@ class _Iteration(Problem):
             elif name == "means":
                 tolerance = 1e-2 if precision == "fp16" else 1e-3
                 expected = sums[used] / counts[used][:, None]
-                errors[name] = compare(value[used], expected, value.size, relative_l2=tolerance)
+                at = Sampled(np.arange(value.size).reshape(value.shape)[used], value.shape)
+                errors[name] = compare(value[used], expected, value.size, relative_l2=tolerance, sampled=at)
             else:
                 errors[name] = compare_exact(value, sums if name == "sums" else counts)
         return errors

@@ -348,6 +348,11 @@ def architecture(target: str | None) -> str:
     return (target or "").rpartition("+")[2]
 
 
+def with_dialect(header: str, dialect: str, name: str, source: str) -> str:
+    """Return a source behind its dialect header; ``#line`` makes compilers name places in either by its own file."""
+    return f'#line 1 "{header}"\n{dialect}\n#line 1 "{name}"\n{source}'
+
+
 def define_flags(macros: Macros) -> list[str]:
     """Return macros as ``-DNAME=value`` options in a stable order."""
     return [f"-D{name}={value}" for name, value in sorted(macros.items())]

@@ -7,10 +7,12 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from ..model.errors import CompileError, UnavailableError
-from .base import Artifact, Macros, define_flags, digest
+from ..model.errors import UnavailableError
+from .base import Artifact, Macros, define_flags, digest, with_dialect
+from .diagnostics import compile_error
 
-DIALECT = (files("perfport.backend") / "dialect_cuda.h").read_text()
+HEADER = "dialect_cuda.h"
+DIALECT = (files("perfport.backend") / HEADER).read_text()
 # CuPy's own compile path adds -ftz=true; OpenCL builds keep subnormals, so both backends here do.
 OPTIONS = ("--std=c++17", "-default-device", "-ftz=false", "-prec-div=true", "-prec-sqrt=true", "-fmad=true")
 TARGETS = ("sm_75", "sm_80", "sm_90")
@@ -62,7 +64,7 @@ def build_ptx(name: str, source: str, macros: Macros, target: str | None = None,
 
 
 def _with_dialect(name: str, source: str) -> str:
-    return f'{DIALECT}\n#line 1 "{name}"\n{source}'
+    return with_dialect(HEADER, DIALECT, name, source)
 
 
 def _compile(name: str, text: str, flags: Sequence[str]) -> tuple[bytes, str, str]:
@@ -75,7 +77,7 @@ def _compile(name: str, text: str, flags: Sequence[str]) -> tuple[bytes, str, st
         except nvrtc.NVRTCError:
             log = nvrtc.getProgramLog(program)
             target = next(flag for flag in flags if flag.startswith("-arch"))
-            raise CompileError(f"{name} does not compile for {target}", log) from None
+            raise compile_error(name, target, log, text) from None
         virtual = any(flag.startswith("-arch=compute_") for flag in flags)
         cubin = b"" if virtual else nvrtc.getCUBIN(program)
         ptx = nvrtc.getPTX(program)

@@ -66,12 +66,24 @@ def cuda_info(target: str) -> DeviceInfo:
     )  # fmt: skip
 
 
+def opencl_info(kind: str) -> DeviceInfo:
+    """Describe an OpenCL device of a kind (``cpu``, ``gpu``), whose runtime would compile when it loads."""
+    return DeviceInfo(
+        id=f"opencl:offline-{kind}:0", backend="opencl", platform="OpenCL (source only)", name=kind, chip=kind,
+        kind=kind, compute_units=1, memory_bytes=1 << 40, max_alloc_bytes=1 << 40, local_memory_bytes=64 << 10,
+        max_work_group=1024, image2d_max_width=1 << 16, image2d_max_height=1 << 16,
+        capabilities=["opencl", "unaligned_vload", "images", "fp64", "vnni"],
+    )  # fmt: skip
+
+
 class OfflineDevice:
     """Implements the device protocol without a device; the artifacts it is asked to load are kept."""
 
+    target: str | None
+
     def __init__(self, info: DeviceInfo) -> None:
         self.info = info
-        self.target = f"sm_{(info.compute_capability or '').replace('.', '')}"
+        self.target = f"sm_{info.compute_capability.replace('.', '')}" if info.compute_capability else None
         self.allocated = 0
         self.artifacts: list[Artifact] = []
 

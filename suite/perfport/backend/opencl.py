@@ -15,10 +15,11 @@ from ..model.device import DeviceInfo
 from ..model.errors import UnsupportedError
 from . import nvrtc
 from . import ptx as nvidia_ptx
-from .base import Artifact, Macros, architecture, define_flags, digest
+from .base import Artifact, Macros, architecture, define_flags, digest, with_dialect
 from .opencl_device import OpenCLDevice
 
-DIALECT = (files("perfport.backend") / "dialect_opencl.h").read_text()
+HEADER = "dialect_opencl.h"
+DIALECT = (files("perfport.backend") / HEADER).read_text()
 OPTIONS = ("-cl-std=CL1.2",)
 _FAMILIES = {
     "portable computing language": "pocl",
@@ -156,7 +157,7 @@ class OpenCLBackend:
         """
         if name.endswith(".cu"):
             return self._from_cuda(name, source, macros, target, options)
-        text = f'{DIALECT}\n#line 1 "{name}"\n{source}'
+        text = with_dialect(HEADER, DIALECT, name, source)
         taken = [f"-DPERFPORT_{feature.upper()}" for feature in (target or "").split("+")[:-1]]
         flags = (*OPTIONS, *options, *taken, *define_flags(macros))
         return Artifact("opencl", name, text.encode(), flags, digest(text, *flags), "source", listing={"source": text})

@@ -17,6 +17,7 @@ from ..model.device import DeviceInfo
 from ..model.errors import CompileError, DeviceMemoryError, UnsupportedError
 from . import ptx
 from .base import Artifact, Times, as_tuple, check_image, check_launch
+from .diagnostics import compile_error
 
 _MEMORY_ERRORS = (
     cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,
@@ -58,14 +59,20 @@ class OpenCLKernel:
 class OpenCLModule:
     """A built program."""
 
-    def __init__(self, program: cl.Program, device: cl.Device, info: DeviceInfo) -> None:
+    def __init__(self, program: cl.Program, device: cl.Device, info: DeviceInfo, file: str) -> None:
         self.program = program
         self.device = device
         self.info = info
+        self.file = file
 
     def kernel(self, name: str) -> OpenCLKernel:
-        """Return the kernel of that name."""
-        return OpenCLKernel(cl.Kernel(self.program, name), self.device, self.info)
+        """Return the kernel of that name. Raises `CompileError` where there is none, with the names that there are."""
+        try:
+            handle = cl.Kernel(self.program, name)
+        except cl.LogicError:
+            there = ", ".join(kernel.function_name for kernel in self.program.all_kernels())
+            raise CompileError(f"{self.file} has no kernel {name!r}; it has: {there or 'none'}") from None
+        return OpenCLKernel(handle, self.device, self.info)
 
 
 class OpenCLBuffer:
@@ -112,8 +119,8 @@ class OpenCLDevice:
                 program.build(options=options, cache_dir=False)
             except cl.Error as error:
                 log = program.get_build_info(self.device, cl.program_build_info.LOG) or str(error)
-                raise CompileError(f"{artifact.name} does not compile for {self.info.id}", log) from None
-        return OpenCLModule(program, self.device, self.info)
+                raise compile_error(artifact.name, self.info.id, log, artifact.listing["source"]) from None
+        return OpenCLModule(program, self.device, self.info, artifact.name)
 
     def _program(self, artifact: Artifact) -> tuple[cl.Program, list[str]]:
         """Return what is to be built, and by which options: those of PTX were its compiler's."""

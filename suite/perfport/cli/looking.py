@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -53,25 +54,32 @@ def show(
     sass: Annotated[bool, typer.Option("--sass", help="Machine code for --target (needs nvdisasm).")] = False,
     log: Annotated[bool, typer.Option("--log", help="The log of a failure.")] = False,
     rerun: Annotated[bool, typer.Option("--rerun", help="Run just this case again.")] = False,
-    target: Annotated[str, typer.Option(help="CUDA compile target.")] = "sm_90",
+    target: Annotated[
+        str | None, typer.Option(help="CUDA compile target; sm_90 for --ptx and --sass, none for --source.")
+    ] = None,
     preset: Annotated[str, typer.Option(help="Problem size where CASE is a variant.")] = "tiny",
     results: Annotated[Path, typer.Option("--results", help="Where to look for the record.")] = Path("results"),
     device: DeviceOption = None,
     workloads: WorkloadsOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Show one case to the author of a kernel: its record, source, PTX, machine code, failure log; or run it again."""
+    """Show one case to the author of a kernel, on one screen; or its source, PTX, machine code, failure log; or run it.
+
+    --json prints the whole record.
+    """
+    from ..report.pages.show import terminal
     from ..untimed import show
 
     subject = show.find(case, results, preset, workloads or [])
     if source:
         say(show.source(subject, target))
     if ptx:
-        say(show.ptx(subject, target))
+        say(show.ptx(subject, target or show.TARGET))
     if sass:
-        say(show.sass(subject, target))
+        say(show.sass(subject, target or show.TARGET))
     if log:
         say(show.log(subject))
     if rerun:
         finish_by_status(show.rerun(subject, device, command_line()))
     if not (source or ptx or sass or log):
-        say(show.describe(subject))
+        say(json.dumps(show.described(subject), indent=1) if as_json else terminal(subject))

@@ -53,9 +53,9 @@ class CompileError(PerfportError):
     Parameters
     ----------
     message : str
-        One line for tables.
+        One line for tables, with the first error where it is known.
     log : str
-        The compiler's whole log.
+        What the compiler says of each place in the source, then an empty line and its whole log.
     """
 
     def __init__(self, message: str, log: str = "") -> None:

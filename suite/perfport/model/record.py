@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
+from .mismatch import Mismatch
 from .schema import Model
 from .work import Traffic, Work
 
@@ -241,6 +242,7 @@ class OutputError(_Part):
     tolerance: dict[str, float]
     passed: bool
     detail: str | None = None
+    mismatch: Mismatch | None = Field(default=None, description="which elements are off, of an output of arrays")
 
 
 class Verification(_Part):
@@ -254,7 +256,9 @@ class Verification(_Part):
     def complaint(self) -> str:
         """What is wrong with the outputs that do not pass; empty if all do."""
         return "; ".join(
-            f"{name}: max abs error {error.max_abs:.3g}, relative L2 {error.relative_l2:.3g}, "
+            f"{name}: "
+            + (f"{error.mismatch}; " if error.mismatch else "")
+            + f"max abs error {error.max_abs:.3g}, relative L2 {error.relative_l2:.3g}, "
             f"tolerance {error.tolerance}" + (f" ({error.detail})" if error.detail else "")
             for name, error in self.outputs.items()
             if not error.passed

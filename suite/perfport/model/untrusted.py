@@ -50,6 +50,20 @@ def line(value: object, limit: int = 300) -> str:
     return content if len(content) <= limit else content[: limit - 1] + "…"
 
 
+def indented(*texts: str, limit: int = 300) -> str:
+    """Return texts as `line`-like rows below a line of output, each row indented; empty texts and rows are left out.
+
+    Spaces at the beginning of a row stay: compilers point at columns.
+    """
+    rows = [printable(row).expandtabs(1).rstrip() for text in texts for row in text.split("\n") if row.strip()]
+    return "".join(f"\n    {row if len(row) <= limit else row[: limit - 1] + '…'}" for row in rows)
+
+
+def opening(text: str, most: int = 12) -> str:
+    """Return the lines of a text up to its first empty one, ``most`` of them at most."""
+    return "\n".join(text.split("\n\n", 1)[0].split("\n")[:most])
+
+
 def distinct_line(value: str, limit: int = 300) -> str:
     """Return a value as one line by which other tools know it: different values have different lines."""
     content = line(value, limit)

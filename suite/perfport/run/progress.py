@@ -10,9 +10,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ..measure.repeats import workers_of
 from ..model.names import telling
-from ..model.record import Record
-from ..model.untrusted import line, printable
+from ..model.record import Record, Status
+from ..model.untrusted import indented, line, opening, printable
 from .cases import Case, Group
+
+#: Characters of a reason below a case.
+LONGEST_REASON = 600
 
 
 class RunProgress:
@@ -89,10 +92,12 @@ class RunProgress:
                 text += f"  {record.problem_bound.share.value:.0%} of bound"
             if self._best is None or _better(record, self._best):
                 self._best = record
-        if record.failure:
-            text += f"  ({record.failure.reason.splitlines()[0][:160]})"
         elapsed = time.monotonic() - self._started
-        self.say(f"{text}  [{self._done}/{self._total}, {elapsed:.0f} s]")
+        text += f"  [{self._done}/{self._total}, {elapsed:.0f} s]"
+        if record.failure:
+            compiler = record.failure.log if record.status is Status.COMPILE_ERROR else ""
+            text += f"  {record.key}" + indented(line(record.failure.reason, LONGEST_REASON), opening(compiler))
+        self.say(text)
         if self._live:
             best = f"best: {self._name(self._best)}" if self._best else ""
             self._live.update(self._task, completed=self._done, best=escape(line(best)))

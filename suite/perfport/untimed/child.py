@@ -22,6 +22,7 @@ from .. import backend
 from ..backend import OpenDevice
 from ..machine import platforms
 from ..model.device import DeviceInfo
+from ..model.errors import CompileError
 from ..model.record import Status, Verification
 from ..model.schema import Model
 from ..model.work import Traffic
@@ -196,6 +197,8 @@ def _run_case(session: Session, cls: type[Variant], case: CheckCase, job: Job, m
         outcome.reason = str(error) or type(error).__name__
         if outcome.status is Status.CRASHED:
             traceback.print_exc()
+        if isinstance(error, CompileError):
+            print(error.log, file=sys.stderr)
     finally:
         if built:
             built.release()

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import re
 import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from .. import workload
 from ..backend import Artifact
-from ..backend.offline import OfflineDevice, cuda_info
+from ..backend.offline import OfflineDevice, cuda_info, opencl_info
 from ..machine import discovery, private
 from ..measure.sampling import Targets
-from ..model.errors import InfrastructureError, UsageError, nearest
+from ..model.device import DeviceInfo
+from ..model.errors import InfrastructureError, UnsupportedError, UsageError, nearest
 from ..model.record import Identity, Record
 from ..run import experiment, local, plan
 from ..run.experiment import Experiment, Study
 from ..run.runner import stamp
 from ..store.results import EXPERIMENT, Run, each_run
 from ..workload import Session, Setup, Variant, Workload
+
+#: What kernels are compiled for where nothing else is said.
+TARGET = "sm_90"
 
 
 @dataclass
@@ -75,24 +80,42 @@ def find(case: str, results: Path, preset: str, workload_paths: list[str]) -> Su
     raise UsageError(f"{case}: no record of this key under {results}; give a key or workload/problem/variant")
 
 
-def describe(subject: Subject) -> str:
-    """Return the record, or what is known of the variant, as indented JSON."""
+def described(subject: Subject) -> dict[str, Any]:
+    """Return the record, or what is known of the variant, as JSON has it."""
     if subject.record:
-        return subject.record.model_dump_json(indent=1, exclude_none=True)
+        return subject.record.model_dump(mode="json", exclude_none=True)
     cls, problem = subject.variant, subject.variant.problem
     tunables = {name: {"default": t.default, "values": t.values} for name, t in cls.tunables.items()}
     solved = {"title": problem.title, "presets": problem.presets, "headline": dict(problem.headline)}
-    return json.dumps(
-        {"variant": cls.name, "title": cls.title, "role": cls.role, "source": cls.source, "needs": cls.needs,
-         "tunables": tunables, "file": f"{cls.__module__}", "problem": solved}, indent=1,
-    )  # fmt: skip
+    return {
+        "variant": cls.name, "title": cls.title, "role": cls.role, "source": cls.source, "needs": cls.needs,
+        "tunables": tunables, "file": f"{cls.__module__}", "problem": solved,
+    }  # fmt: skip
 
 
-def _artifacts(subject: Subject, target: str) -> list[Artifact]:
-    """Compile the case's kernels for a CUDA target without a device."""
+def _cuda(target: str) -> DeviceInfo:
     if not re.fullmatch(r"sm_\d{2,3}", target):
         raise UsageError(f"--target {target}: expected the number of a compute capability, as in sm_90")
-    info = cuda_info(target)
+    return cuda_info(target)
+
+
+def _as_compiled(subject: Subject, target: str | None) -> DeviceInfo:
+    """Return for what source is shown: a CUDA target that was asked for, else the backend that ran the case.
+
+    Of what never ran that is OpenCL where the variant takes it, which needs no compiler.
+    """
+    ran = subject.identity.backend
+    if target or ran == "cuda":
+        return _cuda(target or TARGET)
+    for info in map(opencl_info, ("cpu", "gpu")):
+        with contextlib.suppress(UnsupportedError):
+            subject.variant.require(info)
+            return info
+    return _cuda(TARGET)
+
+
+def _artifacts(subject: Subject, info: DeviceInfo) -> list[Artifact]:
+    """Build the case's kernels without a device."""
     device = OfflineDevice(info)
     cls = subject.workload.problem(subject.identity.problem)
     problem = cls(cls.Parameters.model_validate(subject.identity.parameters), subject.seed)
@@ -103,15 +126,16 @@ def _artifacts(subject: Subject, target: str) -> list[Artifact]:
     return list({artifact.source_hash: artifact for artifact in setup.artifacts}.values())
 
 
-def source(subject: Subject, target: str) -> str:
-    """Return the source of every kernel file of the case, with its options and macros."""
-    parts = [f"// {a.name} {' '.join(a.options)}\n{a.listing['source']}" for a in _artifacts(subject, target)]
+def source(subject: Subject, target: str | None) -> str:
+    """Return the source of every kernel file of the case, with its options and macros; CUDA's for a ``target``."""
+    made = _artifacts(subject, _as_compiled(subject, target))
+    parts = [f"// {a.name} {' '.join(a.options)}\n{a.listing['source']}" for a in made]
     return "\n".join(parts)
 
 
 def ptx(subject: Subject, target: str) -> str:
     """Return the PTX of every kernel file of the case."""
-    return "\n".join(artifact.listing["ptx"] for artifact in _artifacts(subject, target))
+    return "\n".join(artifact.listing["ptx"] for artifact in _artifacts(subject, _cuda(target)))
 
 
 def sass(subject: Subject, target: str) -> str:
@@ -122,7 +146,7 @@ def sass(subject: Subject, target: str) -> str:
     InfrastructureError
         Without ``nvdisasm`` on the path.
     """
-    artifacts = _artifacts(subject, target)
+    artifacts = _artifacts(subject, _cuda(target))
     tool = shutil.which("nvdisasm")
     if tool is None:
         raise InfrastructureError(

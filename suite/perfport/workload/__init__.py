@@ -25,6 +25,7 @@ from .blocks import in_blocks, usable_cores
 from .discovery import Workload, discover
 from .execution import Built, build
 from .libraries import THREADS, thread_count, version_of
+from .mismatch import Sampled
 from .outputs import Output, compare, compare_exact, compare_signed, digest_of, signs
 from .peers import COMPILER, CudaPeer, HostPeer, Peer, TorchCudaPeer, TorchHostPeer, TorchPeer
 from .problem import Metric, Problem
@@ -60,6 +61,7 @@ __all__ = [
     "PerfportError",
     "Problem",
     "RefusedError",
+    "Sampled",
     "Session",
     "Setup",
     "Step",

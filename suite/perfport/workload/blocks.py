@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 T = TypeVar("T")
+#: Elements or bytes of arrays that one thread compares or digests at a time.
+BLOCK = 2**22
 
 
 def usable_cores() -> int:

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from ..model.mismatch import Mismatch
 from ..model.record import OutputError
-from .blocks import in_blocks
+from .blocks import BLOCK, in_blocks
+from .mismatch import Sampled, located, not_finite
 
 #: How many tolerances of their norm the sum of some outputs with random signs may be off: such a sum of rounding errors
 #: is about their norm, and its largest among 10^9 some 6 times that.
 SIGNED_LIMIT = 16.0
-#: Elements or bytes that one thread takes at a time.
-BLOCK = 2**22
 
 
 @dataclass(frozen=True)
@@ -44,35 +44,35 @@ class Output:
         return tuple(map(np.dtype, self.dtype if isinstance(self.dtype, tuple) else (self.dtype,)))
 
     def flaw(self, value: np.ndarray) -> str | None:
-        """Return what is wrong with a value's form: dtype, shape, elements that are not finite; None if nothing is."""
+        """Return what is wrong with a value's form: dtype, shape; None if nothing is."""
         if value.dtype not in self.dtypes:
             return f"dtype {value.dtype}, expected {' or '.join(map(str, self.dtypes))}"
         if len(value.shape) != len(self.shape) or any(
             length not in (None, given) for length, given in zip(self.shape, value.shape, strict=True)
         ):
             return f"shape {value.shape}, expected ({', '.join('any' if n is None else str(n) for n in self.shape)})"
-        if not self.partial and value.dtype.kind == "f" and (bad := _not_finite(value)):
-            return f"{bad} of {value.size} elements are not finite (unwritten outputs are NaN)"
         return None
 
-
-def _not_finite(value: np.ndarray) -> int:
-    """Return how many elements are infinite or NaN."""
-    flat = value.reshape(-1)
-    return flat.size - sum(in_blocks(lambda part: int(np.isfinite(flat[part]).sum()), flat.size, BLOCK))
+    def holes(self, value: np.ndarray) -> Mismatch | None:
+        """Return which elements are not finite, of a value of this form that is written whole; None if all are."""
+        return not_finite(value) if not self.partial and value.dtype.kind == "f" else None
 
 
 def flaws(declared: Mapping[str, Output], outputs: Mapping[str, np.ndarray]) -> dict[str, OutputError]:
-    """Return an entry for each output that is missing, not declared, or of another form than declared."""
+    """Return an entry for each output that is missing, not declared, of another form than declared, or not finite."""
     reasons: dict[str, str | None] = dict.fromkeys(declared.keys() - outputs.keys(), "no such output was left")
+    holes: dict[str, Mismatch] = {}
     for name, value in outputs.items():
         expected = f"expected {', '.join(declared)}"
         reasons[name] = declared[name].flaw(value) if name in declared else f"not an output of the problem; {expected}"
+        if not reasons[name] and (found := declared[name].holes(value)):
+            holes[name] = found
+            reasons[name] = f"{found.off} of {value.size} elements are not finite (unwritten outputs are NaN)"
     sizes = {name: value.size for name, value in outputs.items()}
     return {
         name: OutputError(
             max_abs=_json(np.inf), relative_l2=_json(np.inf), checked=0, total=sizes.get(name, 0), tolerance={},
-            passed=False, detail=reason,
+            passed=False, detail=reason, mismatch=holes.get(name),
         )
         for name, reason in sorted(reasons.items()) if reason
     }  # fmt: skip
@@ -85,6 +85,7 @@ def compare(
     *,
     max_abs: float | None = None,
     relative_l2: float | None = None,
+    sampled: Sampled | None = None,
 ) -> OutputError:
     """Compare floating-point outputs.
 
@@ -97,6 +98,8 @@ def compare(
         Elements of the whole output, where ``value`` is a sample of it.
     max_abs, relative_l2 : float, optional
         Tolerances; the relative L2 error is the norm of the difference over the norm of the reference.
+    sampled : Sampled, optional
+        Where the elements of ``value`` are in the output, where it is a sample.
 
     Returns
     -------
@@ -121,9 +124,13 @@ def compare(
         {"max_abs": worst, "relative_l2": relative}[name] <= limit for name, limit in tolerance.items()
     )
     unwritten = f"{bad} elements are not finite (unwritten outputs are NaN)" if bad else None
+    # Errors of this size in every element would just pass a tolerance of the norm: where it is missed, some are larger.
+    even = [] if relative_l2 is None or not value.size else [relative_l2 * (norm or 1.0) / math.sqrt(value.size)]
+    limit = min([*even, *([] if max_abs is None else [max_abs])], default=0.0)
     return OutputError(
         max_abs=_json(worst), relative_l2=_json(relative), checked=value.size, total=total,
         tolerance=tolerance, passed=passed, detail=unwritten,
+        mismatch=None if passed else located(value, expected, limit, sampled),
     )  # fmt: skip
 
 
@@ -169,7 +176,7 @@ def compare_signed(
 def compare_exact(value: np.ndarray, expected: np.ndarray) -> OutputError:
     """Compare outputs that must be equal: indices, labels, extreme values."""
     same = value.shape == expected.shape and bool(np.array_equal(value, expected))
-    detail, worst = None, 0.0
+    detail, worst, mismatch = None, 0.0, None
     if not same:
         detail = f"got {value.ravel()[:4].tolist()}, expected {expected.ravel()[:4].tolist()}"
         worst = np.inf
@@ -177,10 +184,11 @@ def compare_exact(value: np.ndarray, expected: np.ndarray) -> OutputError:
             with np.errstate(all="ignore"):
                 difference = np.abs(value.astype(np.float64) - expected)
             worst = float(np.nan_to_num(difference, nan=np.inf).max(initial=0.0))
+            mismatch = located(value, expected, 0.0)
     relative = 0.0 if same else 1.0
     return OutputError(
         max_abs=_json(worst), relative_l2=relative, checked=value.size, total=value.size,
-        tolerance={"exact": 0.0}, passed=same, detail=detail,
+        tolerance={"exact": 0.0}, passed=same, detail=detail, mismatch=mismatch,
     )  # fmt: skip
 
 

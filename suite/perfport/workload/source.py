@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,7 +29,7 @@ def read_source(path: Path) -> str:
 
 
 def _lines(path: Path, text: str, seen: set[Path]) -> Iterator[str]:
-    for number, line in enumerate(text.splitlines(keepends=True), 1):
+    for number, line in enumerate(io.StringIO(text), 1):  # str.splitlines also ends lines where compilers do not
         if not (found := INCLUDE.match(line)):
             yield line
             continue

@@ -102,6 +102,12 @@ def interval(found: Interval, digits: int = 3, confidence: float = CONFIDENCE) -
     return f"{value} ({low}–{high}{_level(confidence)})"
 
 
+def time_interval(found: Interval) -> str:
+    """Return a time with its interval, in the unit that suits it."""
+    factor, unit = time_scale([found.value])
+    return f"{interval(Interval(value=found.value * factor, low=found.low * factor, high=found.high * factor))} {unit}"
+
+
 def noise(summary: Summary, unit: str = "") -> str:
     """Return half of a median's interval in % of the median; the confidence where it is below 95 %."""
     return significant(100 * summary.half_width, 2) + unit + _level(summary.confidence)

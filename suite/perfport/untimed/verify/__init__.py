@@ -18,6 +18,7 @@ from ...machine.device_profile import DeviceProfile, parameters_for
 from ...model.device import DeviceInfo
 from ...model.errors import UsageError
 from ...model.record import Status
+from ...model.untrusted import indented, line, opening
 from ...workload import Workload
 from .. import child
 from ..child import Job, Outcome, Wrapping
@@ -81,7 +82,8 @@ class Verdict:
         if self.findings:
             text += f", {sum(finding.count for finding in self.findings)} findings"
         if outcome.reason:
-            text += f" ({outcome.reason.splitlines()[0][:160]})"
+            compiler = outcome.log if outcome.status is Status.COMPILE_ERROR else ""
+            text += indented(line(outcome.reason, 600), opening(compiler))
         for finding in self.findings:
             text += f"\n    {finding.count} x {finding.kind} in {finding.kernel} {finding.where}".rstrip()
         return text
