@@ -9,8 +9,8 @@ import nvidia_opencl
 import pytest
 
 from perfport.backend import OpenDevice, assembler
-from perfport.backend.opencl_device import FEATURES, target_of
-from perfport.backend.opencl_trials import TRIALS, Assembled, Feature, Limit, Trial, gives, trials, with_outcomes
+from perfport.backend.opencl_device import FEATURES
+from perfport.backend.opencl_trials import TRIALS, Assembled, Feature, Limit, Trial, gives, trials
 from perfport.model.errors import CompileError
 
 FEATURE_TRIALS = [trial for trial in TRIALS if isinstance(trial, Feature)]
@@ -72,22 +72,9 @@ def test_what_is_tried_where() -> None:
     limits = {"full_groups", "local_memory_bytes"}
     assert names("9.0") == {*FEATURES, "ptx", "mma", "wgmma", *limits}
     assert names("8.6") == names("9.0") - {"wgmma"} and names("7.0") == {*FEATURES, "ptx", *limits}
-    assert trials(nvidia_opencl.opencl_info("cpu")) == [], "no device of NVIDIA's"
-    assert trials(nvidia_opencl.untried().model_copy(update={"backend": "cuda"})) == []
     small = nvidia_opencl.untried().model_copy(update={"max_work_group": 512, "local_memory_bytes": 99 << 10})
     assert [trial.value for trial in trials(small) if trial.name == "full_groups"] == [512, 384]
     assert min(trial.value for trial in trials(small) if trial.name == "local_memory_bytes") == 162 << 10
-
-
-def test_outcomes_become_capabilities_limits_and_a_target() -> None:
-    info = nvidia_opencl.untried()
-    assert with_outcomes(info, {}) == info and target_of(info) is None
-    some = with_outcomes(info, {"dp4a": 1, "full_groups": 768, "local_memory_bytes": 162 << 10})
-    assert (some.max_work_group, some.local_memory_bytes) == (768, 162 << 10)
-    assert set(some.capabilities) == {*info.capabilities, "dp4a", "full_groups"} and target_of(some) == "dp4a+"
-    every = nvidia_opencl.tried()
-    assert "unaligned_vload" not in every.capabilities and every.local_memory_bytes == 227 << 10
-    assert target_of(every) == "dp4a+warp_sync+wide_loads+sm_90"
 
 
 @pytest.mark.skipif(bool(nvidia_opencl.MISSING), reason=nvidia_opencl.MISSING)

@@ -8,6 +8,7 @@ from pathlib import Path
 import nvidia_opencl
 import pytest
 
+from perfport.backend.opencl_device import target_of
 from perfport.machine import trials
 from perfport.model.device import DeviceInfo
 
@@ -16,6 +17,7 @@ PLANTED = """
 import os, signal, sys, time
 from types import SimpleNamespace
 from perfport import backend
+from perfport.backend import opencl_trials
 from perfport.machine import trials
 from perfport.model.device import DeviceInfo
 from perfport.model.errors import CompileError
@@ -30,8 +32,8 @@ OUTCOMES = {
 HANGS = HANGS_HERE
 class Trial(SimpleNamespace):
     def works(self, device): return OUTCOMES[self.name]()
-given = trials.trials
-trials.trials = lambda info: [Trial(name=trial.name, value=trial.value) for trial in given(info)]
+given = opencl_trials.trials
+opencl_trials.trials = lambda info: [Trial(name=trial.name, value=trial.value) for trial in given(info)]
 backend.get = lambda name: SimpleNamespace(open=lambda info: None)
 # python -m MODULE INFO NAMES...
 with open(CALLS, "a") as calls: calls.write(" ".join(sys.argv[4:]) + "\\n")
@@ -49,6 +51,17 @@ def planted(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Path:
     return calls
 
 
+def test_outcomes_become_capabilities_limits_and_a_target() -> None:
+    info = nvidia_opencl.untried()
+    assert trials.with_outcomes(info, {}) == info and target_of(info) is None
+    some = trials.with_outcomes(info, {"dp4a": 1, "full_groups": 768, "local_memory_bytes": 162 << 10})
+    assert (some.max_work_group, some.local_memory_bytes) == (768, 162 << 10)
+    assert set(some.capabilities) == {*info.capabilities, "dp4a", "full_groups"} and target_of(some) == "dp4a+"
+    every = nvidia_opencl.tried()
+    assert "unaligned_vload" not in every.capabilities and every.local_memory_bytes == 227 << 10
+    assert target_of(every) == "dp4a+warp_sync+wide_loads+sm_90"
+
+
 @pytest.mark.parametrize("hangs", [False, True])
 def test_what_ends_its_process_is_wrong_and_the_rest_is_tried(
     hangs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -61,7 +74,7 @@ def test_what_ends_its_process_is_wrong_and_the_rest_is_tried(
     assert set(found.capabilities) == {*info.capabilities, "dp4a", "ptx", "full_groups"}
     assert (found.max_work_group, found.local_memory_bytes) == (1024, 227 << 10)
     processes = calls.read_text().splitlines()
-    assert len(processes) == 3 + hangs and "dp4a" not in processes[1], "nothing is tried twice"
+    assert len(processes) == 3 + hangs and processes[:2] == ["", "dp4a=1=1 warp_sync=1=0"], "nothing is tried twice"
 
 
 @pytest.mark.parametrize(
@@ -78,6 +91,6 @@ def test_nothing_is_started_where_nothing_is_tried(
     opencl_infos: list[DeviceInfo], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trials.subprocess, "run", lambda *args, **options: pytest.fail("a process"))
-    assert [trials.tried(info) for info in opencl_infos if not info.compute_capability] == [
-        info for info in opencl_infos if not info.compute_capability
-    ]
+    others = [info for info in opencl_infos if not info.compute_capability]
+    others.append(nvidia_opencl.untried().model_copy(update={"backend": "cuda"}))
+    assert [trials.tried(info) for info in others] == others

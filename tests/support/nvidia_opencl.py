@@ -9,7 +9,8 @@ from pathlib import Path
 
 from perfport.backend.offline import OfflineDevice
 from perfport.backend.opencl_device import target_of
-from perfport.backend.opencl_trials import TRIALS, with_outcomes
+from perfport.backend.opencl_trials import TRIALS
+from perfport.machine.trials import with_outcomes
 from perfport.model.device import DeviceInfo
 from perfport.untimed.convergence import opencl_info
 

@@ -8,7 +8,7 @@ than it states for the device. A trial can fail in a way that costs the process 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -296,10 +296,8 @@ TRIALS: tuple[Trial, ...] = (
 
 
 def trials(info: DeviceInfo) -> list[Trial]:
-    """Return what is to be tried on a device, the larger of two sizes first; nothing but on NVIDIA's OpenCL."""
-    if info.backend != "opencl" or info.compute_capability is None:
-        return []
-    major, minor = (int(part) for part in info.compute_capability.split("."))
+    """Return what is to be tried on a device of NVIDIA's, the larger of two sizes first."""
+    major, minor = (int(part) for part in str(info.compute_capability).split("."))
     lacking = {"mma", "wgmma"} - set(matrix_capabilities((major, minor)))
     return [
         trial
@@ -308,16 +306,3 @@ def trials(info: DeviceInfo) -> list[Trial]:
         and not (trial.name == "full_groups" and trial.value > info.max_work_group)
         and not (trial.name == "local_memory_bytes" and trial.value <= info.local_memory_bytes)
     ]
-
-
-def with_outcomes(info: DeviceInfo, right: Mapping[str, int]) -> DeviceInfo:
-    """Return the device with what trials have shown, the largest value that was right by name."""
-    shown = [name for name in right if name != "local_memory_bytes"]
-    kept = [name for name in info.capabilities if not (name == "unaligned_vload" and "wide_loads" in right)]
-    return info.model_copy(
-        update={
-            "capabilities": [*kept, *shown],
-            "max_work_group": right.get("full_groups", info.max_work_group),
-            "local_memory_bytes": right.get("local_memory_bytes", info.local_memory_bytes),
-        }
-    )

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import backend
-from ..backend.opencl_trials import trials, with_outcomes
 from ..model.device import DeviceInfo
 from ..model.errors import CompileError, UnsupportedError
 from . import platforms
@@ -23,7 +22,7 @@ TIMEOUT_S = 60.0
 
 
 def tried(info: DeviceInfo, environment: Mapping[str, str] | None = None) -> DeviceInfo:
-    """Return a device with the capabilities and limits that trials show; as it is where there is nothing to try.
+    """Return a device with the capabilities and limits that trials show; as it is where it is none of NVIDIA's OpenCL.
 
     Parameters
     ----------
@@ -32,47 +31,73 @@ def tried(info: DeviceInfo, environment: Mapping[str, str] | None = None) -> Dev
     environment : mapping, optional
         Variables of the child processes, beside this one's.
     """
-    left = [f"{trial.name}={trial.value}" for trial in trials(info)]
-    right: dict[str, int] = {}
-    while left:
-        answers = _ask(info, left, environment)
-        for trial in (trial for trial, works in answers.items() if works):
-            name, value = trial.split("=")
-            right[name] = int(value)
-        # What ended its process does not work; a process that tried nothing will not do better again.
-        left = [trial for trial in left if trial not in answers and trial.split("=")[0] not in right] if answers else []
-    return with_outcomes(info, right)
+    if info.backend != "opencl" or info.compute_capability is None:
+        return info
+    answers: dict[str, bool] = {}
+    while True:
+        further, complete = _ask(info, answers, environment)
+        news = further.keys() - answers.keys()
+        answers = {**further, **answers}
+        # What ended its process does not work; a process that tried nothing new will not do better again.
+        if complete or not news:
+            break
+    return with_outcomes(info, dict(_named(trial) for trial, works in answers.items() if works))
 
 
-def _ask(info: DeviceInfo, names: list[str], environment: Mapping[str, str] | None) -> dict[str, bool]:
-    """Return what a child process tried, and whether it worked."""
-    command = [sys.executable, "-m", "perfport.machine.trials", info.model_dump_json(), *names]
+def _named(trial: str) -> tuple[str, int]:
+    name, value = trial.split("=")
+    return name, int(value)
+
+
+def with_outcomes(info: DeviceInfo, right: Mapping[str, int]) -> DeviceInfo:
+    """Return a device with what trials have shown: a value for each name that was right."""
+    shown = [name for name in right if name != "local_memory_bytes"]
+    kept = [name for name in info.capabilities if not (name == "unaligned_vload" and "wide_loads" in right)]
+    return info.model_copy(
+        update={
+            "capabilities": [*kept, *shown],
+            "max_work_group": right.get("full_groups", info.max_work_group),
+            "local_memory_bytes": right.get("local_memory_bytes", info.local_memory_bytes),
+        }
+    )
+
+
+def _ask(
+    info: DeviceInfo, answers: Mapping[str, bool], environment: Mapping[str, str] | None
+) -> tuple[dict[str, bool], bool]:
+    """Return what a child process tries beyond some answers, and whether it came to the end."""
+    command = [sys.executable, "-m", "perfport.machine.trials", info.model_dump_json()]
+    command += [f"{trial}={int(works)}" for trial, works in answers.items()]
     env = {**os.environ, **(environment or {})}
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=env)
         lines = done.stdout.splitlines()
     except subprocess.TimeoutExpired as error:
         lines = (error.stdout or b"").decode(errors="replace").splitlines()
-    said = [line.split(" ", 1) for line in lines if line.startswith(("TRY ", "RIGHT "))]
-    return {trial: ["RIGHT", trial] in said for word, trial in said if word == "TRY" and trial in names}
+    begun = [line.removeprefix("TRY ") for line in lines if line.startswith("TRY ")]
+    return {trial: f"RIGHT {trial}" in lines for trial in begun}, "END" in lines
 
 
-def main(info: DeviceInfo, names: list[str]) -> None:
-    """Child: try what is named, and say so before and after; the first success of a name is enough."""
+def main(info: DeviceInfo, answers: list[str]) -> None:
+    """Child: try what has no answer, and say so before and after; of a name the first success is enough."""
+    from ..backend.opencl_trials import trials  # here alone: it imports PyOpenCL
+
     die_with_parent()  # a runtime may hang: nobody would be left to end it
     if info.runtime:
         platforms.use([info.runtime])
     device: Any = backend.get(info.backend).open(info)
-    right = set()
+    known = dict(answer.rsplit("=", 1) for answer in answers)
+    right = {trial.split("=")[0] for trial, works in known.items() if works == "1"}
     for trial in trials(info):
         name = f"{trial.name}={trial.value}"
-        if name not in names or trial.name in right:
+        if name in known or trial.name in right:
             continue
         print(f"TRY {name}", flush=True)
         with contextlib.suppress(CompileError, UnsupportedError):  # of anything else the device may not recover
             if trial.works(device):
                 right.add(trial.name)
                 print(f"RIGHT {name}", flush=True)
+    print("END", flush=True)
 
 
 if __name__ == "__main__":

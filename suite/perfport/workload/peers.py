@@ -86,13 +86,16 @@ class TorchPeer(Peer):
         raise NotImplementedError
 
     def compiled(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function compiled for fixed shapes, by the tunable ``compiler``."""
+        """Return a function compiled for fixed shapes, by the tunable ``compiler``, as one graph or not at all.
+
+        A part that does not compile would be an error; left to itself, PyTorch runs such a part uncompiled, in silence.
+        """
         import torch._dynamo.config as dynamo
 
         # All problems of a worker compile one function; beyond the limit (8) it runs uncompiled, in silence.
         dynamo.cache_size_limit = dynamo.accumulated_cache_size_limit = 1 << 16
         mode = self.setup.tunables["compiler"]
-        made: Callable[..., Any] = self.torch.compile(function, dynamic=False, mode=mode)
+        made: Callable[..., Any] = self.torch.compile(function, dynamic=False, fullgraph=True, mode=mode)
         return made
 
 
