@@ -139,6 +139,32 @@ def test_ties_go_to_the_lowest_index(solve: Solver, name: str) -> None:
     assert (next(value for key, value in outputs.items() if key.startswith("labels")) == 0).all()
 
 
+@pytest.mark.parametrize("clusters", [2, 5, 7, 10, 13, 30])
+@pytest.mark.parametrize("dims", [16, 48, 64, 128])
+def test_queries_by_rows_at_other_trees(solve: Solver, clusters: int, dims: int) -> None:
+    """Fours of centres that are not full, blocks of them, both widths of vectors, a last work-item that is not full."""
+    task = problem_of(
+        "tree_query", points=400, dims=dims, clusters=clusters, levels=2, iterations=2,
+        queries=secrets.choice([1, 255, 301]),
+    )  # fmt: skip
+    for chosen in ({}, {"centres": 4, "held": 16}, {"centres": 8, "held": 1}, {"vnni": 0}):
+        right(task, solve(task, "rows", **chosen))
+
+
+@pytest.mark.parametrize("vnni", [0, 1])
+def test_queries_by_rows_at_the_largest_scores(solve: Solver, vnni: int) -> None:
+    """Neither the sums of products less 32768 nor the scores overflow; of equal ones the lowest index counts."""
+    task = problem_of("tree_query", points=97, dims=128, clusters=6, levels=1, iterations=1, queries=40)
+    task.queries[:20], task.queries[20:30] = 255, 0
+    centres = task.tree.levels[0].centres
+    centres[:] = 0
+    centres[0, 1::2], centres[0, 4] = 255 * fixed_point.ONE, 255 * fixed_point.ONE
+    words = solve(task, "rows", vnni=vnni)["words"]
+    right(task, {"words": words})
+    first = task.tables.leaves[0]
+    assert (words[:20] == first[1]).all() and (words[20:30] == first[0]).all()
+
+
 @pytest.mark.parametrize(("clusters", "spread"), [(60, 40_000), (60, 500), (60, 30), (9, 30), (5, 30)])
 def test_pruning_keeps_the_nearest(solve: Solver, clusters: int, spread: int) -> None:
     """Centres so close that the upper bytes tell some of them apart, few, or none; equal ones among them."""

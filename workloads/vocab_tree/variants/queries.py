@@ -6,22 +6,36 @@ from typing import ClassVar
 
 import numpy as np
 
-from perfport.workload import Setup, Traffic, Tunable, Variant, ceil_div
+from perfport.workload import Buffer, Setup, Traffic, Tunable, Variant, ceil_div, round_up
 
 from ..tree_problems import TreeQuery
 
 
-class _Descent(Variant):
+class _Query(Variant):
     problem = TreeQuery
+
+    def __init__(self, setup: Setup) -> None:
+        self.device, self.data = setup.device, setup.problem
+        self.count = self.data.parameters.queries
+        self.words = setup.output("words", np.uint32, self.count)
+
+    def visits(self) -> float:
+        """Nodes that all descriptors went through."""
+        depths = self.data.tree.leaf_paths()[1]
+        return float(depths[self.device.read(self.words, np.uint32, (self.count,))].sum(dtype=np.int64))
+
+
+class _Descent(_Query):
     tunables: ClassVar = {
         "group": Tunable({"cpu": 64, "gpu": 128}, (64, 128, 256), "work-items per work-group"),
     }
     kernel_name: ClassVar[str]
 
     def __init__(self, setup: Setup) -> None:
-        self.device, self.data, data = setup.device, setup.problem, setup.problem
+        super().__init__(setup)
+        data = self.data
         upload, table = setup.device.upload, data.tables
-        self.group, self.count = setup.tunables["group"], data.parameters.queries
+        self.group = setup.tunables["group"]
         self.kernel = setup.kernel(
             "tree.cl", self.kernel_name, K=data.clusters, DIMS=data.dims, GROUP=self.group, TILE=1
         )  # fmt: skip
@@ -31,13 +45,7 @@ class _Descent(Variant):
             setup.input("children", lambda: upload(table.children)),
             setup.input("leaves", lambda: upload(table.leaves)),
         ]  # fmt: skip
-        self.words = setup.output("words", np.uint32, self.count)
         self.groups = ceil_div(self.count, self.group)
-
-    def visits(self) -> float:
-        """Nodes that all descriptors went through."""
-        depths = self.data.tree.leaf_paths()[1]
-        return float(depths[self.device.read(self.words, np.uint32, (self.count,))].sum(dtype=np.int64))
 
 
 class ByLevel(_Descent):
@@ -84,5 +92,59 @@ class AllLevels(_Descent):
         return Traffic(
             integer_ops=visits * k * (3 * dims + 1) + 1.33 * items * dims,  # bytes are taken out of words once
             global_read=visits * (k * (2 * dims + 4) + 8) + items * dims, global_write=4.0 * self.count,
+            dram_read=self.count * dims + self.data.tables.centres.nbytes, dram_write=4.0 * self.count,
+        )  # fmt: skip
+
+
+class Rows(_Query):
+    """One launch for CPUs: vectors of dimensions, products of 16-bit integers with each centre as it lies."""
+
+    name, title, role, rung = "rows", "one launch, vectors of dimensions", "beyond", 3
+    needs = ("opencl", "cpu")
+    tunables: ClassVar = {
+        "centres": Tunable(12, (4, 8, 12, 16), "centres whose sums are formed side by side"),
+        "held": Tunable(256, (1, 16, 64, 256), "descriptors that go through a level before the next"),
+        "vnni": Tunable(1, (0, 1), "use the processor's dot product of 16-bit integers, where the compiler takes it"),
+    }
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        data = self.data
+        upload, table = setup.device.upload, data.tables
+        self.held = int(setup.tunables["held"])
+        self.kernel = setup.kernel(
+            "rows.cl", "descend_rows", K=data.clusters, DIMS=data.dims, HELD=self.held,
+            CENTRES=setup.tunables["centres"],
+            VNNI=int(bool(setup.tunables["vnni"]) and "vnni" in setup.device.info.capabilities),
+        )  # fmt: skip
+        self.padded = round_up(data.clusters, 4)
+
+        def signed() -> Buffer:
+            return upload((table.centres ^ np.uint16(1 << 15)).view(np.int16))
+
+        def padded() -> Buffer:
+            """No class behind the last one is the nearest."""
+            halves = np.full((len(table.halves), self.padded), np.iinfo(np.int32).max, np.int32)
+            halves[:, : data.clusters] = table.halves
+            return upload(halves)
+
+        self.inputs = [
+            setup.input("queries", lambda: upload(data.queries)), setup.layout("signed centres", signed),
+            setup.layout("padded halves", padded), setup.input("children", lambda: upload(table.children)),
+            setup.input("leaves", lambda: upload(table.leaves)),
+        ]  # fmt: skip
+
+    def launch(self) -> None:
+        groups = ceil_div(self.count, self.held)
+        self.device.launch(self.kernel, groups, 1, *self.inputs, np.uint32(self.count), self.words)
+
+    def traffic(self) -> Traffic:
+        visits = self.visits()
+        k, dims = self.data.clusters, float(self.data.dims)
+        return Traffic(
+            # With the empty sums of what fills the last four; what scores are made of decides an address.
+            integer_ops=visits * (k * 2 * dims + 8 * (self.padded - k)),
+            global_read=visits * (k * 2 * dims + 4 * self.padded + dims + 4) + 4.0 * self.count,
+            global_write=4.0 * self.count,
             dram_read=self.count * dims + self.data.tables.centres.nbytes, dram_write=4.0 * self.count,
         )  # fmt: skip
