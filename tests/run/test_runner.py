@@ -32,6 +32,7 @@ from perfport.run.messages import (
     WorkerFailed,
 )
 from perfport.run.runner import QUIET, Runner, WorkerDied, WorkerHandle
+from perfport.run.worker.serving import main
 from perfport.store.environment import CEILINGS
 from perfport.store.results import Run, Writer
 
@@ -136,7 +137,7 @@ def test_threads_of_libraries_sleep_in_workers(monkeypatch: pytest.MonkeyPatch) 
     for name in QUIET:
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
-    handle = WorkerHandle([], "nothing")
+    handle = WorkerHandle(main, [], "nothing")
     wanted = {f"{name}={value}".encode() for name, value in QUIET.items()}
     environment: set[bytes] = set()
     try:

@@ -14,7 +14,7 @@ import typer
 from ..machine.private import settle_caches
 from ..model.errors import InfrastructureError
 from ..model.untrusted import say
-from . import exchange, looking, nightly, reporting, running, validating
+from . import developing, exchange, looking, nightly, reporting, running, validating
 from .ending import ending
 
 app = typer.Typer(
@@ -46,6 +46,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "claims": reporting.claims,
     "quotes": reporting.quotes,
     "show": looking.show,
+    "dev": developing.dev,
     "export": exchange.export,
     "import": exchange.import_,
     "validate": validating.validate,

@@ -117,17 +117,21 @@ class Explanation:
 
 
 def explain(case: Case) -> Explanation:
-    """Return what a case's record says of its time; bounds are of one device, so cases of several have none."""
-    record = case.record
+    """Return what a case's record says of its time."""
+    return explain_record(case.record, case.site.several)
+
+
+def explain_record(record: Record, several: bool = False) -> Explanation:
+    """Return what a record says of its time; bounds are of one device, so cases of ``several`` have none."""
     if not is_measured(record):
         return Explanation(None, unknown=(_without_result(record),))
     time = time_of(record)
-    bound = None if case.site.several else record.variant_bound
+    bound = None if several else record.variant_bound
     terms = sorted(bound.terms.items(), key=lambda term: (term[0] != bound.binding, -term[1], term[0])) if bound else []
     return Explanation(
         time, tuple(Term(name, seconds, seconds / time) for name, seconds in terms if time),
-        Gain.of(bound, time), None if case.site.several else Gain.of(record.problem_bound, time),
-        _launches(record, time), tuple(_missing(case)),
+        Gain.of(bound, time), None if several else Gain.of(record.problem_bound, time),
+        _launches(record, time), tuple(_missing(record, several)),
     )  # fmt: skip
 
 
@@ -148,9 +152,8 @@ def _launches(record: Record, time: float) -> Term | None:
     return Term("launch_latency", seconds, seconds / time)
 
 
-def _missing(case: Case) -> Iterable[str]:
-    record = case.record
-    if case.site.several:
+def _missing(record: Record, several: bool) -> Iterable[str]:
+    if several:
         yield "several devices took part, and bounds are made of the ceilings of one"
         return
     if not record.ceilings:

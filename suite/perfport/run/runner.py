@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -45,31 +45,36 @@ class WorkerDied(Exception):
 
 
 class WorkerHandle:
-    """A worker process and the parent's end of its pipe."""
+    """A worker process and the parent's end of its pipe.
 
-    def __init__(self, workload_paths: list[str], run: str) -> None:
+    Parameters
+    ----------
+    serve : callable
+        What the process runs, a function of a module. It gets its end of the pipe, then all further arguments, pickled.
+    """
+
+    def __init__(self, serve: Callable[..., None], *arguments: Any) -> None:
         for name, value in QUIET.items():
             os.environ.setdefault(name, value)
         context = multiprocessing.get_context("spawn")
         self._pipe, child = context.Pipe()
-        self._process = context.Process(target=main, args=(child, workload_paths, run), daemon=True)
+        self._process = context.Process(target=serve, args=(child, *arguments), daemon=True)
         with held_back(*BATCH):
             self._process.start()
         child.close()
 
-    def send(self, group: Group) -> None:
-        """Hand a group over."""
-        self._pipe.send(group)
+    def send(self, task: Any) -> None:
+        """Hand over what is to be done: a group."""
+        self._pipe.send(task)
 
-    def receive(self, timeout: float) -> Message:
+    def receive(self, timeout: float) -> Any:
         """Return the next message. Raises `WorkerDied` when none comes in time or the process is gone."""
         pipe: Connection = self._pipe
         try:
             if not pipe.poll(timeout):
                 self.kill()
                 raise WorkerDied(Status.TIMEOUT, f"a step took longer than its time-out of {timeout:g} s")
-            message: Message = pipe.recv()
-            return message
+            return pipe.recv()
         except (EOFError, ConnectionError):
             self._process.join(5)
             raise self._cause() from None
@@ -187,13 +192,14 @@ class Runner:
         if self._worker and self._served != group.device.id:
             self._close()
         if self._worker is None:
-            started = WorkerHandle(self.workload_paths, self.writer.folder.name)
+            started = WorkerHandle(main, self.workload_paths, self.writer.folder.name)
             self._worker, self._served = started, group.device.id
         self._worker.send(group)
         shared = max(group.timeout, GROUP_STEP_S)
         limit = shared
         while True:
-            match message := self._worker.receive(limit):
+            message: Message = self._worker.receive(limit)
+            match message:
                 case GroupFinished():
                     return
                 case DeviceLost():

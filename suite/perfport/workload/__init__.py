@@ -22,7 +22,7 @@ from ..model.record import OutputError
 from ..model.schema import Model, validate
 from ..model.work import Traffic, Work
 from .blocks import in_blocks, usable_cores
-from .discovery import Workload, discover
+from .discovery import Workload, code_files, discover, load_copy
 from .execution import Built, build
 from .libraries import THREADS, thread_count, version_of
 from .mismatch import Sampled
@@ -78,6 +78,7 @@ __all__ = [
     "Workload",
     "build",
     "ceil_div",
+    "code_files",
     "compare",
     "compare_exact",
     "compare_signed",
@@ -85,6 +86,7 @@ __all__ = [
     "digest_of",
     "discover",
     "in_blocks",
+    "load_copy",
     "nearest",
     "opened",
     "parse_json",

@@ -60,12 +60,31 @@ class Workload:
         Published figures and claims are left out: they judge results and change none.
         """
         digest = hashlib.sha256()
-        for path in sorted(self.folder.rglob("*")):
-            if path.name in (PUBLISHED, CLAIMS):
-                continue
-            if path.suffix in (".py", ".cl", ".h", ".cu", ".yaml") and "__pycache__" not in path.parts:
-                digest.update(str(path.relative_to(self.folder)).encode() + b"\0" + path.read_bytes())
+        for path in code_files(self.folder):
+            digest.update(str(path.relative_to(self.folder)).encode() + b"\0" + path.read_bytes())
         return digest.hexdigest()
+
+
+def code_files(folder: Path) -> list[Path]:
+    """Return the files of code and data of a workload's folder, sorted; not what only judges or describes results."""
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.suffix in (".py", ".cl", ".h", ".cu", ".yaml")
+        and path.name not in (PUBLISHED, CLAIMS)
+        and "__pycache__" not in path.parts
+    )
+
+
+def load_copy(folder: Path, package: str) -> Workload:
+    """Import a copy of a workload's folder as a package of this name: versions of one workload stand side by side.
+
+    Raises
+    ------
+    UsageError
+        Where it does not import, or states something that is no workload.
+    """
+    return _collect(folder.name, lambda: _import_folder(folder, package))
 
 
 def _get(named: Mapping[str, Any], name: str, complaint: str) -> Any:
@@ -108,8 +127,8 @@ def discover(paths: Sequence[Path | str] = (), only: str = "") -> dict[str, Work
     return {name: _collect(name, load) for name, load in packages.items() if only in ("", name)}
 
 
-def _import_folder(folder: Path) -> ModuleType:
-    name = f"perfport_external_{folder.name}"
+def _import_folder(folder: Path, package: str = "") -> ModuleType:
+    name = package or f"perfport_external_{folder.name}"
     spec = importlib.util.spec_from_file_location(
         name, folder / "__init__.py", submodule_search_locations=[str(folder)]
     )

@@ -17,6 +17,7 @@ from .problem import Problem
 from .source import read_source
 
 WORK = "work "  # how keys of shared work space begin
+INPUT = "input "  # and those of inputs as the problem states them
 POISON = 0xFF  # NaN as float32 and float64, the largest unsigned integer, -1
 
 
@@ -52,6 +53,16 @@ class Session:
         self.artifacts = {} if artifacts is None else artifacts
         self._shared: dict[str, tuple[Any, float]] = {}
         self._makes: dict[str, Callable[[], Any]] = {}
+        self._borrowed: set[str] = set()
+
+    def borrow(self, lender: Session) -> None:
+        """Use the inputs that another session of the same problem and device has made, which is closed after this one.
+
+        Layouts are made anew: kernels make them, which may be other ones here.
+        """
+        self._borrowed = {key for key in lender._shared if key.startswith(INPUT)}
+        self._shared |= {key: lender._shared[key] for key in self._borrowed}
+        self._makes |= {key: lender._makes[key] for key in self._borrowed}
 
     def shared(self, key: str, make: Callable[[], Any]) -> tuple[Any, float]:
         """Return what ``make`` returned for this key, and the seconds that making it took."""
@@ -76,8 +87,8 @@ class Session:
 
     def close(self) -> None:
         """Give the shared buffers back."""
-        for value, _ in self._shared.values():
-            if hasattr(value, "free"):
+        for key, (value, _) in self._shared.items():
+            if hasattr(value, "free") and key not in self._borrowed:
                 value.free()
         self._shared.clear()
         self._makes.clear()
@@ -181,7 +192,7 @@ class Setup:
 
     def input(self, key: str, make: Callable[[], Any]) -> Any:
         """Return an input as the problem states it, made once for all variants."""
-        value, seconds = self._shared(f"input {key}", make)
+        value, seconds = self._shared(f"{INPUT}{key}", make)
         self.input_s = (self.input_s or 0.0) + seconds
         return value
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...judge.explain import explain
+from ...judge.explain import explain_record
 from ...model.names import settings
 from ...model.record import Bound, Interval, Record
 from ...model.untrusted import indented, line, opening
-from ...store.case import cases_of
 from ...store.results import Run
 from ...untimed.show import Subject
 from ..parts.failures import reason
@@ -20,11 +19,9 @@ from ..parts.quantities import interval, percent, seconds, share, size, time_int
 WIDTH, MOST_KERNELS = 100, 6
 #: What readers call the resources of a kernel.
 TOLD = {
-    "max_work_group": "work-group at most",
-    "local_bytes": "local bytes",
-    "private_bytes": "private bytes (spills, arrays)",
-    "registers": "registers",
-}
+    "max_work_group": "work-group <= {}", "local_bytes": "local {} B", "private_bytes": "private (spills, arrays) {} B",
+    "registers": "{} registers",
+}  # fmt: skip
 
 
 def terminal(subject: Subject) -> str:
@@ -59,7 +56,7 @@ def _of_record(record: Record, run: Run) -> Iterator[str]:
     yield from _time(record)
     yield _bound("problem bound", record.problem_bound)
     yield _bound("variant bound", record.variant_bound)
-    yield from _binding(record, run)
+    yield from _binding(record)
     if verified := record.verification:
         errors = (f"{name} {error.relative_l2:.2g}" for name, error in verified.outputs.items())
         passed = "passed" if verified.passed else "failed"
@@ -88,9 +85,8 @@ def _bound(name: str, bound: Bound | None) -> str:
     return f"{name:<13} {seconds(bound.seconds)} ({label(bound.binding)}): reached {share(bound)}"
 
 
-def _binding(record: Record, run: Run) -> Iterator[str]:
-    case = next(case for case in cases_of(run) if case.record.key == record.key)
-    if record.timing and (terms := explain(case).terms):
+def _binding(record: Record) -> Iterator[str]:
+    if record.timing and (terms := explain_record(record, record.identity.device_count > 1).terms):
         yield "what binds    " + ", ".join(f"{label(term.name)} {percent(term.share)}" for term in terms[:4])
 
 
@@ -98,7 +94,9 @@ def kernels(resources: Mapping[str, Any], times: Mapping[str, float]) -> Iterato
     """Yield a line for each kernel with what it takes of the device, as far as the runtime tells, and its time."""
     for name in list(resources)[:MOST_KERNELS]:
         held = resources[name]
-        told = [f"{TOLD.get(key, key)} {value}" for key, value in held.items()] if isinstance(held, dict) else []
+        told = (
+            [TOLD.get(key, key + " {}").format(value) for key, value in held.items()] if isinstance(held, dict) else []
+        )
         busy = [seconds(times[name], 3)] if name in times else []
         yield f"kernel        {name}: {', '.join([*busy, *told])}"
     if len(resources) > MOST_KERNELS:
