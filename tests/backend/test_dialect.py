@@ -34,20 +34,16 @@ RULES = {
 def lint(text: str) -> list[str]:
     """Return ``line: rule`` for each line of a kernel that breaks a rule; comments and strings do not count.
 
-    Double precision is for kernels that enable ``cl_khr_fp64``: elsewhere it is a slip that costs a GPU dearly. A file
-    that says it is for OpenCL alone is held to that rule only: what runs it on CUDA does not compile (test_cuda.py).
+    Double precision is for kernels that enable ``cl_khr_fp64``: elsewhere it is a slip that costs a GPU dearly.
     """
     meant = "cl_khr_fp64 : enable" in text
-    alone = "OpenCL alone:" in text
     text = re.sub(r"/\*.*?\*/", lambda found: "\n" * found[0].count("\n"), text, flags=re.S)
     text = re.sub(r"//[^\n]*", "", text)
     return [
         f"{number}: {rule}"
         for number, line in enumerate(text.splitlines(), 1)
         for rule, pattern in RULES.items()
-        if re.search(pattern, line)
-        and not (meant and rule.startswith("double"))
-        and not (alone and not rule.startswith("double"))
+        if re.search(pattern, line) and not (meant and rule.startswith("double"))
     ]
 
 
@@ -76,11 +72,6 @@ def test_kernels_keep_to_the_dialect(path: Path) -> None:
 )  # fmt: skip
 def test_the_lint_catches(line: str, rule: str) -> None:
     assert any(rule in found for found in lint(f"int a;\n{line}\n")) and lint(f"int a;\n{line}\n")[0].startswith("2: ")
-
-
-def test_a_file_for_opencl_alone_is_held_to_single_precision() -> None:
-    text = "/* OpenCL alone: vectors of 16-bit integers. */\nx = v.s0;\ny = v.yx;\nz = 1.0;\n"
-    assert [found.split(":")[0] for found in lint(text)] == ["4"]
 
 
 def test_double_precision_is_allowed_where_it_is_enabled() -> None:

@@ -17,13 +17,21 @@ typedef short Shorts __attribute__((ext_vector_type(32)));
 typedef uchar Bytes __attribute__((ext_vector_type(32)));
 typedef int Products __attribute__((ext_vector_type(32)));
 typedef int16 Sums;
-#define EIGHT(sums) ((sums).lo + (sums).hi)
+#define EVENS(p) \
+    __builtin_shufflevector((p), (p), 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
+#define ODDS(p) \
+    __builtin_shufflevector((p), (p), 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)
+#define EIGHT(sums) \
+    (__builtin_shufflevector((sums), (sums), 0, 1, 2, 3, 4, 5, 6, 7) + \
+     __builtin_shufflevector((sums), (sums), 8, 9, 10, 11, 12, 13, 14, 15))
 #else
 #define LANES 16
 typedef short16 Shorts;
 typedef uchar16 Bytes;
 typedef int16 Products;
 typedef int8 Sums;
+#define EVENS(p) __builtin_shufflevector((p), (p), 0, 2, 4, 6, 8, 10, 12, 14)
+#define ODDS(p) __builtin_shufflevector((p), (p), 1, 3, 5, 7, 9, 11, 13, 15)
 #define EIGHT(sums) (sums)
 #endif
 #define UNITS (DIMS / LANES)
@@ -32,7 +40,7 @@ typedef int8 Sums;
 #if VNNI
 #define ADD_PRODUCTS(sum, x, c) __asm__("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(x), "m"(*(__global const Shorts *)(c)))
 #else
-Sums in_pairs(Products products) { return products.even + products.odd; }
+Sums in_pairs(Products products) { return EVENS(products) + ODDS(products); }
 #define PRODUCTS_OF(v) __builtin_convertvector((v), Products)
 #define ADD_PRODUCTS(sum, x, c) (sum) += in_pairs(PRODUCTS_OF(x) * PRODUCTS_OF(*(__global const Shorts *)(c)))
 #endif
@@ -43,11 +51,14 @@ Sums in_pairs(Products products) { return products.even + products.odd; }
 #define PAIRS_LOW(a, b) __builtin_shufflevector((a), (b), 0, 1, 8, 9, 4, 5, 12, 13)
 #define PAIRS_HIGH(a, b) __builtin_shufflevector((a), (b), 2, 3, 10, 11, 6, 7, 14, 15)
 
+#define HALVES_SWAPPED(a) __builtin_shufflevector((a), (a), 2, 3, 0, 1)
+#define PAIRS_SWAPPED(a) __builtin_shufflevector((a), (a), 1, 0, 3, 2)
+
 /* The component sums of four vectors. */
 int4 sums_of(int8 a, int8 b, int8 c, int8 d) {
     int8 ab = WORDS_LOW(a, b) + WORDS_HIGH(a, b), cd = WORDS_LOW(c, d) + WORDS_HIGH(c, d);
     int8 all = PAIRS_LOW(ab, cd) + PAIRS_HIGH(ab, cd);
-    return all.lo + all.hi;
+    return __builtin_shufflevector(all, all, 0, 1, 2, 3) + __builtin_shufflevector(all, all, 4, 5, 6, 7);
 }
 
 /* Which of a node's centres is the nearest to a point, the lowest of equal ones. */
@@ -55,7 +66,7 @@ INLINE uint nearest_of(__global const uchar *point, __global const short *centre
     Shorts x[UNITS];
     #pragma unroll
     for (int u = 0; u < UNITS; ++u) x[u] = __builtin_convertvector(((__global const Bytes *)point)[u], Shorts);
-    int4 best = -INT_MAX - 1, nearest = 0, number = (int4)(0, 1, 2, 3);
+    int4 best = -INT_MAX - 1, nearest = 0, number = MAKE_INT4(0, 1, 2, 3);
     for (int k = 0; k < K; k += CENTRES) {
         Sums sum[CENTRES];
         #pragma unroll
@@ -79,10 +90,15 @@ INLINE uint nearest_of(__global const uchar *point, __global const short *centre
         }
     }
     /* The nearest of four classes of centres. Branches on what no processor foresees cost more than selections. */
-    int2 lower = best.hi > best.lo || (best.hi == best.lo && nearest.hi < nearest.lo);
-    int2 two = select(best.lo, best.hi, lower), numbers = select(nearest.lo, nearest.hi, lower);
-    lower = two.yx > two || (two.yx == two && numbers.yx < numbers);
-    return select(numbers, numbers.yx, lower).x;
+    int4 other = HALVES_SWAPPED(best), others = HALVES_SWAPPED(nearest);
+    int4 better = other > best || (other == best && others < nearest);
+    best = select(best, other, better);
+    nearest = select(nearest, others, better);
+    other = PAIRS_SWAPPED(best);
+    others = PAIRS_SWAPPED(nearest);
+    better = other > best || (other == best && others < nearest);
+    nearest = select(nearest, others, better);
+    return (uint)nearest.x;
 }
 
 __kernel EXPLICIT_VECTORS(int8) REQD_GROUP(1)
