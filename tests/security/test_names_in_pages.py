@@ -389,7 +389,7 @@ def test_everything_is_printed_by_one_function(capsys: pytest.CaptureFixture[str
     """What other processes read is no text for a terminal: results of children go through pipes."""
     say(f"a{hostile.ESCAPE}\u202eb", error=True)
     assert capsys.readouterr().err == "ab\n"
-    pipes = {"machine/discovery.py", "untimed/child.py", "model/untrusted.py"}
+    pipes = {"machine/discovery.py", "machine/trials.py", "untimed/child.py", "model/untrusted.py"}
     calls = {
         str(path.relative_to(SUITE))
         for path in SUITE.rglob("*.py")

@@ -38,9 +38,9 @@ def test_every_engine_is_a_variant_of_every_problem() -> None:
 def test_what_ranks_a_variant_is_its_engines() -> None:
     stated = {name: (cls.needs, cls.unit, cls.precision) for name, cls in GDN.variants["gdn_step"].items()}
     assert stated["fused_step"] == ((), None, "fp32") and stated["fused_step_streams"] == (("cpu",), None, "fp32")
-    assert stated["tensor_core"] == (("cuda",), "tf32_mma", "fp32")
-    assert stated["tensor_core_bf16"] == (("cuda",), "bf16_mma", "fp32")
-    assert stated["tensor_core_tf32"] == (("cuda",), "tf32_mma", "tf32")
+    assert stated["tensor_core"] == (("ptx",), "tf32_mma", "fp32")
+    assert stated["tensor_core_bf16"] == (("ptx",), "bf16_mma", "fp32")
+    assert stated["tensor_core_tf32"] == (("ptx",), "tf32_mma", "tf32")
     assert set(GDN.variants["gdn_forward"]["tensor_core"].tunables) == set(TensorCores.TUNABLES)
     assert set(GDN.variants["gdn_gamma_gradient"]["tensor_core"].tunables) == set(TensorCores.GAMMA_TUNABLES)
     assert set(GDN.variants["gdn_step"]["tensor_core"].tunables) == {
