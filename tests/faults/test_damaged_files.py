@@ -96,7 +96,7 @@ READERS = {
     "run": Reader("experiment.yaml", "run experiment.yaml --dry-run"),
     # What is no file cannot be added to; and a line without an end is cut off in silence, as after a kill.
     "run --resume": Reader(BAD, "run experiment.yaml --resume --out runs/bad", frozenset({2, 4})),
-    "show": beside("show 0000 --results runs", '0000 ok'),
+    "show": beside("show 0000 --results runs", "0000 ok"),
     "counts": beside("report --suite runs -o suite.md", "suite.md", "runs/counts/counts.jsonl"),
     "claims of a workload": Reader("mine/claims.yaml", "claims runs --workloads mine"),
     "published figures": Reader("mine/published.yaml", "run mine.yaml --workloads mine --out new"),

@@ -52,7 +52,7 @@ def history(
         say(f"perfport: left out: {complaint}", error=True)
     series = selection.series(held, **chosen)
     if page:
-        write_page(page, pages.page(held, series).removesuffix("\n"), ())
+        write_page(page, pages.page(held, series), ())
         say(f"{page}: {len(series)} cases over {len(held.nights)} nights")
         return
     show(pages.view(held, series), form, output)

@@ -37,4 +37,4 @@ def test_the_page_escapes_what_comes_from_files(history: History) -> None:
     assert content.count("<article") == content.count("<svg") == 2 and content.count('data-news="1"') == 2
     assert '<span class="bad">crashed</span>' in content
     assert f"and {7 - MOST_EVENTS} earlier" in content, "events of long ago are drawn alone"
-    assert content.endswith("</html>\n")
+    assert content.endswith("</html>")

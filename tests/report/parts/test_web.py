@@ -37,7 +37,7 @@ def test_a_document_escapes_its_title_and_holds_its_plots_and_pages() -> None:
     assert "&lt;script&gt;" in made and "<script>" not in made
     assert 'href="#two"' in made and 'href="three.md"' in made and 'src="data:image/svg+xml;base64,' in made
     assert made.count("<section id=") == 2 and '<div class="wide"><table>' in made
-    assert made.startswith("<!DOCTYPE html>") and made.endswith("</html>\n")
+    assert made.startswith("<!DOCTYPE html>") and made.endswith("</html>")
 
 
 PARAGRAPH, FENCED = "Some text\n\n", "```text\na\n\nb ````\n\n| c |\n```\n\n"

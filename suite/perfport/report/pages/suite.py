@@ -86,7 +86,7 @@ def render(
     files = write_page(destination, summary, plots)
     for file, content in pages.items():
         files += write_page(inside(destination.parent, file), content, [])
-    return files + write_page(inside(destination.parent, whole), document.removesuffix("\n"), [])
+    return files + write_page(inside(destination.parent, whole), document, [])
 
 
 def _summary(material: Material, folder: str) -> tuple[str, list[Plot]]:

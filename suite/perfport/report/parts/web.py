@@ -121,7 +121,9 @@ def document(title: str, pages: Mapping[str, str], plots: Sequence[Plot]) -> str
         content = content.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
         content = content.replace("<p><img", '<p class="wide"><img')
         body.append(_SECTION(anchor=anchors[path], content=Markup(content)))
-    return frame(title, Markup("\n").join(body))
+    whole = Markup("\n").join(body)
+    body.clear()  # of many results each copy counts
+    return frame(title, whole)
 
 
 def _parts(page: str) -> Iterator[str]:
@@ -142,7 +144,7 @@ def _parts(page: str) -> Iterator[str]:
 
 
 def frame(title: str, body: Markup, style: str = "", script: str = "") -> str:
-    """Return a document around the content of its body.
+    """Return a document around the content of its body, without a line's end at its own.
 
     Parameters
     ----------
@@ -157,8 +159,10 @@ def frame(title: str, body: Markup, style: str = "", script: str = "") -> str:
     policy = _POLICY
     if script:
         policy += f"; script-src 'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
-    filled = _FRAME(title=title, style=Markup(_STYLE + style), body=body, policy=policy, script=Markup(script))
-    return filled + "\n"
+    place = Markup("<!-- body -->")  # what is escaped holds no such thing; a body of many megabytes is copied once
+    around = _FRAME(title=title, style=Markup(_STYLE + style), body=place, policy=policy, script=Markup(script))
+    before, _, after = str(around).partition(place)
+    return f"{before}{body}{after}"
 
 
 class _Markdown(MarkdownIt):
