@@ -8,6 +8,7 @@ from pathlib import Path
 import nvidia_opencl
 import pytest
 
+from perfport.backend.offline import cuda_info
 from perfport.backend.opencl_device import target_of
 from perfport.machine import trials
 from perfport.model.device import DeviceInfo
@@ -92,5 +93,5 @@ def test_nothing_is_started_where_nothing_is_tried(
 ) -> None:
     monkeypatch.setattr(trials.subprocess, "run", lambda *args, **options: pytest.fail("a process"))
     others = [info for info in opencl_infos if not info.compute_capability]
-    others.append(nvidia_opencl.untried().model_copy(update={"backend": "cuda"}))
+    others.append(cuda_info("sm_90"))
     assert [trials.tried(info) for info in others] == others

@@ -76,45 +76,12 @@ __kernel void GROUP_ATTRIBUTE trial(__global const uint *in, __global uint *out)
 }
 """
 
-#: Turns the words of a work-group round, through local memory of a size that the launch says.
-REVERSE_PTX = """
+#: Of every kernel in PTX: %d0 and %d1 point to a work-item's words of input and output, %r0 is its number in the group.
+PTX_HEAD = """
 .version 8.0
 .target {target}
 .address_size 64
 .extern .shared .align 16 .b8 box[];
-.visible .entry trial(.param .u64 trial_param_0, .param .u64 trial_param_1)
-{{
-    .reg .b32 %r<8>;
-    .reg .b64 %d<8>;
-    ld.param.u64 %d0, [trial_param_0];
-    ld.param.u64 %d1, [trial_param_1];
-    cvta.to.global.u64 %d0, %d0;
-    cvta.to.global.u64 %d1, %d1;
-    mov.u32 %r0, %tid.x;
-    mov.u32 %r1, %ctaid.x;
-    mad.lo.u32 %r2, %r1, 64, %r0;
-    mul.wide.u32 %d2, %r2, 4;
-    add.s64 %d0, %d0, %d2;
-    add.s64 %d1, %d1, %d2;
-    ld.global.u32 %r3, [%d0];
-    mov.u32 %r4, box;
-    mad.lo.u32 %r5, %r0, 4, %r4;
-    st.shared.u32 [%r5], %r3;
-    bar.sync 0;
-    sub.u32 %r6, 63, %r0;
-    mad.lo.u32 %r5, %r6, 4, %r4;
-    ld.shared.u32 %r3, [%r5];
-    st.global.u32 [%d1], %r3;
-    ret;
-}}
-"""
-
-#: Products of matrices of ones, by TF32: each result is the depth, 8, plus the sum's start, the word of the input
-#: modulo 256. An instruction that only one processor has may come first.
-MATRIX_PTX = """
-.version 8.0
-.target {target}
-.address_size 64
 .visible .entry trial(.param .u64 trial_param_0, .param .u64 trial_param_1)
 {{
     .reg .b32 %r<8>;
@@ -131,6 +98,30 @@ MATRIX_PTX = """
     add.s64 %d0, %d0, %d2;
     add.s64 %d1, %d1, %d2;
     ld.global.u32 %r3, [%d0];
+"""
+
+#: Turns the words of a work-group round, through local memory of a size that the launch says.
+REVERSE_PTX = (
+    PTX_HEAD
+    + """
+    mov.u32 %r4, box;
+    mad.lo.u32 %r5, %r0, 4, %r4;
+    st.shared.u32 [%r5], %r3;
+    bar.sync 0;
+    sub.u32 %r6, 63, %r0;
+    mad.lo.u32 %r5, %r6, 4, %r4;
+    ld.shared.u32 %r3, [%r5];
+    st.global.u32 [%d1], %r3;
+    ret;
+}}
+"""
+)
+
+#: Products of matrices of ones, by TF32: each result is the depth, 8, plus the sum's start, the word of the input
+#: modulo 256. An instruction that only one processor has may come first.
+MATRIX_PTX = (
+    PTX_HEAD
+    + """
     and.b32 %r3, %r3, 255;
     cvt.rn.f32.u32 %f0, %r3;
     mov.f32 %f1, %f0;
@@ -145,6 +136,7 @@ MATRIX_PTX = """
     ret;
 }}
 """
+)
 
 
 def inputs() -> np.ndarray:

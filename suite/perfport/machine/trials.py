@@ -31,7 +31,7 @@ def tried(info: DeviceInfo, environment: Mapping[str, str] | None = None) -> Dev
     environment : mapping, optional
         Variables of the child processes, beside this one's.
     """
-    if info.backend != "opencl" or info.compute_capability is None:
+    if "opencl" not in info.capabilities or info.compute_capability is None:
         return info
     answers: dict[str, bool] = {}
     while True:

@@ -95,7 +95,7 @@ class Loop:
     ) -> None:
         self._folder, self._identity, self._seed = subject.workload.folder, subject.identity, subject.seed
         self._devices = [*devices]
-        if not any(device.backend == "cuda" for device in devices):
+        if not any("cuda" in device.capabilities for device in devices):
             self._devices.append(cuda_info(TARGET))
         self._timeout, self._tell = timeout, tell
         self._copies = Path(tempfile.mkdtemp(prefix="dev-", dir=private.folder()))
