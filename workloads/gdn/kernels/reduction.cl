@@ -55,10 +55,13 @@ __kernel void sums_wide(__global const float *RESTRICT raw, uint length, uint ve
             barrier(CLK_LOCAL_MEM_FENCE);
             if (item < reach) part[item] += part[item + reach];
         }
-        sum = part[0];
+        if (item == 0) out[row] = part[0];
+#if ROWS > 1
         barrier(CLK_LOCAL_MEM_FENCE);
 #endif
-        if (item == 0) out[row] = sum;
+#else
+        out[row] = sum;
+#endif
     }
 }
 #endif

@@ -104,10 +104,11 @@ class ReduceWide(Variant):
         groups = ceil_div(vectors, tunables["rows"])
         sizes = np.uint32(problem.positions), np.uint32(vectors)
         elements, steps = float(vectors) * problem.positions, group - 1
+        sums = group * tunables["unroll"] * tunables["width"]  # that a group begins with, and joins to one
         traffic = Traffic(
-            flops=elements + steps * vectors, dram_read=4 * elements, dram_write=4.0 * vectors,
+            flops=elements + (sums - 1.0) * vectors, dram_read=4 * elements, dram_write=4.0 * vectors,
             global_read=4 * elements, global_write=4.0 * vectors,
-            local_read=4.0 * vectors * (2 * steps + group) * (group > 1),
+            local_read=4.0 * vectors * (2 * steps + 1) * (group > 1),
             local_write=4.0 * vectors * (group + steps) * (group > 1),
         )  # fmt: skip
         self.steps = (Enqueue(lambda: device.launch(kernel, groups, group, raw, *sizes, out), traffic),)
