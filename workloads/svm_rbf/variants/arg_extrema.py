@@ -28,6 +28,7 @@ class _Reduction:
         self._finish = setup.kernel("arg_extrema.cl", "finish", **{**macros, "WIDTH": 1})
         self._group = tunables["group"]
         self._finds, self._index, self._width = len(finds), macros["INDEX"], macros["WIDTH"]
+        self._block = tunables.get("block", 1)
         self._vectors = problem.n // self._width
         self.groups = min(device.info.compute_units * tunables["groups_per_unit"], ceil_div(problem.n, self._group))
         parts, final = [], []
@@ -50,18 +51,25 @@ class _Reduction:
         Both launches end in a tree for each extremum: all work-items store, then one fewer than there are read and
         store again.
         """
-        entry, trees, lanes = 4.0 + 4.0 * self._index, self._finds * (self.groups + 1), self._width
-        # An index for each lane: a multiplication, and an addition but for lane 0; a work-item without a vector spares
-        # itself the first.
-        indices = self._finds * (2.0 * lanes - 1) * self._group * self.groups - self._idle if lanes > 1 else 0.0
+        entry, trees = 4.0 + 4.0 * self._index, self._finds * (self.groups + 1)
+        again, indices = self._finding()
         return Traffic(
             dram_read=self._source.nbytes,
-            global_read=self._source.nbytes + self._finds * self.groups * entry,
+            global_read=self._source.nbytes + again + self._finds * self.groups * entry,
             global_write=8.0 * trees,
             local_read=(self._group - 1) * entry * trees,
             local_write=(2 * self._group - 1) * entry * trees,
             integer_ops=indices,
         )
+
+    def _finding(self) -> tuple[float, float]:
+        """What finding the indices takes: bytes of the input that are read again, integer operations.
+
+        An index for each lane: a multiplication, and an addition but for lane 0; a work-item without a vector spares
+        itself the first.
+        """
+        lanes = self._width
+        return 0.0, self._finds * (2.0 * lanes - 1) * self._group * self.groups - self._idle if lanes > 1 else 0.0
 
     @property
     def _idle(self) -> int:
@@ -71,8 +79,20 @@ class _Reduction:
         return self._group * self.groups - full * min(chunk, self._group) - min(rest, self._group)
 
 
+class _BlockReduction(_Reduction):
+    """Of values, by blocks: each work-item that had one reads the best of them again."""
+
+    def _finding(self) -> tuple[float, float]:
+        """As above; the index of an element is an addition but for the first of a load, whose own takes four."""
+        blocks = self._vectors // (self._block * self._group)
+        busy = ceil_div(blocks, ceil_div(blocks, self.groups)) if blocks else 0
+        searches = float(self._finds * busy * self._group)
+        return searches * self._block * self._width * 4, searches * (self._block * (self._width + 3) + 2)
+
+
 class _ArgVariant(Variant):
     finds: ClassVar[tuple[tuple[str, ...], ...]]
+    reduction: ClassVar[type[_Reduction]] = _Reduction
     kernels: ClassVar[str] = "arg_extrema.cl"
     options: ClassVar[dict[str, int]] = {}
     tunables: ClassVar[dict[str, Tunable]] = {
@@ -82,7 +102,7 @@ class _ArgVariant(Variant):
 
     def __init__(self, setup: Setup) -> None:
         source = self.source_vector(setup)
-        self.steps = [_Reduction(setup, finds, source, self.kernels, **self.options) for finds in self.finds]
+        self.steps = [self.reduction(setup, finds, source, self.kernels, **self.options) for finds in self.finds]
 
     def source_vector(self, setup: Setup) -> Buffer:
         """The buffer that the reductions read."""
@@ -186,6 +206,7 @@ class ArgminmaxWide(_ArgVariant):
 class _Blocks(_ArgVariant):
     """Values first, the index of one block at the end: beyond the source."""
 
+    reduction = _BlockReduction
     kernels = "arg_blocks.cl"
     role, rung = "beyond", 4
     tunables: ClassVar[dict[str, Tunable]] = {
