@@ -26,6 +26,8 @@ MISSING = {"a layout may be a result": ("computed_as_layout",)}
 #: than the one before.
 HONEST_NOW = {"looks_for_poison", "replays_by_checksum", "skips_written"}
 RANKED = {name: reason for reason, names in MISSING.items() for name in names}
+#: How often what was contended is measured before that is the verdict.
+ATTEMPTS = 4
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +37,14 @@ def verdicts(
     """One run of every cheat on every OpenCL device: its records by device, problem and variant."""
     folder: Path = tmp_path_factory.mktemp("cheats")
     file, out = experiment(folder, cheats()), folder / "out"
-    done = perfport("run", file, "--out", out, "--workloads", ADVERSARY, env=no_ceilings, cwd=folder, timeout=1200)
-    assert done.returncode in (0, 3, 4), done.stderr
+    command = ("run", file, "--out", out, "--workloads", ADVERSARY)
+    again: tuple[str, ...] = ()
+    for _ in range(ATTEMPTS):
+        done = perfport(*command, *again, env=no_ceilings, cwd=folder, timeout=1200)
+        assert done.returncode in (0, 3, 4), done.stderr
+        if all(record.status is not Status.CONTENDED for record in Run(out).records):
+            break
+        again = ("--resume", "--retry", "contended")  # the tests beside this one have disturbed it
     identities = [(record.identity, record) for record in Run(out).records]
     records = {(each.devices[0], each.problem, each.variant): record for each, record in identities}
     if page := request.config.getoption("--verdicts"):

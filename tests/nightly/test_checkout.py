@@ -62,7 +62,7 @@ def test_the_code_of_a_commit_is_one_package_and_is_removed(repository: Path, mo
         assert code.inside(str(repository.parent)) == str(repository.parent)
         monkeypatch.delenv("PYTHONPATH")
         assert code.environment()["PYTHONPATH"] == str(code.root / "suite")
-        assert sorted(path.name for path in code.root.parent.iterdir()) == ["code"], "the archive is no longer there"
+        assert sorted(path.name for path in code.root.parent.iterdir()) == ["code"], "the index is no longer there"
     assert not code.root.parent.exists()
     assert sorted(path for path in (repository / ".git").rglob("*") if path.name != "index") == before
 
@@ -94,6 +94,14 @@ def test_code_that_cannot_be_laid_out_is_refused(repository: Path, spoilt: str) 
     git(repository, "commit", "-qm", "second")
     commit = git(repository, "rev-parse", "HEAD")
     refused = pytest.raises(InfrastructureError, match=f"the code of commit {commit[:12]} cannot be laid out")
+    with refused, checked_out(commit):
+        pass
+
+
+def test_a_repository_that_lacks_a_file_is_refused(repository: Path) -> None:
+    commit, blob = git(repository, "rev-parse", "HEAD"), git(repository, "rev-parse", "HEAD:workloads/__init__.py")
+    (repository / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    refused = pytest.raises(InfrastructureError, match=f"commit {commit[:12]} cannot be laid out: git checkout-index")
     with refused, checked_out(commit):
         pass
 

@@ -9,7 +9,6 @@ import contextlib
 import os
 import re
 import subprocess
-import tarfile
 import tempfile
 import tomllib
 from collections.abc import Iterator
@@ -78,31 +77,50 @@ def checked_out(commit: str) -> Iterator[Checkout]:
         If this package runs from no repository, or from one without the commit.
     """
     package = Path(str(files("perfport"))).resolve()
-    if not _git(package, "ls-files", "__init__.py"):
+    top = _git(package, "rev-parse", "--show-toplevel")
+    if not top or not _git(package, "ls-files", "__init__.py"):
         raise InfrastructureError("the suite runs from no git repository here")
-    repository = Path(_git(package, "rev-parse", "--show-toplevel")).resolve()
+    repository = Path(top).resolve()
     if not _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}"):
         raise InfrastructureError(f"commit {commit[:12]} is not in the repository {repository}")
     with tempfile.TemporaryDirectory(prefix="perfport-base-") as folder:
-        archive, root = Path(folder) / "code.tar", Path(folder) / "code"
-        _git(repository, "archive", "--format=tar", f"--output={archive}", commit)
+        root = Path(folder) / "code"
         try:
-            with tarfile.open(archive) as packed:
-                packed.extractall(root, filter="data")
-            archive.unlink()
+            _lay_out(repository, commit, root)
             _link_packages(root)
-        except (OSError, tarfile.TarError, ValueError, LookupError, TypeError) as error:
+        except (OSError, ValueError, LookupError, TypeError) as error:
             raise InfrastructureError(f"the code of commit {commit[:12]} cannot be laid out: {error}") from error
         yield Checkout(root, repository, commit)
 
 
-def _git(folder: Path, *arguments: str) -> str:
-    """Return what git says, without the end of the line; nothing where it fails."""
+def _git(folder: Path, *arguments: str, **variables: str) -> str | None:
+    """Return what git says, without the end of the line; None where it fails."""
+    command, env = ["git", "-C", str(folder), *arguments], {**os.environ, **variables}
     try:
-        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
     except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _lay_out(repository: Path, commit: str, root: Path) -> None:
+    """Write the files of a commit, by an index of its own beside them.
+
+    Raises
+    ------
+    OSError
+        If git fails.
+    ValueError
+        If a symbolic link leads out of the tree.
+    """
+    index = root.with_name("index")
+    for command in (["read-tree", commit], ["checkout-index", "--all", f"--prefix={root}/"]):
+        if _git(repository, *command, GIT_INDEX_FILE=str(index)) is None:
+            raise OSError(f"git {command[0]} failed")
+    index.unlink()
+    for path in root.rglob("*"):
+        if path.is_symlink() and not path.resolve().is_relative_to(root.resolve()):
+            raise ValueError(f"{path.relative_to(root)} leads out of it")
 
 
 def _link_packages(root: Path) -> None:
