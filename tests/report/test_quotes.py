@@ -167,6 +167,9 @@ def test_a_table_may_wait_for_its_run(quotes: Quotes) -> None:
     ]
     (complaint,) = quotes.check(text.replace("later", "run")).complaints
     assert complaint == "peers run problem=rows: the table is not what the records give", "it is there now"
+    other = text.replace("later problem=rows", "run problem=another")
+    assert quotes.check(other).complaints == [], "the run is there, and none of its cases are of that problem"
+    assert quotes.check(other.replace(UNMEASURED, "1 ms")).complaints == ["peers run: no case with problem=another"]
 
 
 def test_the_command_names_and_mends(

@@ -18,7 +18,7 @@ path into the record in place of the time, or a sum of such, in the record's own
 
 A table between ``<!-- best RUN WORDS -->`` and ``<!-- end -->`` is that of the best variants of the run's cases that
 the words select, one behind ``<!-- peers RUN WORDS -->`` that of all forms of their peers. In place of a table may
-stand `UNMEASURED`, as long as there is no such run.
+stand `UNMEASURED`, as long as there is no such run, or none of its cases are of these words.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..judge.crosstuning import defaults
 from ..model import files, schema
@@ -40,6 +40,9 @@ from ..model.record import Record
 from ..store.crossfit import compare_best, fastest_record
 from ..store.ratios import is_measured, time_of
 from ..store.results import RECORDS, Run
+
+if TYPE_CHECKING:
+    from .parts.ladder import Ladder
 
 FIELDS = ("problem", "preset", "variant", "device", "profile", "precision", "role")
 #: Words that say of no case which it is.
@@ -102,7 +105,7 @@ class Quotes:
 
         def block(quoted: re.Match[str]) -> str:
             begin, kind, run, words, body, end = quoted.groups()
-            if body == UNMEASURED and not self.has(run):
+            if body == UNMEASURED and not (self.has(run) and self._selected(run, words)):
                 return quoted[0]
             try:
                 table = self._table(kind, run, words)
@@ -166,19 +169,23 @@ class Quotes:
 
     def _table(self, kind: str, name: str, words: str) -> str:
         from .parts.forms import forms_table
-        from .parts.ladder import ladders_of
         from .parts.summary import best_tables
 
-        run = self.run(name)
-        wanted = {key: value.split(",") for key, _, value in (word.partition("=") for word in words.split())}
-        chosen = [
-            ladder
-            for ladder in ladders_of([run])
-            if all(str(getattr(ladder, key)) in values for key, values in wanted.items())
-        ]
+        chosen = self._selected(name, words)
         if not chosen:
             raise UsageError(f"no case with {words.strip()}")
         return forms_table(chosen) if kind == "peers" else best_tables(chosen, peers=False)
+
+    def _selected(self, name: str, words: str) -> list[Ladder]:
+        """Return the ladders of a run that words such as ``workload=gdn`` select."""
+        from .parts.ladder import ladders_of
+
+        wanted = {key: value.split(",") for key, _, value in (word.partition("=") for word in words.split())}
+        return [
+            ladder
+            for ladder in ladders_of([self.run(name)])
+            if all(str(getattr(ladder, key)) in values for key, values in wanted.items())
+        ]
 
 
 def _split(words: Sequence[str], at: str) -> list[list[str]]:
