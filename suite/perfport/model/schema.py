@@ -179,7 +179,7 @@ def _explain(fault: Any, form: Any) -> str:
     location = tuple(part for part in fault["loc"] if part != "[key]")  # a key of a mapping that is itself at fault
     where = f"{key_path(location)}: " if location else ""
     if fault["type"] == "extra_forbidden":
-        allowed = list(_model_at(form, location[:-1]).model_fields)
+        allowed = [field.alias or name for name, field in _model_at(form, location[:-1]).model_fields.items()]
         return f"{where}unknown key{nearest(str(location[-1]), allowed)}; allowed: {', '.join(allowed)}"
     if fault["type"] == "value_error":  # of a validator of the suite, which says itself what is given
         return f"{where}{cut(fault['ctx']['error'], MOST_TOLD)}"

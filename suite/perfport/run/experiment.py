@@ -6,9 +6,10 @@ import hashlib
 import re
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+import numpy as np
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from ..measure.sampling import Targets
 from ..model import schema
@@ -44,6 +45,50 @@ class CheckOptions(Finite):
     threshold: float = Field(0.02, gt=0, lt=10)
 
 
+class Span(Finite):
+    """An axis by its ends, both of which are among its values: ``{from: 1000, to: 1_000_000, steps: 10, scale: log}``.
+
+    Attributes
+    ----------
+    start, to : int or float
+        Where both are integers all values are: rounded, and equal ones once. ``start`` is ``from`` in a file.
+    steps : int
+        How many values.
+    scale : str
+        ``linear``: equal differences; ``log``: equal ratios.
+    """
+
+    start: int | float = Field(alias="from")
+    to: int | float
+    steps: int = Field(ge=2, le=1000)
+    scale: Literal["linear", "log"] = "linear"
+
+    @model_validator(mode="after")
+    def _ascends(self) -> Self:
+        if self.to <= self.start:
+            raise ValueError(f"expected 'to' above 'from', got {self.to} and {self.start}")
+        if self.scale == "log" and self.start <= 0:
+            raise ValueError(f"expected 'from' above 0 on a logarithmic scale, got {self.start}")
+        return self
+
+    def values(self) -> list[int] | list[float]:
+        """Return the values in ascending order."""
+        spread = np.geomspace if self.scale == "log" else np.linspace
+        values = spread(self.start, self.to, self.steps)
+        if isinstance(self.start, int) and isinstance(self.to, int):
+            return [int(value) for value in np.unique(np.rint(values).astype(np.int64))]
+        return [float(f"{value:.12g}") for value in values]  # 0.3, not 0.30000000000000004: it names a case
+
+
+def _spread(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    try:
+        return Span.model_validate(value).values()
+    except ValidationError as error:
+        raise ValueError(schema.explain(error, Span)) from None
+
+
 class Study(Finite):
     """One entry of ``experiments``: a problem of a workload, and the axes of its matrix.
 
@@ -53,7 +98,7 @@ class Study(Finite):
     presets : list of str
         Parameter sets of the problem by name.
     parameters : dict
-        Explicit parameters, over those of the preset; a list of values is an axis.
+        Explicit parameters, over those of the preset; a list of values is an axis, and so is a `Span`.
     variants : list of str, optional
         Default: all, peers included.
     profiles : list of str
@@ -69,7 +114,7 @@ class Study(Finite):
     workload: str
     problem: str
     presets: Names | None = None
-    parameters: dict[str, Any] = Field(default_factory=dict)
+    parameters: dict[str, Annotated[Any, BeforeValidator(_spread)]] = Field(default_factory=dict)
     variants: Names | None = None
     profiles: Names = Field(default_factory=lambda: [NATIVE])
     tunables: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
