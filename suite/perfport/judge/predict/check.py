@@ -18,6 +18,8 @@ from .model import Estimate, carry_over, interval
 from .predictor import Key, Predictor, unsupported_case
 from .widths import Residual, Widths
 
+#: The preset that has the sizes of a publication.
+PAPER = "paper"
 _TIMES = re.compile(r"times (?P<base>\w+)")
 _SLOWER = re.compile(r"% slower than (?P<base>\w+)")
 
@@ -165,7 +167,7 @@ def _no_model(unit: str) -> str:
 
 
 def _keys(predictor: Predictor, workload: str, problem: str, variant: str) -> list[Key]:
-    """Return the keys of a variant with its own tunables, the largest setting first."""
+    """Return the keys of a variant on GPUs: at the publication's size where a preset has it, else the largest first."""
     subjects = [each for each in predictor.collection.subjects if each.family[:2] == (workload, problem)]
     place = {each.on_any_inputs: number for number, each in enumerate(by_amount(predictor.collection, subjects))}
     keys = [
@@ -173,7 +175,11 @@ def _keys(predictor: Predictor, workload: str, problem: str, variant: str) -> li
         if key.variant == variant and key.subject in place and not key.profile
         and any(source.device.kind == "gpu" for source in predictor.sources[key].values())
     ]  # fmt: skip
-    return sorted(keys, key=lambda key: (place[key.subject], key.tunables))
+
+    def of_paper(key: Key) -> bool:
+        return any(source.record.identity.preset == PAPER for source in predictor.sources[key].values())
+
+    return sorted(keys, key=lambda key: (not of_paper(key), place[key.subject], key.tunables))
 
 
 def _same_setting(predictor: Predictor, workload: str, figure: Figure, base: str) -> tuple[Key, Key] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
@@ -233,8 +233,10 @@ def as_seen_from(target: Device, source: Device) -> Device:
 BASES = ("dram_read", CORE, "local_read")
 
 
-def changed(device: Device, settings: Iterable[str]) -> Device:
+def changed(device: Device, settings: Sequence[str]) -> Device:
     """Return a device that does not exist: this one with ceilings as they are set, ``NAME=VALUE`` with a unit.
+
+    Copies and triads go with the reads, unless they are set themselves.
 
     Raises
     ------
@@ -250,8 +252,13 @@ def changed(device: Device, settings: Iterable[str]) -> Device:
                 f"--set {setting}: unknown ceiling {name!r}{nearest(name, UNITS)}; there are: {', '.join(UNITS)}"
             )
         ceilings[name], origins[name] = exact(quantity(told, UNITS[name], setting)), Origin.SET
-    if not ceilings.keys() - device.ceilings.keys() and ceilings == device.ceilings:
+    if not settings:
         return device
+    if "dram_read" in device.ceilings and origins["dram_read"] is Origin.SET:
+        faster = ceilings["dram_read"].value / device.ceilings["dram_read"].value
+        for name in {"dram_copy", "dram_triad"} & ceilings.keys():  # another memory is faster in both directions
+            if origins[name] is not Origin.SET:
+                ceilings[name], origins[name] = exact(ceilings[name].value * faster), Origin.SET
     title = f"{device.title} with {', '.join(settings)}"
     return replace(device, name=f"{device.name}*", title=title, ceilings=ceilings, origins=origins)
 

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...machine.device_profile import all_profiles, load_profile
 from ...model.errors import UsageError, nearest
+from ...model.names import order
 from ...model.record import Identity, Interval, Record
 from ...store.case import Case, Subject
 from ...store.collection import Collection
@@ -179,8 +180,12 @@ class Predictor:
         """Yield every case on a device, in the order of tables."""
         place = {id(case): number for number, group in enumerate(self.collection.comparable) for case in group.rows}
         sources = {key: list(by_device.values()) for key, by_device in self.sources.items()}
-        ordered = sorted(sources, key=lambda key: (place.get(id(sources[key][0].case), 0), key.variant, key.tunables))
-        for key in ordered:
+
+        def row(key: Key) -> tuple[Any, ...]:
+            first = sources[key][0]
+            return place.get(id(first.case), 0), order(first.case.record)
+
+        for key in sorted(sources, key=row):
             yield self.predict(key, target)
 
     def predict(self, key: Key, target: Device, of_any_size: bool = False) -> Prediction:
@@ -229,7 +234,7 @@ def targets(predictor: Predictor) -> list[Device]:
     return live + [of_profile(profile.name) for profile in absent]
 
 
-def find_target(predictor: Predictor, name: str) -> Device:
+def find_target(predictor: Predictor, name: str, option: str = "--device") -> Device:
     """Return the device of a name: a live one by a part of its name, else a profile by its name or file.
 
     A profile that a live device has stands for that device; of several for the one that measured most.
@@ -244,14 +249,14 @@ def find_target(predictor: Predictor, name: str) -> Device:
     if len(named) == 1:
         return named[0]
     if name in all_profiles() or name.endswith((".yaml", ".yml")):
-        profile = load_profile(name, "--device: ")
+        profile = load_profile(name, f"{option}: ")
         own = [each for each in live if any(re.search(match, each.title, re.I) for match in profile.match)]
         count = {each: sum(each in by_device for by_device in predictor.sources.values()) for each in own}
         return max(own, key=lambda each: count[each]) if own else from_profile(profile)
     known = [*(device.name for device in live), *all_profiles()]
     if named:
-        raise UsageError(f"--device: {name!r} is part of several: {', '.join(device.name for device in named)}")
-    raise UsageError(f"--device: unknown device {name!r}{nearest(name, known)}; there are: {', '.join(known)}")
+        raise UsageError(f"{option}: {name!r} is part of several: {', '.join(device.name for device in named)}")
+    raise UsageError(f"{option}: unknown device {name!r}{nearest(name, known)}; there are: {', '.join(known)}")
 
 
 def unsupported_case(source: Source, target: Device) -> str | None:
