@@ -180,7 +180,7 @@ def test_html_is_whole_and_fetches_nothing(report: tuple[Path, dict[str, Path]])
     images = [r for r in page.references if r.startswith("data:image/svg+xml;base64,")]
     anchors = {r for r in page.references if r.startswith("#")}
     assert len(images) + len([r for r in page.references if r.startswith("#")]) == len(page.references)
-    assert {a[1:] for a in anchors} <= page.ids == {"suite", "demo", "claims"}
+    assert {a[1:] for a in anchors} <= page.ids == {"suite", "demo", "claims", "predictions"}
     plots = {file.read_bytes() for file in report[1].values() if file.suffix == ".svg"}
     assert {base64.b64decode(image.partition(",")[2]) for image in images} == plots
 

@@ -172,7 +172,8 @@ def of_cases(cases: list[Case]) -> Device:
     profile = match_profile(str(info.get("name") or chip), kind)
     told = {
         "max_work_group": info.get("max_work_group"), "memory": info.get("memory_bytes"),
-        "group_local_memory": info.get("local_memory_bytes"), "compute_units": info.get("compute_units"),
+        "hardware_thread": info.get("hardware_thread"), "group_local_memory": info.get("local_memory_bytes"),
+        "compute_units": info.get("compute_units"),
         "base_clock": (info.get("clock_mhz") or 0) * 1e6,
     }  # fmt: skip
     stated = {key: entry.value for key, entry in profile.hierarchy.items() if entry.value} if profile else {}

@@ -27,8 +27,8 @@ UNEXPLAINED = 0.3
 UNIFORM = 0.9
 #: A term under an assumed ceiling may be off by this factor either way.
 ASSUMED = 2.0
-#: What a spill to memory may cost: on the three boards of GCN 1 in a public table one register-heavy kernel ran at a
-#: sixth of the rate that bandwidth gives it elsewhere (docs/prediction.md).
+#: What a spill to memory may cost: on the boards of GCN 1 in a public table one register-heavy kernel ran at a sixth of
+#: the rate that bandwidth gives it elsewhere (docs/prediction.md).
 SPILLED = 6.0
 #: An execution that is shorter than so many empty ones may be a single wave of work-groups on a large device: its time
 #: is latency, whatever number of compute units there are.

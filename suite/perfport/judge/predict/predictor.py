@@ -269,14 +269,18 @@ def unsupported_case(source: Source, target: Device) -> str | None:
 def _nearest(sources: Sequence[Source], target: Device) -> tuple[Estimate, float] | None:
     """Return the estimate from the sources whose devices are nearest, and its half width by its own parts.
 
-    Of several that are equally near it is the geometric mean; half of their spread widens it.
+    Of equally alike devices one of the same chip is nearer. Of several that are equally near it is the geometric mean;
+    half of their spread widens it.
     """
     estimates = [estimate for source in sources if (estimate := carry_over(source, target))]
     if not estimates:
         return None
-    rank = list(Relation).index
-    closest = min(rank(estimate.relation) for estimate in estimates)
-    alike = [estimate for estimate in estimates if rank(estimate.relation) == closest]
+
+    def distance(estimate: Estimate) -> tuple[int, bool]:
+        return list(Relation).index(estimate.relation), estimate.source.device.title != target.title
+
+    closest = min(map(distance, estimates))
+    alike = [estimate for estimate in estimates if distance(estimate) == closest]
     logs = [math.log(estimate.seconds) for estimate in alike]
     middle = replace(alike[0], seconds=math.exp(sum(logs) / len(logs)))
     return middle, math.hypot(middle.own, (max(logs) - min(logs)) / 2)

@@ -75,13 +75,13 @@ def row(prediction: Prediction) -> dict[str, Any]:
     if estimate:
         told |= {"source": estimate.source.device.name, "relation": estimate.relation.value}
         told |= {"binding": estimate.binding, "explained": estimate.share, "notes": "; ".join(estimate.notes)}
-    if prediction.seconds:
+    if prediction.seconds and prediction.outcome in (Outcome.MEASURED, Outcome.MODELLED):
         told |= {"provenance": "measured" if measured else "modelled"}
         told |= {"confidence": OF_MEASUREMENT if measured else CONFIDENCE}
         told |= {"seconds": prediction.seconds.value}
         told |= {"seconds_low": prediction.seconds.low, "seconds_high": prediction.seconds.high}
-    if value := prediction.metric:
-        told |= {"value": value.value, "value_low": value.low, "value_high": value.high}
+        if value := prediction.metric:
+            told |= {"value": value.value, "value_low": value.low, "value_high": value.high}
     return told
 
 

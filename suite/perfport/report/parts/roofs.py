@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from ...judge.predict import Device, Origin, Outcome, Prediction, figure_of
 from ...measure.roofline import memory_seconds
 from ...model.work import Work
+from .markdown import middle
 from .plots import GREY, Plot, style, svg
 
 #: Okabe and Ito's palette, black last: told apart by readers with any of the common colour-vision deficiencies.
@@ -47,7 +50,7 @@ def roofs_plot(columns: Sequence[Sequence[Prediction]], name: str, title: str) -
     if not roofs:
         return None
     with style():
-        below = 0.9 + 0.2 * len(roofs)
+        below = 0.75 + 0.19 * len(roofs)
         height = 4.4 + below
         figure = Figure(figsize=(8.0, height))
         axes = figure.add_axes((0.11, below / height, 0.86, 4.2 / height))
@@ -62,10 +65,14 @@ def roofs_plot(columns: Sequence[Sequence[Prediction]], name: str, title: str) -
             x = np.array([left, roof.flat / roof.slope, right])
             y = np.minimum(roof.slope * x, roof.flat) / 1e9
             width = 2.0 if roof.measured else 1.0
-            label = f"{roof.device.title}: {_reached(axes, column, work, colour)}"
+            named = roof.device.name if roof.device.runtime else roof.device.title
+            label = f"{middle(named, 60)}: {_reached(axes, column, work, colour)}"
             axes.plot(x, y, dash, color=colour, linewidth=width, label=label)
         axes.set_xlabel("operational intensity, useful FLOP per compulsory byte")
         axes.set_ylabel("useful GFLOP/s")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axis.set_minor_formatter(NullFormatter())
         axes.grid(True, which="major", color="#E5E5E5", linewidth=0.6, zorder=0)
         figure.legend(loc="lower left", bbox_to_anchor=(0.05, 0.0), fontsize=8.5, frameon=False, ncols=1)
         content = svg(figure)
@@ -83,9 +90,9 @@ def _roof(device: Device, work: Work) -> _Roof | None:
     return _Roof(device, work.bytes / moving.value, peak.value) if moving and peak else None
 
 
-def _reached(axes: object, column: Sequence[Prediction], work: Work, colour: str) -> str:
+def _reached(axes: Any, column: Sequence[Prediction], work: Work, colour: str) -> str:
     """Draw the best of a device, and return how it is told in the legend."""
-    draw = axes.errorbar  # type: ignore[attr-defined]
+    draw = axes.errorbar
     timed = [p for p in column if p.seconds and p.outcome in (Outcome.MEASURED, Outcome.MODELLED)]
     best = min(timed, key=lambda p: p.seconds.value if p.seconds else 0.0, default=None)
     stated = max((f.value for p in column if (f := figure_of(p)) and f.unit == "GFLOP/s"), default=None)
@@ -93,7 +100,7 @@ def _reached(axes: object, column: Sequence[Prediction], work: Work, colour: str
         draw(work.intensity, stated, fmt="x", color=colour, markersize=8, markeredgewidth=2)
         return f"{stated:.4g} (published)"
     if best is None or best.seconds is None:
-        return "no ground"
+        return "/".join(dict.fromkeys(p.outcome.value for p in column))
     rates = [work.flops / s / 1e9 for s in (best.seconds.value, best.seconds.low, best.seconds.high)]
     if best.outcome is Outcome.MEASURED:
         draw(work.intensity, rates[0], fmt="o", color=colour, markersize=7)
