@@ -20,7 +20,8 @@ from perfport.judge.predict import (
     rows,
     targets,
 )
-from perfport.judge.predict.predictor import nothing_counted
+from perfport.judge.predict.predictor import combined, nothing_counted
+from perfport.judge.predict.widths import Widths, kind_of
 from perfport.model.errors import UsageError
 from perfport.model.record import Status
 from perfport.store.collection import Collection
@@ -54,6 +55,17 @@ def test_a_time_does_not_enter_its_own_prediction(tmp_path: Path) -> None:
         predictor = Predictor(two_devices(tmp_path / name, off))
         found[name] = [r.estimate.seconds for r in predictor.residuals if r.target == B]
     assert found["one"] == pytest.approx(found["two"])
+
+
+def test_of_each_ceiling_the_best_that_stood_beside_a_case(tmp_path: Path) -> None:
+    environment = data.environment((data.GPU,), devices={CUDA: live(CUDA, "Chip A")})
+    runs = [
+        data.store(tmp_path / name, measured(CUDA, {**FAST, **other}, {(name, 1): 1e-3}), environment)
+        for name, other in (("a", {"dram_read": 3e12}), ("b", {"launch_latency": 3e-6}))
+    ]
+    (own,) = Predictor(Collection(runs)).devices.values()
+    assert own.ceilings["dram_read"].value == FAST["dram_read"]
+    assert own.ceilings["launch_latency"].value == FAST["launch_latency"]
 
 
 def test_what_was_measured_is_shown_as_measured(pair: Predictor) -> None:
@@ -98,6 +110,16 @@ def test_an_interval_wider_than_a_factor_of_four_is_no_ground(pair: Predictor) -
             if each.seconds and each.outcome in (Outcome.MODELLED, Outcome.NO_GROUND):
                 wide = each.seconds.high / each.seconds.low > WIDEST * (1 + 1e-9)
                 assert (each.outcome is Outcome.NO_GROUND) == wide == bool(each.reason)
+
+
+@pytest.mark.parametrize(("share", "outcome"), [(0.99, Outcome.MODELLED), (1.01, Outcome.NO_GROUND)])
+def test_the_width_that_is_refused(pair: Predictor, share: float, outcome: Outcome) -> None:
+    target = changed(find_target(pair, "Chip B"), ["dram_read=3TB/s"])
+    (first, *_) = pair.predictions(target)
+    assert first.estimate
+    scale = share * math.log(WIDEST) / 2 / first.estimate.own
+    pair.widths = Widths({kind_of(first.estimate): scale})  # type: ignore[misc]
+    assert pair.predict(first.key, target).outcome is outcome
 
 
 def test_data_that_do_not_fit_are_unsupported_unless_a_rate_is_asked_for(tmp_path: Path) -> None:
@@ -160,8 +182,11 @@ def test_spread_between_equally_near_devices_widens(tmp_path: Path) -> None:
     predictor = Predictor(collection)
     (key,) = [key for key in predictor.sources if key.variant == "v0" and '"points": 1' in key.subject.parameters]
     target = changed(find_target(predictor, "Chip A"), ["dram_read=3TB/s"])
-    both = predictor.predict(key, target)
-    alone = Predictor(Collection([run for run in collection.runs if "Chip A" in run.folder.name])).predict(key, target)
-    assert both.seconds and alone.seconds
-    assert both.seconds.high / both.seconds.low > alone.seconds.high / alone.seconds.low
-    assert math.isclose(alone.seconds.value, 0.5e-3 + 4 / 3 * 1e-3, rel_tol=0.01)
+    sources = list(predictor.sources[key].values())
+    singly = [combined([each], target) for each in sources]
+    both = combined(sources, target)
+    assert both and all(singly)
+    times = [each[0].seconds for each in singly if each]
+    assert both[0].seconds == pytest.approx(math.sqrt(times[0] * times[1])) and max(times) / min(times) > 1.2
+    assert both[1] == pytest.approx(math.hypot(singly[0][1], math.log(max(times) / min(times)) / 2))  # type: ignore[index]
+    assert times[0] == pytest.approx(0.5e-3 + 4 / 3 * 1e-3, rel=0.01)

@@ -53,11 +53,13 @@ def test_columns_beside_a_table_are_of_its_settings(collection: Collection) -> N
 
 def test_the_suite_links_its_page_of_predictions(collection: Collection, tmp_path: Path) -> None:
     files = suite.render(collection, {}, [], tmp_path / "suite.md")
-    page = tmp_path / "suite" / predict.PAGE
-    assert page in files and f"(suite/{predict.PAGE})" in (tmp_path / "suite.md").read_text()
+    page = tmp_path / predict.PAGE
+    assert page in files and f"({predict.PAGE})" in (tmp_path / "suite.md").read_text()
     text = page.read_text()
     assert text.startswith(f"# {predict.TRUST}") and "# Every device" in text and "Chip B" in text
-    assert "(../suite.md)" in text and predict.TRUST in (tmp_path / "suite.html").read_text()
+    assert "(suite.md)" in text and "](suite/demo-rows-fp32-roofs.svg)" in text
+    assert (tmp_path / "suite" / "demo-rows-fp32-roofs.svg").exists()
+    assert predict.TRUST in (tmp_path / "suite.html").read_text()
 
 
 def test_what_is_modelled_enters_no_claim_metric_or_frame_of_cases(collection: Collection, tmp_path: Path) -> None:

@@ -279,7 +279,7 @@ def test_bad_arguments_are_named(
     assert complaint in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["claims.md", "suite.html"])
+@pytest.mark.parametrize("name", ["claims.md", "predictions.md", "suite.html"])
 def test_the_summary_takes_the_name_of_no_file_beside_it(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match=rf"^--output: .*{name}: a file of this name is written beside"):
         render(Collection([data.store(tmp_path / "run", records())]), {}, [], tmp_path / "out" / name)

@@ -165,8 +165,8 @@ class Predictor:
                 others = [source for device, source in by_device.items() if device != target]
                 if not others or unsupported_case(measured, target):
                     continue
-                if (nearest := _nearest(others, target)) is not None:
-                    estimate, half = nearest
+                if (carried := combined(others, target)) is not None:
+                    estimate, half = carried
                     problem = f"{key.subject.workload}/{key.subject.problem}"
                     found.append(Residual(estimate, half, measured.seconds, target.name, problem))
         return found
@@ -210,11 +210,11 @@ class Predictor:
         if all(reasons):
             return Prediction(key, target, first.case, Outcome.UNSUPPORTED, reason=str(reasons[0]))
         fit = [source for source, reason in zip(sources, reasons, strict=True) if not reason]
-        nearest = _nearest(fit, target)
-        if nearest is None:
+        carried = combined(fit, target)
+        if carried is None:
             reason = "the variant does not state what traffic it causes, or no ceiling of the device applies to it"
             return Prediction(key, target, first.case, Outcome.NO_GROUND, reason=reason)
-        estimate, own = nearest
+        estimate, own = carried
         half = self.widths.half(estimate, own)
         if half is None:
             missing = _missing_relation(estimate, target)
@@ -266,7 +266,7 @@ def unsupported_case(source: Source, target: Device) -> str | None:
     return unsupported(identity, source.record.unit, taken, target)
 
 
-def _nearest(sources: Sequence[Source], target: Device) -> tuple[Estimate, float] | None:
+def combined(sources: Sequence[Source], target: Device) -> tuple[Estimate, float] | None:
     """Return the estimate from the sources whose devices are nearest, and its half width by its own parts.
 
     Of equally alike devices one of the same chip is nearer. Of several that are equally near it is the geometric mean;

@@ -104,9 +104,16 @@ def _trust(predictor: Predictor) -> list[str]:
     ]
 
 
-def page(predictor: Predictor, summary: str) -> tuple[str, list[Plot]]:
-    """Return the suite's page of predictions, and its plots; ``summary`` is the name of the summary's file."""
-    blocks = [f"# {TRUST}", f"[Summary](../{quote(summary)})", READING, *_trust(predictor), "# Every device"]
+def page(predictor: Predictor, summary: str, folder: str) -> tuple[str, list[Plot]]:
+    """Return the suite's page of predictions, and its plots.
+
+    Parameters
+    ----------
+    predictor : Predictor
+    summary, folder : str
+        Names of the summary's file and of the folder of plots, both beside the page.
+    """
+    blocks = [f"# {TRUST}", f"[Summary]({quote(summary)})", READING, *_trust(predictor), "# Every device"]
     plots: list[Plot] = []
     devices = targets(predictor)
     predicted = {device: list(predictor.predictions(device)) for device in devices}
@@ -115,10 +122,10 @@ def page(predictor: Predictor, summary: str) -> tuple[str, list[Plot]]:
         if not columns:
             continue
         blocks += [f"## {heading(columns[0][0])}", matrix(columns)]
-        plot = roofs_plot(columns, slug(subject.problem, subject.precision), f"Roofs: {subject.problem}")
+        plot = roofs_plot(columns, slug(*subject.family), f"Roofs: {subject.problem}")
         if plot and all(plot.name != other.name for other in plots):
             plots.append(plot)
-            blocks += image(plot)
+            blocks += image(plot, folder)
     return join(blocks), plots
 
 

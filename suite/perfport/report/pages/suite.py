@@ -48,7 +48,7 @@ def render(
     destination: Path,
     counted: Counted = nothing_counted,
 ) -> list[Path]:
-    """Write ``suite.md``, in ``suite/`` a page for each workload and one of predictions, ``claims.md``, ``suite.html``.
+    """Write ``suite.md``, a page for each workload in ``suite/``, ``claims.md``, ``predictions.md`` and ``suite.html``.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def render(
         If a file cannot be written.
     """
     whole = destination.with_suffix(".html").name
-    if destination.name in (CLAIMS_PAGE, whole):
+    if destination.name in (CLAIMS_PAGE, predict.PAGE, whole):
         raise UsageError(f"--output: {destination}: a file of this name is written beside the summary; choose another")
     folder = plot_folder(destination).name
     material = Material.of(collection, ledger, converged)
@@ -86,7 +86,7 @@ def render(
         pages[f"{folder}/{slug(name)}.md"], drawn = page(name, material, destination.name)
         plots += drawn
     pages[CLAIMS_PAGE] = ledger_page
-    pages[f"{folder}/{predict.PAGE}"], drawn = predict.page(Predictor(collection, counted), destination.name)
+    pages[predict.PAGE], drawn = predict.page(Predictor(collection, counted), destination.name, folder)
     plots += drawn
     document = web.document(TITLE, {destination.name: summary, **pages}, plots)
     files = write_page(destination, summary, plots)
@@ -102,7 +102,7 @@ def _summary(material: Material, folder: str) -> tuple[str, list[Plot]]:
     blocks = [
         f"# {TITLE}",
         f"Pages: {', '.join(links)}, [all claims](claims.md), "
-        f"[modelled times]({quote(folder)}/{predict.PAGE}). All numbers are measured unless marked *published* (by "
+        f"[modelled times]({predict.PAGE}). All numbers are measured unless marked *published* (by "
         "others) or *modelled*; brackets are 95 % intervals; the problem bound is the least time that the measured "
         "ceilings of the device allow for the useful work of the problem.",
         alarms(list(material.ladders)), _short(collection, first, material.judgements),
