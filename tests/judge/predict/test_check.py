@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,12 @@ def test_rates_of_an_archival_device_stand_beside_the_published_ones(compared: l
 def test_ratios_of_rungs_are_compared_as_stated_and_as_implied(compared: list[Published]) -> None:
     stated = of(compared, "local_memory", "speed over row_major")
     assert stated.stated == 5.0 and stated.predicted and stated.predicted.value > 1
+    rates = [of(compared, variant, "GFLOP/s").predicted for variant in ("local_memory", "row_major")]
+    assert rates[0] and rates[1] and stated.predicted.value == pytest.approx(rates[0].value / rates[1].value)
+    assert stated.predicted.high / stated.predicted.value == pytest.approx(
+        math.exp(math.hypot(*(math.log(rate.high / rate.value) for rate in rates if rate)))
+    )
+    assert stated.sees == "bound by dram against l2_read"
     assert of(compared, "argminmax_fused", "speed over argminmax_separate").stated == pytest.approx(1 / 1.13)
     implied = of(compared, "column_major", "speed over row_major (implied)")
     assert implied.stated == pytest.approx(65.7 / 33.7) and implied.predicted

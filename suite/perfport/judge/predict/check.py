@@ -95,6 +95,10 @@ class Published:
         In the figure's unit, with an interval at 90 %.
     setting : str
         Parameters that were predicted: publications seldom tell theirs.
+    reason : str
+        Why nothing is compared, or why there is no ground.
+    sees : str
+        What binds in the model, and what leaves it most unsure: where to look when it is off.
     """
 
     workload: str
@@ -104,6 +108,7 @@ class Published:
     predicted: Interval | None
     setting: str = ""
     reason: str = ""
+    sees: str = ""
 
     @property
     def error(self) -> float | None:
@@ -157,7 +162,13 @@ def _absolute(predictor: Predictor, workload: str, figure: Figure, stated: float
     key = units.get(figure.unit, keys[0])
     prediction = predictor.predict(key, of_profile(figure.device), of_any_size=True)
     value = prediction.seconds if figure.unit == "s" else prediction.metric
-    return Published(workload, figure, figure.unit, stated, value, key.subject.parameters, prediction.reason)
+    sees = _sees(prediction.estimate) if prediction.estimate else ""
+    return Published(workload, figure, figure.unit, stated, value, key.subject.parameters, prediction.reason, sees)
+
+
+def _sees(estimate: Estimate) -> str:
+    widest = max(estimate.parts, key=lambda name: estimate.parts[name])
+    return f"bound by {estimate.binding}; {estimate.share:.0%} explained on {estimate.source.device.title}; {widest}"
 
 
 def _no_model(unit: str) -> str:
@@ -192,16 +203,18 @@ def _same_setting(predictor: Predictor, workload: str, figure: Figure, base: str
 def _ratio(
     predictor: Predictor, workload: str, figure: Figure, what: str, stated: tuple[float, Key, Key]
 ) -> Published:  # fmt: skip
-    """Compare a ratio of rates: of it cancels what both have in common, and the parts of each remain."""
+    """Compare a ratio of rates. Nobody tells how much both are off alike: the interval is that of independent times."""
     told, key, base = stated
     device = of_profile(figure.device)
     pair = [predictor.predict(each, device, of_any_size=True) for each in (key, base)]
-    estimates: list[Estimate] = [each.estimate for each in pair if each.estimate]
-    if len(estimates) < 2:
+    known = [(each.estimate, each.seconds) for each in pair if each.estimate and each.seconds]
+    if len(known) < 2:
         return Published(workload, figure, what, told, None, key.subject.parameters, pair[0].reason or pair[1].reason)
-    half = math.hypot(*(estimate.own for estimate in estimates))
-    value = interval(estimates[1].seconds / estimates[0].seconds, half)
-    return Published(workload, figure, what, told, value, key.subject.parameters)
+    (own, time), (other, longer) = known
+    half = math.hypot(*(math.log(seconds.high / seconds.value) for seconds in (time, longer)))
+    sees = f"bound by {own.binding} against {other.binding}"
+    value = interval(longer.value / time.value, half)
+    return Published(workload, figure, what, told, value, key.subject.parameters, "", sees)
 
 
 def _implied(judged: Sequence[Published], predictor: Predictor) -> Iterator[Published]:

@@ -43,6 +43,8 @@ from ..parts.view import View, plain_rows
 
 TRUST = "How far this model can be trusted"
 PAGE = "predictions.md"
+#: Of these there is a number.
+SHOWN = (Outcome.MEASURED, Outcome.MODELLED)
 ALONE = "No two live devices of these results ran the same cases: intervals have the widths of public data."
 
 
@@ -118,7 +120,7 @@ def page(predictor: Predictor, summary: str, folder: str) -> tuple[str, list[Plo
     devices = targets(predictor)
     predicted = {device: list(predictor.predictions(device)) for device in devices}
     for subject in _standing(predictor.collection):
-        columns = _columns(predicted.values(), {subject})
+        columns = _columns(predicted.values(), subject)
         if not columns:
             continue
         blocks += [f"## {heading(columns[0][0])}", matrix(columns)]
@@ -139,9 +141,18 @@ def _standing(collection: Collection) -> list[Subject]:
     return list(dict.fromkeys(chosen))
 
 
-def _columns(predicted: Iterable[Sequence[Prediction]], subjects: set[Subject]) -> list[list[Prediction]]:
-    own = [[each for each in column if each.key.subject in subjects and not each.key.profile] for column in predicted]
-    return own if all(own) else []
+def _columns(predicted: Iterable[Sequence[Prediction]], subject: Subject) -> list[list[Prediction]]:
+    own = [[each for each in column if each.key.subject == subject and not each.key.profile] for column in predicted]
+    return _telling([column for column in own if column])
+
+
+def _telling(columns: list[list[Prediction]]) -> list[list[Prediction]]:
+    """Return the columns of profiles and of the live devices that there is a number of; none of what CPUs alone ran."""
+    kept = [
+        column for column in columns
+        if not column[0].device.runtime or any(each.outcome in SHOWN for each in column)
+    ]  # fmt: skip
+    return kept if any(each.case.site.kind != "cpu" for column in columns for each in column) else []
 
 
 def beside(predictor: Predictor, subjects: Iterable[Subject], devices: Sequence[Device]) -> list[str]:
@@ -151,8 +162,9 @@ def beside(predictor: Predictor, subjects: Iterable[Subject], devices: Sequence[
         keys = [key for key in predictor.sources if key.subject == subject and not key.profile]
         for _, alike in groupby(sorted(keys, key=lambda key: key.cache), key=lambda key: key.cache):
             held = list(alike)
-            columns = [[predictor.predict(key, device) for key in held] for device in devices]
-            blocks += [f"Every device, {code(held[0].cache)} cache:", matrix(columns)]
+            columns = _telling([[predictor.predict(key, device) for key in held] for device in devices])
+            if columns:
+                blocks += [f"Every device, {code(held[0].cache)} cache:", matrix(columns)]
     return [READING, *blocks] if blocks else []
 
 

@@ -181,13 +181,14 @@ def published_table(figures: Sequence[Published]) -> str:
         [
             code(each.figure.device), code(f"{each.figure.problem}/{each.figure.variant}"), text(each.what),
             significant(each.stated), MARK + interval(each.predicted), signed(each.error or 0.0),
-            "yes" if each.covered else "**no**", text(each.setting, 60), text(each.figure.note or "", 120),
+            "yes" if each.covered else "**no**", text(each.setting, 60), text(each.sees, 200),
+            text(each.figure.note or "", 120),
         ]
         for each in compared if each.predicted
     ]  # fmt: skip
     headers = [
         "device", "figure", "what", "published", "predicted (modelled)", "error", "within", "predicted at",
-        "the publication's note",
+        "what the model sees", "the publication's note",
     ]  # fmt: skip
     left = [
         [code(each.figure.device), code(f"{each.figure.problem}/{each.figure.variant}"), text(each.what),
@@ -196,7 +197,7 @@ def published_table(figures: Sequence[Published]) -> str:
     ]  # fmt: skip
     rest = table(["device", "figure", "what", "why nothing is compared"], left, "llll")
     folded = details(f"{len(left)} figures that nothing is compared with", rest) if left else ""
-    return join([_summary(compared), table(headers, listed, "lllrrrlll") if listed else "", folded])
+    return join([_summary(compared), table(headers, listed, "lllrrrllll") if listed else "", folded])
 
 
 def _summary(compared: Sequence[Published]) -> str:
