@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .judge.frames import Results
+    from .judge.predict import Counted
 
 
 def load(paths: str | Path | Iterable[str | Path]) -> Results:
@@ -29,4 +30,10 @@ def load(paths: str | Path | Iterable[str | Path]) -> Results:
     """
     from .judge.frames import Results  # pandas is imported only where it is used
 
-    return Results.load(paths)
+    def counts(folders: list[Path]) -> Counted:
+        from .report.parts.counted import Recount, stored
+        from .report.parts.seen import seen_by
+
+        return seen_by(Recount(stored(folders)[1]))
+
+    return Results.load(paths, counts)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from pathlib import Path
 from typing import Any
 
+import predict_data
 import pytest
 import report_data as data
 from commands import Cli
@@ -97,3 +99,48 @@ def test_results_are_those_of_the_working_folder_where_none_are_named(
     assert main("explain", "demo/rows/w", discover=False)[0] == 0
     code, out, _ = main("explain", "--suite", discover=False)
     assert code == 0 and "# Where work pays most" in out
+
+
+@pytest.fixture(scope="module")
+def chips(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the same cases on two chips."""
+    folder: Path = tmp_path_factory.mktemp("chips")
+    predict_data.two_devices(folder)
+    return folder
+
+
+def test_predict_models_a_device(main: Cli, chips: Path) -> None:
+    code, out, err = main("predict", chips, "--device", "gtx1080", "--format", "csv", discover=False)
+    assert code == 0 and {row["device"] for row in rows(out)} == {"gtx1080"} and len(rows(out)) == 6, err
+    code, out, _ = main(
+        "predict", chips, "--device", "Chip A", "--set", "dram_read=8TB/s", "--set", "dram_copy=7TB/s", discover=False
+    )
+    assert code == 0 and "Chip A with dram_read=8TB/s, dram_copy=7TB/s" in out
+    code, out, _ = main("predict", chips, "--check", "--format", "csv", discover=False)
+    assert code == 0 and len(rows(out)) == 12
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ((), "--device: expected a device, or --check"),
+        (("--device", "gtx1080", "--check"), "--device: expected a device, or --check"),
+        (("--check", "--set", "dram_read=8TB/s"), "--set: expected with --device"),
+        (("--device", "gtx1081"), "unknown device 'gtx1081'"),
+        (("--device", "gtx1080", "--set", "dram=8TB/s"), "unknown ceiling 'dram'"),
+        (("--device", "gtx1080", "--variant", "nosuch"), "--variant: no variant in"),
+    ],
+)
+def test_predict_says_what_is_wrong(main: Cli, chips: Path, arguments: tuple[str, ...], complaint: str) -> None:
+    code, _, err = main("predict", chips, *arguments, discover=False)
+    assert code == 2 and complaint in err
+
+
+def test_a_table_has_a_column_for_each_profile(main: Cli, chips: Path) -> None:
+    code, out, _ = main("table", chips, "--profiles", "all", "--variant", "v1", discover=False)
+    assert code == 0 and "AMD Radeon HD 5870" in out and "NVIDIA GeForce GTX 1080" in out
+    code, out, _ = main("table", chips, "--profiles", "gtx1080, k40m", "--format", "json", discover=False)
+    assert code == 0
+    assert {row["device"] for row in json.loads(out) if row.get("outcome")} == {"gtx1080", "k40m"}
+    code, _, err = main("table", chips, "--profiles", "gtx1081", discover=False)
+    assert code == 2 and "--profiles: unknown device 'gtx1081'" in err

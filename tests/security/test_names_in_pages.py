@@ -256,15 +256,16 @@ def test_the_suite_report_is_text_and_every_page_can_be_reached(held: Run, tmp_p
                 assert (file.parent / target).exists(), (file, target)
     page = is_page((tmp_path / "suite.html").read_text())
     anchors = [reference[1:] for reference in page.references if reference.startswith("#")]
-    assert set(anchors) == set(page.ids) and len(set(page.ids)) == len(page.ids) == len(hostile.NAMES) + 2
+    assert set(anchors) == set(page.ids) and len(set(page.ids)) == len(page.ids) == len(hostile.NAMES) + 3
 
 
 def test_workloads_called_as_other_pages_keep_theirs(tmp_path: Path) -> None:
-    """``claims`` and the summary's own name are pages of the document, too."""
-    held = hostile.run(tmp_path / "run", {"claims": "claims", "suite": "suite", "html": "suite.html"})
+    """``claims``, ``predictions`` and the summary's own name are pages of the document, too."""
+    names = {"claims": "claims", "suite": "suite", "html": "suite.html", "predictions": "predictions"}
+    held = hostile.run(tmp_path / "run", names)
     suite.render(Collection([held]), {}, [], tmp_path / "out" / "suite.md")
     page = is_page((tmp_path / "out" / "suite.html").read_text())
-    assert len(set(page.ids)) == len(page.ids) == 5
+    assert len(set(page.ids)) == len(page.ids) == 7
     anchors = {reference[1:] for reference in page.references if reference.startswith("#")}
     assert anchors == set(page.ids)
 

@@ -37,6 +37,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "list": looking.list_,
     "report": reporting.report,
     "table": reporting.table,
+    "predict": reporting.predict,
     "explain": reporting.explain,
     "crosstuning": reporting.crosstuning,
     "stale": reporting.stale,

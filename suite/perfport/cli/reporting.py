@@ -37,10 +37,12 @@ def report(
         from ..judge.claims import ledger
         from ..report import selection
         from ..report.pages.suite import render as render_suite
+        from ..report.parts.seen import seen_by
 
-        cases, convergences = selection.cases(results), selection.convergences(results)
+        (cases, recount), convergences = selection.counted_cases(results), selection.convergences(results)
         gc.freeze()  # records live to the end: the collector goes through them no more, and so gets to plots' cycles
-        files = render_suite(cases, ledger([*map(Path, workloads or [])]), convergences, destination)
+        judged = ledger([*map(Path, workloads or [])])
+        files = render_suite(cases, judged, convergences, destination, seen_by(recount))
         say(f"{destination}: {len(files) - 1} files beside it")
         return
     from ..report.pages.run import render, stored
@@ -53,13 +55,59 @@ def report(
 
 @filtered("workload", "problem", "variant", "device", "precision")
 def table(
-    results: ResultsArgument, *, chosen: Chosen, form: FormatOption = "markdown", output: OutputOption = None
+    results: ResultsArgument,
+    *,
+    chosen: Chosen,
+    profiles: Annotated[
+        str,
+        typer.Option("--profiles", help="all, or names: a column for each, modelled (perfport predict)."),
+    ] = "",
+    form: FormatOption = "markdown",
+    output: OutputOption = None,
 ) -> None:
     """Compare variants across devices: measured, beside the bounds and figures of archival devices."""
+    from ..report import selection
     from ..report.pages.table import view
-    from ..report.selection import cases
 
-    show(view(cases(results, **chosen)), form, output)
+    modelled = selection.modelled(results, profiles) if profiles else None
+    show(view(selection.cases(results, **chosen), modelled), form, output)
+
+
+@filtered("workload", "problem", "variant", "precision")
+def predict(
+    results: ResultsArgument,
+    device: Annotated[str, typer.Option("--device", help="A profile, its file, or part of a live device's name.")] = "",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="What if: dram_read=8TB/s in place of a ceiling; repeatable."),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="How far live devices predict each other, and published figures.")
+    ] = False,
+    *,
+    chosen: Chosen,
+    form: FormatOption = "markdown",
+    output: OutputOption = None,
+) -> None:
+    """Model the times of stored cases on a device that nobody here has, with intervals (docs/prediction.md).
+
+    Modelled times are marked, and are in no claim, portability metric or ratio.
+    """
+    from ..judge.predict import changed, find_target
+    from ..report import selection
+    from ..report.pages.predict import trust, view
+    from ..store.collection import Filter
+
+    if check == bool(device):
+        raise UsageError("--device: expected a device, or --check in its place")
+    if settings and check:
+        raise UsageError("--set: expected with --device, not with --check")
+    predictor = selection.predictor(results)
+    if check:
+        show(trust(predictor), form, output)
+        return
+    target = changed(find_target(predictor, device), settings or [])
+    show(view(predictor, target, Filter(**chosen)), form, output)
 
 
 @filtered("workload", "problem", "variant", "device", "precision")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,10 @@ from ..store.collection import Collection
 from ..store.columns import Column, frame_of
 from ..store.frames import CaseFrames
 from ..store.results import load_runs
+from . import predict
 from .claims import Claim, Judgement, Number, evaluate, ledger
 from .claims import Verdict as ClaimVerdict
+from .predict import Counted, nothing_counted
 
 SCHEMA: dict[str, dict[str, Column]] = {
     **columns.SCHEMA,
@@ -80,6 +82,7 @@ SCHEMA: dict[str, dict[str, Column]] = {
         "source": Column("category", "", "publication and section"),
         "note": Column("string", "", "what a reader must know"),
     },
+    "predictions": predict.COLUMNS,
 }  # fmt: skip
 
 
@@ -95,18 +98,27 @@ class Results(CaseFrames):
         The cases as objects.
     """
 
-    def __init__(self, collection: Collection, claims: Mapping[str, Iterable[Claim]] | None = None) -> None:
+    def __init__(
+        self,
+        collection: Collection,
+        claims: Mapping[str, Iterable[Claim]] | None = None,
+        counts: Callable[[], Counted] = lambda: nothing_counted,
+    ) -> None:
         super().__init__(collection)
         self._ledger = claims
+        self._counts = counts
 
     @classmethod
-    def load(cls, paths: str | Path | Iterable[str | Path]) -> Results:
-        """Read stored runs; see `perfport.load`."""
+    def load(
+        cls, paths: str | Path | Iterable[str | Path], counts: Callable[[list[Path]], Counted] | None = None
+    ) -> Results:  # fmt: skip
+        """Read stored runs; see `perfport.load`. ``counts`` reads what counts below the paths tell, once asked."""
         given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
         if not given:
             raise UsageError("load: no path given; expected run folders, or folders of run folders")
         runs = {run.folder.resolve(): run for run in load_runs(given)}
-        return cls(Collection(list(runs.values())))
+        seen = (lambda: counts([*map(Path, given)])) if counts else (lambda: nothing_counted)
+        return cls(Collection(list(runs.values())), counts=seen)
 
     def __repr__(self) -> str:
         held = self.collection
@@ -125,6 +137,11 @@ class Results(CaseFrames):
     def evidence(self) -> pd.DataFrame:
         """One row for each setting that a claim was judged on, with the numbers behind the verdict."""
         return evidence(self._judgements, self.collection)
+
+    @cached_property
+    def predictions(self) -> pd.DataFrame:
+        """One row for each case on each device that was measured or has a profile: measured, modelled, or why not."""
+        return frame_of(SCHEMA["predictions"], list(predict.rows(predict.Predictor(self.collection, self._counts()))))
 
     @cached_property
     def published(self) -> pd.DataFrame:

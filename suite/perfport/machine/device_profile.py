@@ -29,6 +29,7 @@ CEILINGS = {
     **dict.fromkeys(("int32_mad", "int24_mad", "int16_mad", "int32_logic", "dp4a", "exp", "rsqrt"), "op/s"),
     **dict.fromkeys(("tf32_mma", "bf16_mma"), "FLOP/s"),
     "int8_mma": "op/s",
+    "fetch": "op/s",
     "launch_latency": "s",
 }
 #: What the suite's ceilings call a key of ``ceilings``, where it is not the same; FP32: see `DeviceProfile.fp32`.

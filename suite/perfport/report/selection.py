@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..judge.claims import Claim, ledger
+from ..judge.predict import Device, Predictor, find_target, targets
 from ..model.errors import UsageError
 from ..nightly.history import History, Series
 from ..store.collection import Collection, Filter, Site, collect, find_site
@@ -13,6 +14,7 @@ from ..untimed import convergence
 from ..workload import Workload, discover
 from .pages import history as history_page
 from .parts.counted import Recount, stored
+from .parts.seen import seen_by
 
 
 def cases(results: Sequence[Path], **chosen: str) -> Collection:
@@ -24,6 +26,20 @@ def counted_cases(results: Sequence[Path], **chosen: str) -> tuple[Collection, R
     """Return the cases of stored runs that the filters take, and what the counts among the results saw of them."""
     runs, counted = stored(results)
     return collect(runs, Filter(**chosen), ", ".join(map(str, results))), Recount(counted)
+
+
+def predictor(results: Sequence[Path]) -> Predictor:
+    """Return what predicts from all stored runs and counts: no filter, since all of them tell how far it is off."""
+    collection, recount = counted_cases(results)
+    return Predictor(collection, seen_by(recount))
+
+
+def modelled(results: Sequence[Path], names: str) -> tuple[Predictor, list[Device]]:
+    """Return what predicts, and the devices that are meant: ``all``, or names separated by commas."""
+    found = predictor(results)
+    if names == "all":
+        return found, targets(found)
+    return found, [find_target(found, name.strip(), "--profiles") for name in names.split(",")]
 
 
 def convergences(results: Sequence[Path]) -> list[convergence.Convergence]:

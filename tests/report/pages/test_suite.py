@@ -180,7 +180,7 @@ def test_html_is_whole_and_fetches_nothing(report: tuple[Path, dict[str, Path]])
     images = [r for r in page.references if r.startswith("data:image/svg+xml;base64,")]
     anchors = {r for r in page.references if r.startswith("#")}
     assert len(images) + len([r for r in page.references if r.startswith("#")]) == len(page.references)
-    assert {a[1:] for a in anchors} <= page.ids == {"suite", "demo", "claims"}
+    assert {a[1:] for a in anchors} <= page.ids == {"suite", "demo", "claims", "predictions"}
     plots = {file.read_bytes() for file in report[1].values() if file.suffix == ".svg"}
     assert {base64.b64decode(image.partition(",")[2]) for image in images} == plots
 
@@ -279,7 +279,7 @@ def test_bad_arguments_are_named(
     assert complaint in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["claims.md", "suite.html"])
+@pytest.mark.parametrize("name", ["claims.md", "predictions.md", "suite.html"])
 def test_the_summary_takes_the_name_of_no_file_beside_it(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match=rf"^--output: .*{name}: a file of this name is written beside"):
         render(Collection([data.store(tmp_path / "run", records())]), {}, [], tmp_path / "out" / name)

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from ...judge.claims import DECIDED, SILENT, Claim, Judgement, Verdict
 from ...judge.portability import BEST, Portability
+from ...judge.predict import Counted, Predictor, nothing_counted
 from ...measure.intervals import Verdict as Speed
 from ...model.errors import UsageError
 from ...model.record import Status
@@ -28,7 +29,7 @@ from ..parts.marks import best_marks
 from ..parts.plots import Plot, image, plot_folder, write_page
 from ..parts.quantities import percent
 from ..parts.summary import alarms, best_tables
-from . import claims
+from . import claims, predict
 from . import portability as portable
 from .stale import ages
 from .table import best_dots
@@ -45,8 +46,9 @@ def render(
     ledger: Mapping[str, Iterable[Claim]],
     converged: Sequence[Convergence],
     destination: Path,
+    counted: Counted = nothing_counted,
 ) -> list[Path]:
-    """Write the report: ``suite.md``, a page for each workload in ``suite/``, ``claims.md`` and ``suite.html``.
+    """Write ``suite.md``, a page for each workload in ``suite/``, ``claims.md``, ``predictions.md`` and ``suite.html``.
 
     Parameters
     ----------
@@ -57,6 +59,8 @@ def render(
         Stored code convergence, empty where there is none.
     destination : Path
         The summary's file; the others lie beside it, under its name.
+    counted : callable, optional
+        What counts tell of a case (`judge.predict.Predictor`).
 
     Returns
     -------
@@ -71,7 +75,7 @@ def render(
         If a file cannot be written.
     """
     whole = destination.with_suffix(".html").name
-    if destination.name in (CLAIMS_PAGE, whole):
+    if destination.name in (CLAIMS_PAGE, predict.PAGE, whole):
         raise UsageError(f"--output: {destination}: a file of this name is written beside the summary; choose another")
     folder = plot_folder(destination).name
     material = Material.of(collection, ledger, converged)
@@ -82,6 +86,8 @@ def render(
         pages[f"{folder}/{slug(name)}.md"], drawn = page(name, material, destination.name)
         plots += drawn
     pages[CLAIMS_PAGE] = ledger_page
+    pages[predict.PAGE], drawn = predict.page(Predictor(collection, counted), destination.name, folder)
+    plots += drawn
     document = web.document(TITLE, {destination.name: summary, **pages}, plots)
     files = write_page(destination, summary, plots)
     for file, content in pages.items():
@@ -95,7 +101,8 @@ def _summary(material: Material, folder: str) -> tuple[str, list[Plot]]:
     links = [f"[{code(workload)}]({quote(folder)}/{slug(workload)}.md)" for workload in collection.workloads]
     blocks = [
         f"# {TITLE}",
-        f"Pages: {', '.join(links)}, [all claims](claims.md). All numbers are measured unless marked *published* (by "
+        f"Pages: {', '.join(links)}, [all claims](claims.md), "
+        f"[modelled times]({predict.PAGE}). All numbers are measured unless marked *published* (by "
         "others) or *modelled*; brackets are 95 % intervals; the problem bound is the least time that the measured "
         "ceilings of the device allow for the useful work of the problem.",
         alarms(list(material.ladders)), _short(collection, first, material.judgements),

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...judge.frames import SCHEMA, Results
 from ...judge.headline import amount, standing
+from ...judge.predict import Device, Predictor
 from ...store.case import Site, Subject
 from ...store.collection import Collection
 from ...store.ratios import is_measured
@@ -19,13 +20,21 @@ from ..parts.points import Series, dots
 from ..parts.summary import best_tables
 from ..parts.tables import device_comparison, problem_facts, published_table
 from ..parts.view import View, plain_rows
+from .predict import beside, device_rows
 
 #: Settings of one problem that a page shows in full; of more, the largest.
 MOST_SETTINGS = 4
 
 
-def view(collection: Collection) -> View:
-    """Return every setting of every problem: best variants, then variant by device."""
+def view(collection: Collection, modelled: tuple[Predictor, Sequence[Device]] | None = None) -> View:
+    """Return every setting of every problem: best variants, then variant by device.
+
+    Parameters
+    ----------
+    collection : Collection
+    modelled : tuple of Predictor and sequence of Device, optional
+        What adds a column for each of some devices, measured, published or modelled.
+    """
     ladders = collected(collection)
     first = headline(collection, ladders)
     blocks = ["# Comparison of variants and devices", best_tables(ladders)]
@@ -33,9 +42,16 @@ def view(collection: Collection) -> View:
         problem = list(same)
         blocks.append(_title(problem[0]))
         for _, alike in groupby(problem, key=lambda ladder: ladder.heading[:3]):
-            blocks += setting_tables(list(alike))
+            same_setting = list(alike)
+            blocks += setting_tables(same_setting)
+            if modelled:
+                blocks += beside(modelled[0], [ladder.subject for ladder in same_setting], modelled[1])
         blocks.append(literature([ladder for ladder in first if _problem(ladder) == _problem(problem[0])]))
-    return View("Comparison of variants and devices", join(blocks), rows(Results(collection)))
+    listed = rows(Results(collection))
+    if modelled:
+        subjects = {subject.on_any_inputs for subject in collection.subjects}
+        listed += device_rows(*modelled, subjects)
+    return View("Comparison of variants and devices", join(blocks), listed)
 
 
 def _problem(ladder: Ladder) -> tuple[str, str]:
