@@ -16,6 +16,7 @@ import pytest
 import report_data as data
 import yaml
 from check_data import case, finding, store
+from code_repository import git, needs_git, replaced
 from commands import experiment
 
 from perfport.model.device import DeviceInfo
@@ -34,43 +35,6 @@ from perfport.run.signals import heeded
 from perfport.store.environment import ENVIRONMENT
 from perfport.store.results import EXPERIMENT, RECORDS, Run
 from perfport.workload import discover
-
-ROOT = Path(__file__).parents[2]
-CODE = ("suite", "workloads", "device_profiles", "experiments", "results/published")
-needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-
-
-def git(folder: Path, *arguments: str) -> str:
-    """Run git there."""
-    names = ["-c", "user.name=a", "-c", "user.email=a@b"]
-    return subprocess.run(
-        ["git", *names, *arguments], cwd=folder, check=True, capture_output=True, text=True
-    ).stdout.strip()
-
-
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    """A repository with this code and a workload of clocks in one commit; other load of the machine is no matter."""
-    folder = tmp_path / "repository"
-    ignored = shutil.ignore_patterns("__pycache__")
-    for name in CODE:
-        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
-    shutil.copy(ROOT / "pyproject.toml", folder)
-    shutil.copytree(ROOT / "tests" / "data" / "nightly", folder / "clocks" / "nightly", ignore=ignored)
-    replaced(folder / "suite/perfport/measure/contention.py", "FOREIGN_LIMIT = 0.15", "FOREIGN_LIMIT = math.inf")
-    replaced(folder / "suite/perfport/measure/contention.py", "import time\n", "import math\nimport time\n")
-    git(folder, "init", "-q")
-    git(folder, "add", ".")
-    git(folder, "commit", "-qm", "first")
-    checkout._link_packages(folder)
-    return folder
-
-
-def replaced(file: Path, old: str, new: str) -> None:
-    """Put a text in the place of another."""
-    held = file.read_text()
-    assert old in held
-    file.write_text(held.replace(old, new))
 
 
 @pytest.mark.timeout(600)
@@ -376,7 +340,7 @@ def test_a_side_that_does_not_start_says_why(tmp_path: Path) -> None:
     broken = Checkout(tmp_path, tmp_path, COMMIT)
     (tmp_path / "suite" / "perfport").mkdir(parents=True)
     (tmp_path / "suite" / "perfport" / "__init__.py").write_text("raise SystemExit('planted')")
-    with pytest.raises(InfrastructureError, match="the code of the base does not run here: planted"):
+    with pytest.raises(InfrastructureError, match=f"the code of commit {COMMIT[:12]} does not run here: planted"):
         inturn.run_side(file, tmp_path / "001" / "base", [], broken)
 
 

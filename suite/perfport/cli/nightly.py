@@ -39,6 +39,10 @@ def history(
         Path | None,
         typer.Option("--html", help="Write one self-contained page with a chart per case.", callback=writable),
     ] = None,
+    compare: Annotated[
+        str,
+        typer.Option("--compare", help="With --html: address of the changes between two commits, {old} and {new}."),
+    ] = "",
     *,
     chosen: Chosen,
     form: FormatOption = "markdown",
@@ -52,12 +56,14 @@ def history(
     from ..report.pages import history as pages
     from ..report.parts.plots import write_page
 
+    if compare:
+        pages.check_compare(compare)
     held = History(folder)
     for complaint in held.left_out:
         say(f"perfport: left out: {complaint}", error=True)
     series = selection.series(held, **chosen)
     if page:
-        write_page(page, pages.page(held, series), ())
+        write_page(page, pages.page(held, series, compare), ())
         say(f"{page}: {len(series)} cases over {len(held.nights)} nights")
         return
     show(pages.view(held, series), form, output)
