@@ -44,7 +44,7 @@ def test_an_accepted_level_is_the_base_from_its_first_night(
     tonight = night(folder, 6, 1.1, "4.0")
     before = judged(folder, tonight)
     assert [found.place.variant for found in before.of(Outcome.SLOWER)] == ["v1"] and before.colour is Colour.YELLOW
-    assert finding(before, "v1").why.startswith("since driver 3.1 (")
+    assert finding(before, "v1").why.startswith("since driver 3.1 -> 4.0")
     arguments = ("accept", " v1 ", "--in", folder / "h", "--reason", "fixes a race: issue 7")
     assert data.call(monkeypatch, "history", *arguments) == 0
     assert "accepted: demo/rows v1" in capsys.readouterr().out

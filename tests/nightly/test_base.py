@@ -53,7 +53,7 @@ def test_a_new_driver_is_an_event_and_judged(nights: Path, tmp_path: Path) -> No
     found = outcomes(judgement)
     assert {found[v] for v in VARIANTS[:6]} == {Outcome.SLOWER} and judgement.colour is Colour.YELLOW
     assert {found[v] for v in VARIANTS[6:]} == {Outcome.SAME}, "the new driver leaves them as they were"
-    assert finding(judgement, "v0").why.startswith("since driver 3.1 (") and not any(judgement.shifts.values())
+    assert finding(judgement, "v0").why.startswith("since driver 3.1 -> 4.0") and not any(judgement.shifts.values())
     for number in range(3):
         add(run, nights)
         run = store(tmp_path / f"later{number}", run.records, 11 + number, driver="4.0")

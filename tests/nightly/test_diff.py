@@ -23,7 +23,6 @@ from perfport.nightly.diff import BASE, HEAD, TOGETHER, Planned, Sides, judged, 
 from perfport.nightly.finding import Outcome
 from perfport.nightly.inturn import ROUNDS, for_sides
 from perfport.nightly.place import series_key
-from perfport.report.pages.diff import title, view
 from perfport.run.experiment import Experiment, load
 
 NAMES = ("v0", "v1", "v2")
@@ -195,17 +194,3 @@ def test_cases_whose_kernels_differ_come_first(tmp_path: Path, opencl_infos: lis
     kernels = listed("workloads/svm_rbf/kernels/rbf_rows.cl")
     assert kernels[0] == ("rbf_rows", 3) and kernels[-1][1] == 0
     assert [changed for _, changed in kernels] == sorted((changed for _, changed in kernels), reverse=True)
-
-
-def test_the_table_has_what_is_worse_first(tmp_path: Path, machine: Machine) -> None:
-    machine.takes = {HEAD: {"v1": 0.06}}
-    both, wanted = sides(tmp_path), planned(tmp_path)
-    judgement = judged(both, wanted, measured(both, wanted, 1e9, lambda _: None), "main")
-    page = view(module.Difference("main (abc)", "<b>", judgement, 7, 61.0))
-    assert (
-        page.markdown.startswith("## Red: 1 slower, of 3 cases") and "7 more cases were not measured" in page.markdown
-    )
-    assert "**slower**" in page.markdown and "The same, or no result: 2" in page.markdown and "in 61 s" in page.markdown
-    assert page.markdown.index("v1") < page.markdown.index("v0") and page.rows[0]["outcome"] == "slower"
-    nothing = module.Difference("main (abc)", "head", None, 7, 1.0)
-    assert title(nothing) == "Green: of 7 cases nothing differs in the code" and view(nothing).rows == []

@@ -149,7 +149,7 @@ def test_what_changes_begins_a_new_segment(tmp_path: Path) -> None:
     series = history.series[history_data.series(0)]
     events = history.events(series)
     assert [event.night for event in events] == [2, 4]
-    assert events[0].what.startswith("driver 3.1 (") and "-> 4.0" in events[0].what
+    assert events[0].what == "driver 3.1 -> 4.0"
     assert events[1].what == "source changed"
     for source, changed in (("0123456789abcdef", ["source"]), ("ffff", [])):
         now = history_data.night(9, np.array([0.1, 0.2]), driver="4.0", source=source)

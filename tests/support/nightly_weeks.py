@@ -97,7 +97,7 @@ WEEKS = [
     Night(words=(*GREEN, "compared with the last 3 nights"), told="a clean night"), Night(words=GREEN),
     Night(SLOW, 0, 5, ("Red: 1 slower, of 3 cases", "clock_b", "3 workers measured it again"), AGAIN),
     Night(words=(*GREEN, "5 nights (1 out of line)")),
-    later(None, 0, 6, words=(f"Yellow: 1 slower since driver {OLD} (CUDA 13.0) -> {NEW} (CUDA 13.0), of 3 cases",),
+    later(None, 0, 6, words=(f"Yellow: 1 slower since driver {OLD} -> {NEW}, of 3 cases",),
           told="a new driver, with which a kernel is slower"),
     later(None, 0, 6, words=("Yellow: 1 slower since driver",), told="the night after"),
     later(words=GREEN, accept=("--event", NEW, "--reason", "no way back"),

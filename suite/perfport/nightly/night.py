@@ -130,7 +130,8 @@ class Night:
         for kind in ("driver", "software", "settings"):
             new, old = getattr(self, kind)[at], getattr(other, kind)[there]
             if _differ(new, old):
-                changes.append(Change(kind, *_parts_that_differ(old, new)))
+                words = _drivers if kind == "driver" else _parts_that_differ
+                changes.append(Change(kind, *words(old, new)))
         return changes
 
 
@@ -148,6 +149,12 @@ def _changed_parts(old: str, new: str) -> tuple[str, ...]:
     before, after = set(old.split("; ")), set(new.split("; "))
     names = {part.rpartition(" ")[0] for part in before ^ after}
     return tuple(sorted(names, key=lambda name: (name == MEASURING, name)))
+
+
+def _drivers(old: str, new: str) -> tuple[str, str]:
+    """Return two drivers, without the versions of their platforms where they differ themselves."""
+    short = old.partition(" (")[0], new.partition(" (")[0]
+    return short if short[0] != short[1] else (old, new)
 
 
 def _parts_that_differ(old: str, new: str) -> tuple[str, str]:
