@@ -1,11 +1,12 @@
 """False alarms and detections of `perfport check`, really measured: run by hand, on a quiet machine.
 
-    python tests/benchmarks/false_alarms.py [--nights 8] [--cases 40] [--slowdown 0] [--device SELECTOR] ...
+    python tests/benchmarks/false_alarms.py [--nights 8] [--cases 40] [--slowdown 0] [--event source] [--device NAME]
 
 A night is a pair of runs of the same cases (tests/data/nightly), each measured by three fresh workers, the second
 judged against the first, suspects measured again. Without ``--slowdown`` both runs do the same work, and every alarm is
 a false one. With ``--slowdown 0.05`` one case in five does 5 % more work in the second run (what all do alike would be
-taken for the machine), and every one of those that is not found is missed.
+taken for the machine), and every one of those that is not found is missed. With ``--event source`` the kernel file of
+that fifth differs between the two runs (in a comment), with ``--event driver`` the driver's name.
 Prints one line for each night, then alarms of all pairs and nights, and the spread between workers.
 
 The defaults are 320 pairs. Sizes are for a data-centre GPU; on a CPU use ``--items 4096 --rounds 2000``.
@@ -18,6 +19,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -34,9 +36,10 @@ from perfport.model.device import DeviceInfo
 from perfport.nightly import check, remeasure
 from perfport.nightly.base import AgainstRun
 from perfport.nightly.finding import Judgement, Outcome
-from perfport.run import experiment, local, plan
+from perfport.run import experiment, local, plan, sources
 from perfport.store.results import Run
 
+CHANGED = "changed "  # before the name of the driver
 WORKLOAD = str(Path(__file__).parents[1] / "data" / "nightly")
 
 
@@ -48,6 +51,7 @@ def arguments() -> argparse.Namespace:
         "--cases", type=int, default=40, help="cases of a run, and a quarter as many that can be slowed"
     )
     parser.add_argument("--slowdown", type=float, default=0.0, help="more work in the second run, relative")
+    parser.add_argument("--event", choices=("source", "driver"), help="what changes between the runs of a pair")
     parser.add_argument("--device", default=None, help="selector; default: the first healthy device")
     parser.add_argument("--items", type=int, default=1 << 18, help="work-items of the smallest case")
     parser.add_argument("--rounds", type=int, default=20000, help="work per item of the smallest case")
@@ -73,28 +77,36 @@ def definition(given: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def measure(file: Path, folder: Path, device: DeviceInfo, factor: float) -> Run:
-    """Run the experiment once, with so much more work."""
+def measure(file: Path, folder: Path, device: DeviceInfo, code: str, factor: float) -> Run:
+    """Run the experiment once, with so much more work and the workload in a folder."""
     os.environ["NIGHTLY_PLANTED"] = json.dumps({"slowed": {"factor": factor}})
-    found = workload.discover([WORKLOAD])
+    sources.digest.cache_clear()
+    found = workload.discover([code])
     held = experiment.load(file)
     groups = plan.make(held, str(file), found, [device], seed=1)
-    options = local.Options(workloads=[WORKLOAD], seed=1)
+    options = local.Options(workloads=[code], seed=1)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         local.execute(local.Prepared(groups, held, file, found, folder, options, [device]))
     return Run(folder)
 
 
-def night(file: Path, folder: Path, device: DeviceInfo, slowdown: float) -> tuple[Judgement, list[float]]:
+def night(file: Path, folder: Path, device: DeviceInfo, given: argparse.Namespace) -> tuple[Judgement, list[float]]:
     """Measure a pair and judge it; returns the judgement and each case's spread between workers."""
-    base = measure(file, folder / "a", device, 1.0)
-    run = measure(file, folder / "b", device, 1.0 + slowdown)
+    code = folder / "nightly"
+    shutil.copytree(WORKLOAD, code, ignore=shutil.ignore_patterns("__pycache__"))
+    base = measure(file, folder / "a", device, str(code), 1.0)
+    if given.event == "source":
+        with (code / "kernels" / "slowed.cl").open("a") as kernel:
+            kernel.write("// changed\n")
+    elif given.event == "driver":
+        device = device.model_copy(update={"driver": CHANGED + device.driver})
+    run = measure(file, folder / "b", device, str(code), 1.0 + given.slowdown)
     against = AgainstRun(base, run)
     judgement = check.judge(run, against)
     if wanted := check.suspects(judgement, remeasure.WORKERS):
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             wanted += check.controls(judgement, wanted)
-            again = remeasure.measure_again(run, wanted, [device], [WORKLOAD], ["false_alarms.py"])
+            again = remeasure.measure_again(run, wanted, [device], [str(code)], ["false_alarms.py"])
         judgement = check.judge(run, against, again)
     logs = [np.log(worker_medians(record)) for record in base.records if record.timing]
     return judgement, [float(values.std(ddof=1)) for values in logs]
@@ -109,14 +121,16 @@ def main() -> None:
         folder = given.results or Path(name)
         folder.mkdir(parents=True, exist_ok=True)
         os.environ["XDG_CACHE_HOME"] = str(Path(name) / "cache")  # no ceilings: bounds play no part here
-        store(device, Ceilings(device=device.id, driver=device.driver, date="", entries={}))
+        for driver in (device.driver, CHANGED + device.driver):
+            info = device.model_copy(update={"driver": driver})
+            store(info, Ceilings(device=device.id, driver=driver, date="", entries={}))
         file = folder / "false_alarms.yaml"
         file.write_text(yaml.safe_dump(definition(given)))
         alarms = red = pairs = 0
         spreads: list[float] = []
         for number in range(given.nights):
             started = time.perf_counter()
-            judgement, spread = night(file, folder / f"night{number}", device, given.slowdown)
+            judgement, spread = night(file, folder / f"night{number}", device, given)
             pair = [f for f in judgement.findings if not given.slowdown or f.place.variant == "slowed"]
             slower = [found for found in pair if found.outcome is Outcome.SLOWER]
             other = judgement.of(Outcome.WRONG, Outcome.VANISHED, Outcome.FAILED)

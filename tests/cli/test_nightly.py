@@ -37,7 +37,7 @@ def test_exit_codes_and_headlines(
     told = capsys.readouterr()
     assert headline in told.err and (tmp_path / "s.md").read_text().startswith(f"# {headline}")
     suite = ElementTree.parse(tmp_path / "j.xml").getroot()[0]
-    assert len(suite) == int(suite.get("tests", 0)) == 8
+    assert len(suite) == int(suite.get("tests", 0)) == 9, "a test case for each, and whether enough have a verdict"
     failed = [one.get("type") for one in suite.iter("failure")]
     assert len(failed) == int(suite.get("failures", 0)) and (code == 0) == (not failed)
 
@@ -61,7 +61,7 @@ def test_the_summary_says_what_a_stranger_needs(tmp_path: Path, monkeypatch: pyt
     assert data.call(monkeypatch, "check", tmp_path / "now", "--baseline", tmp_path / "base") == 5
     page = capsys.readouterr().out
     assert "## Alarms" in page and "| slower" in page and "50.0" in page and "ms" in page
-    assert "more likely the machine than the code" in page
+    assert "more likely the machine than the code" in page, "no file has changed"
     assert data.call(monkeypatch, "check", tmp_path / "now", "--baseline", tmp_path / "base", "--format", "json") == 5
     rows = json.loads(capsys.readouterr().out)
     assert len(rows) == 8 and {row["outcome"] for row in rows} == {"slower"} and rows[0]["p slower"] < 1e-3

@@ -14,7 +14,7 @@ from check_data import VARIANTS, case, finding, outcomes, store
 from perfport.model.record import Status
 from perfport.nightly.base import AgainstNights, AgainstRun, in_line
 from perfport.nightly.check import judge
-from perfport.nightly.finding import Outcome
+from perfport.nightly.finding import Colour, Outcome
 from perfport.nightly.history import History, add
 from perfport.nightly.night import night
 from perfport.store.results import Run
@@ -26,6 +26,7 @@ def nights(tmp_path: Path) -> Path:
     for number in range(9):
         slow = 0.07 if number == 4 else 0.05
         records = [case(v, slow if v == "v2" else 0.05, seed=number) for v in VARIANTS]
+        records = [record.model_copy(update={"source_hash": "cafe"}) for record in records]
         add(store(tmp_path / f"night{number}", records, number), tmp_path / "history")
     return tmp_path / "history"
 
@@ -45,34 +46,69 @@ def test_against_nights(nights: Path, tmp_path: Path) -> None:
     assert found["v4"] is Outcome.VANISHED and found["v5"] is Outcome.SAME
 
 
-def test_a_new_driver_is_an_event_and_no_alarm(nights: Path, tmp_path: Path) -> None:
-    run = tonight(tmp_path, dict.fromkeys(VARIANTS, 0.08), driver="4.0")
+def test_a_new_driver_is_an_event_and_judged(nights: Path, tmp_path: Path) -> None:
+    """What the project did not change is yellow, night after night, until it is accepted."""
+    run = tonight(tmp_path, dict.fromkeys(VARIANTS[:6], 0.08), driver="4.0")
     judgement = judge(run, AgainstNights(History(nights), run, 7))
-    assert set(outcomes(judgement).values()) == {Outcome.CHANGED}
-    assert "driver changed from 3.1" in judgement.findings[0].why
-    add(run, nights)
-    later = store(tmp_path / "later", [case(v, 0.08, seed=21) for v in VARIANTS], 11, driver="4.0")
-    judgement = judge(later, AgainstNights(History(nights), later, 7))
-    assert set(outcomes(judgement).values()) == {Outcome.CANNOT_TELL}
-    assert "1 night of this series; 3 are needed" in judgement.findings[0].why
+    found = outcomes(judgement)
+    assert {found[v] for v in VARIANTS[:6]} == {Outcome.SLOWER} and judgement.colour is Colour.YELLOW
+    assert {found[v] for v in VARIANTS[6:]} == {Outcome.SAME}, "the new driver leaves them as they were"
+    assert finding(judgement, "v0").why.startswith("since driver 3.1 -> 4.0") and not any(judgement.shifts.values())
+    for number in range(3):
+        add(run, nights)
+        run = store(tmp_path / f"later{number}", run.records, 11 + number, driver="4.0")
+        judgement = judge(run, AgainstNights(History(nights), run, 7))
+        assert len(judgement.of(Outcome.SLOWER)) == 6 and judgement.colour is Colour.YELLOW
+        assert finding(judgement, "v2").why.startswith("since driver") and not finding(judgement, "v7").events
 
 
-def test_other_settings_and_other_experiments_are_other_series(nights: Path, tmp_path: Path) -> None:
+def test_a_changed_source_is_red_or_as_the_experiment_has_it(nights: Path, tmp_path: Path) -> None:
+    records = [case(v, 0.06 if v == "v1" else 0.05, seed=20) for v in VARIANTS]
+    for number, record in enumerate(records[:4]):
+        records[number] = record.model_copy(update={"source_hash": "feed"})
+    for check, colour in (({}, "red"), ({"events": {"source": "yellow"}}, "yellow"), ({"threshold": 0.3}, "green")):
+        run = store(tmp_path / colour, records, 10, {"check": check})
+        judgement = judge(run, AgainstNights(History(nights), run, 7))
+        assert judgement.colour == colour and outcomes(judgement)["v0"] is Outcome.SAME
+        assert finding(judgement, "v1").why.startswith("since source changed") or colour == "green"
+
+
+def test_with_what_code_suspects_are_measured_in_turn(nights: Path, tmp_path: Path) -> None:
+    """Of nights only where the source changed: by the commit of the last night at the level."""
+    records = [case(v, 0.06, seed=20) for v in VARIANTS]
+    records[1] = records[1].model_copy(update={"source_hash": "feed"})
+    run = store(tmp_path / "tonight", records, 10)
+    against = AgainstNights(History(nights), run, 7)
+    for commit, code, why in (
+        ("ab" * 20, "ab" * 20, ""),
+        ("ab" * 20 + "-dirty", "", "the night before the source changed was measured with uncommitted changes"),
+        ("--output=x", "", "the night before the source changed names no commit of its code"),
+    ):
+        against.history.nights[-1].commit = commit
+        judgement = judge(run, against)
+        wanted = [found.record for found in judgement.findings if found.record]
+        codes = {each.records[0].identity.variant: each for each in against.codes(judgement.findings, wanted, [])}
+        changed = codes.pop("v1")
+        assert (changed.commit, changed.why, len(changed.records)) == (code, why, 1)
+        assert [(each.commit, each.why, len(each.records)) for each in codes.values()] == [("", "", 7)]
+
+
+def test_other_settings_are_an_event_and_other_experiments_other_series(nights: Path, tmp_path: Path) -> None:
     run = tonight(tmp_path, {"v1": 0.08}, measurement={"min_samples": 9})
     judgement = judge(run, AgainstNights(History(nights), run, 7))
-    assert set(outcomes(judgement).values()) == {Outcome.CHANGED}
-    assert "min_samples: 7 to min_samples: 9" in judgement.findings[0].why
+    assert outcomes(judgement)["v1"] is Outcome.SLOWER and judgement.colour is Colour.YELLOW
+    assert "min_samples: 7 -> min_samples: 9" in finding(judgement, "v1").why
     held = History(nights)
     for each in held.nights:
         each.experiment = "weekly"
     assert set(outcomes(judge(run, AgainstNights(held, run, 7))).values()) == {Outcome.NEW}
 
 
-def test_the_first_night_is_green(tmp_path: Path) -> None:
+def test_the_first_night_has_nothing_to_be_held_to(tmp_path: Path) -> None:
     run = tonight(tmp_path, {})
     (tmp_path / "none").mkdir()
     judgement = judge(run, AgainstNights(History(tmp_path / "none"), run, 7))
-    assert set(outcomes(judgement).values()) == {Outcome.NEW}
+    assert set(outcomes(judgement).values()) == {Outcome.NEW} and judgement.colour is Colour.YELLOW
 
 
 def test_nights_out_of_line() -> None:

@@ -145,7 +145,7 @@ def test_a_new_driver_is_named_and_judged_against_a_run(tmp_path: Path) -> None:
     """What changed is what one compares two runs for; nights before the change are no base."""
     base, run = runs(tmp_path, {"v1": 0.06}, driver="4.0")
     judgement = judge(run, AgainstRun(base, run))
-    assert outcomes(judgement)["v1"] is Outcome.SLOWER and "driver changed from 3.1" in finding(judgement, "v1").why
+    assert outcomes(judgement)["v1"] is Outcome.SLOWER and "since driver 3.1 -> 4.0" in finding(judgement, "v1").why
     assert set(judgement.shifts.values()) == {0.0}, "a change of everything is no shift of the machine"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import report_data as data
+from code_repository import git
 
 from perfport.model.errors import InfrastructureError
 from perfport.nightly import checkout
@@ -18,14 +19,6 @@ PYPROJECT = """
 perfport = "suite/perfport"
 "perfport.workloads" = "workloads"
 """
-
-
-def git(folder: Path, *arguments: str) -> str:
-    """Run git there."""
-    names = ["-c", "user.name=a", "-c", "user.email=a@b"]
-    return subprocess.run(
-        ["git", *names, *arguments], cwd=folder, check=True, capture_output=True, text=True
-    ).stdout.strip()
 
 
 @pytest.fixture

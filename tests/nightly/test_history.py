@@ -149,20 +149,33 @@ def test_what_changes_begins_a_new_segment(tmp_path: Path) -> None:
     series = history.series[history_data.series(0)]
     events = history.events(series)
     assert [event.night for event in events] == [2, 4]
-    assert "driver changed from 3.1" in events[0].what and "to 4.0" in events[0].what
+    assert events[0].what == "driver 3.1 -> 4.0"
     assert events[1].what == "source changed"
-    now = history_data.night(9, np.array([0.1, 0.2]), driver="4.0")
-    found = {case: history.segment(history.series[history_data.series(case)], now, case) for case in (0, 1)}
-    assert found == {0: [], 1: []}, "the source of last night is another"
-    now = history_data.night(9, np.array([0.1, 0.2]), driver="4.0", source="ffff")
-    assert [number for number, _ in history.segment(series, now, 0)] == [4]
+    for source, changed in (("0123456789abcdef", ["source"]), ("ffff", [])):
+        now = history_data.night(9, np.array([0.1, 0.2]), driver="4.0", source=source)
+        stretches, since = history.stretches(series, now, 0)
+        assert [list(stretch.logs) for stretch in stretches] == [[0, 1], [2], [4]], "night 3 has no result"
+        assert [[change.kind for change in stretch.events] for stretch in stretches] == [[], ["driver"], ["source"]]
+        assert [change.kind for change in since] == changed and stretches[0].logs[1] == math.log(0.1)
+    earlier = history_data.night(2, np.array([0.1, 0.2]), driver="4.0")
+    assert [list(stretch.logs) for stretch in history.stretches(series, earlier, 0)[0]] == [[0, 1]]
+    assert history.times(series) == {0: 0.1, 1: 0.1, 2: 0.1, 4: 0.1}
+
+
+def test_files_of_earlier_versions_say_nothing_of_their_code(tmp_path: Path) -> None:
+    path = history_data.write_night(tmp_path, 0, np.full(2, 0.1))
+    content = json.loads(path.read_bytes())
+    del content["cases"]["code"]
+    path.write_text(json.dumps(content))
+    (held,) = History(tmp_path).nights
+    assert held.code == ["", ""] and held.driver[0].startswith("3.1")
 
 
 def test_of_several_conditions_those_that_differ_are_told(run: Run) -> None:
     one, two = history_data.night(0, np.array([1.0])), history_data.night(1, np.array([1.0]))
     two.settings = [one.settings[0].replace("max_samples: 30", "max_samples: 60")]
     (said,) = two.changed(0, one, 0)
-    assert said == "measurement settings changed from max_samples: 30 to max_samples: 60"
+    assert str(said) == "measurement settings max_samples: 30 -> max_samples: 60"
 
 
 def test_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

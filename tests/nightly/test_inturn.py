@@ -16,18 +16,18 @@ import pytest
 import report_data as data
 import yaml
 from check_data import case, finding, store
+from code_repository import git, needs_git, replaced
 from commands import experiment
 
 from perfport.model.device import DeviceInfo
 from perfport.model.errors import InfrastructureError, Stopped
 from perfport.model.record import Failure, Status
 from perfport.nightly import check, checkout, inturn
-from perfport.nightly.base import AgainstNights, AgainstRun
+from perfport.nightly.base import AgainstRun
 from perfport.nightly.check import check_run
 from perfport.nightly.checkout import Checkout
 from perfport.nightly.finding import Outcome
-from perfport.nightly.history import History
-from perfport.nightly.inturn import ROUNDS, TURNS, measure_in_turn
+from perfport.nightly.inturn import ROUNDS, TURNS
 from perfport.report.pages.check import view
 from perfport.run import plan
 from perfport.run.experiment import load
@@ -35,43 +35,6 @@ from perfport.run.signals import heeded
 from perfport.store.environment import ENVIRONMENT
 from perfport.store.results import EXPERIMENT, RECORDS, Run
 from perfport.workload import discover
-
-ROOT = Path(__file__).parents[2]
-CODE = ("suite", "workloads", "device_profiles", "experiments", "results/published")
-needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-
-
-def git(folder: Path, *arguments: str) -> str:
-    """Run git there."""
-    names = ["-c", "user.name=a", "-c", "user.email=a@b"]
-    return subprocess.run(
-        ["git", *names, *arguments], cwd=folder, check=True, capture_output=True, text=True
-    ).stdout.strip()
-
-
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    """A repository with this code and a workload of clocks in one commit; other load of the machine is no matter."""
-    folder = tmp_path / "repository"
-    ignored = shutil.ignore_patterns("__pycache__")
-    for name in CODE:
-        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
-    shutil.copy(ROOT / "pyproject.toml", folder)
-    shutil.copytree(ROOT / "tests" / "data" / "nightly", folder / "clocks" / "nightly", ignore=ignored)
-    replaced(folder / "suite/perfport/measure/contention.py", "FOREIGN_LIMIT = 0.15", "FOREIGN_LIMIT = math.inf")
-    replaced(folder / "suite/perfport/measure/contention.py", "import time\n", "import math\nimport time\n")
-    git(folder, "init", "-q")
-    git(folder, "add", ".")
-    git(folder, "commit", "-qm", "first")
-    checkout._link_packages(folder)
-    return folder
-
-
-def replaced(file: Path, old: str, new: str) -> None:
-    """Put a text in the place of another."""
-    held = file.read_text()
-    assert old in held
-    file.write_text(held.replace(old, new))
 
 
 @pytest.mark.timeout(600)
@@ -108,7 +71,9 @@ def test_code_that_is_slower_is_seen_beside_the_code_of_the_base(
     assert checked.returncode == 5, checked.stderr
     (found,) = (row for row in json.loads(checked.stdout) if " clock_b " in row["case"])
     assert found["outcome"] == "slower" and found["measured again"] == ROUNDS
-    assert found["why"].startswith(f"compared with run before by its code (commit {first[:12]}), 5 times in turn")
+    second = git(repository, "rev-parse", "HEAD")
+    assert found["since"] == f"source changed ({first[:7]}..{second[:7]}: nightly/variants.py)"
+    assert f"; compared with run before by its code (commit {first[:12]}), 5 times in turn" in found["why"]
     assert found["ratio"] < 0.2 and found["seconds before"] < 0.2 < found["seconds"] + 0.1
     ran = [json.loads((side / ENVIRONMENT).read_text()) for side in sorted(after.glob(f"{TURNS}/*/*/base"))]
     assert [each["commit"]["hash"] for each in ran] == [first] * ROUNDS
@@ -264,13 +229,6 @@ def test_without_its_code_the_base_stands_as_it_is_stored(
     assert "not in turn with the base's: " in view(judgement).markdown and why in view(judgement).markdown
 
 
-def test_nights_are_compared_as_they_are_stored(tmp_path: Path) -> None:
-    _, run = sides(tmp_path)
-    (tmp_path / "history").mkdir()
-    with pytest.raises(InfrastructureError, match="nights are compared by their stored times"):
-        measure_in_turn(run, AgainstNights(History(tmp_path / "history"), run, 7), run.records, [], [])
-
-
 def planned(tmp_path: Path, here: list[DeviceInfo], seed: int = 5, **study: Any) -> Run:
     """A run with a record of each case of an experiment."""
     file = experiment(tmp_path, workers=3, report={"path": "x.md"}, study={"problem": "arg_extrema", **study})
@@ -332,18 +290,19 @@ def test_devices_are_those_of_the_base(tmp_path: Path) -> None:
     base = data.store(tmp_path / "base", [])
     infos = {id_: DeviceInfo(**data.device(id_)) for id_ in (data.POCL, data.INTEL, data.GPU)}
     on = {id_: data.record("a", device=id_, ceilings=None) for id_ in infos}
-    inturn._check_devices(base, list(on.values()), list(infos.values()))
+    against = AgainstRun(base, base)
+    against._check_devices(list(on.values()), list(infos.values()))
     newer = infos[data.INTEL].model_copy(update={"driver": "9"})
-    inturn._check_devices(base, [on[data.POCL]], [infos[data.POCL], newer])
+    against._check_devices([on[data.POCL]], [infos[data.POCL], newer])
     for here, told in (([], "none"), ([infos[data.INTEL].model_copy(update={"healthy": False})], "none"), ([newer], 9)):
         told = f"^{data.INTEL} had driver 3.1 in run {base.name} and has {told} here$"
         with pytest.raises(InfrastructureError, match=told):
-            inturn._check_devices(base, [on[data.POCL], on[data.INTEL]], [infos[data.POCL], *here])
+            against._check_devices([on[data.POCL], on[data.INTEL]], [infos[data.POCL], *here])
     unknown = data.store(tmp_path / "none", [], {**base.environment, "devices": None})
     with pytest.raises(
         InfrastructureError, match=f"^{data.POCL} had driver None in run {unknown.name} and has 3.1 here$"
     ):
-        inturn._check_devices(unknown, [on[data.POCL]], list(infos.values()))
+        AgainstRun(unknown, unknown)._check_devices([on[data.POCL]], list(infos.values()))
 
 
 def test_a_side_is_a_run_of_its_own_code_in_a_process_of_its_own(
@@ -381,7 +340,7 @@ def test_a_side_that_does_not_start_says_why(tmp_path: Path) -> None:
     broken = Checkout(tmp_path, tmp_path, COMMIT)
     (tmp_path / "suite" / "perfport").mkdir(parents=True)
     (tmp_path / "suite" / "perfport" / "__init__.py").write_text("raise SystemExit('planted')")
-    with pytest.raises(InfrastructureError, match="the code of the base does not run here: planted"):
+    with pytest.raises(InfrastructureError, match=f"the code of commit {COMMIT[:12]} does not run here: planted"):
         inturn.run_side(file, tmp_path / "001" / "base", [], broken)
 
 

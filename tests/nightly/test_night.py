@@ -27,13 +27,31 @@ def test_a_night_has_a_row_for_each_measured_case(tmp_path: Path) -> None:
 def test_conditions_that_differ_are_told_in_words() -> None:
     before = history_data.night(1, np.array([1.0, 2.0]))
     after = history_data.night(2, np.array([1.0, 2.0]), driver="3.2", source="feed")
-    assert after.changed(0, before, 1) == [
-        "driver changed from 3.1 (OpenCL 3.0 PoCL 3.1) to 3.2 (OpenCL 3.0 PoCL 3.2)",
-        "source changed",
+    assert list(map(str, after.changed(0, before, 1))) == [
+        "source changed",  # the commits differ in their last digit alone
+        "driver 3.1 -> 3.2",
     ]
-    assert before.changed(0, before, 1) == [] and len(before.conditions[0]) == len(CONDITIONS)
+    assert before.changed(0, before, 1) == []
+    assert len(before.conditions[0]) == len(CONDITIONS) + 1, "the source by what was compiled, and by its files"
+    after.driver[0] = "3.1 (OpenCL 4.0)"
+    assert str(after.changed(0, before, 0)[1]) == "driver 3.1 (OpenCL 3.0 PoCL 3.1) -> 3.1 (OpenCL 4.0)"
     after.driver[0] = ""
-    assert after.changed(0, before, 0) == ["source changed"], "what is not known has not changed"
+    assert [change.kind for change in after.changed(0, before, 0)] == ["source"], "what is not known has not changed"
+
+
+def test_a_changed_source_is_told_by_commits_and_files() -> None:
+    before, after = (history_data.night(number, np.array([1.0])) for number in (1, 2))
+    before.commit, after.commit = "a1b2c3d" * 5, "c3d4e5f" * 5 + "-dirty"
+    after.code = ["w/fast.cl 1; w/rows.cl 2; w/rows.py 1; measuring code 1"]
+    (change,) = after.changed(0, before, 0)
+    assert str(change) == "source changed (a1b2c3d..c3d4e5f+: w/fast.cl, w/rows.cl)"
+    after.code = ["; ".join(f"w/{name}.cl 1" for name in "abcde")]
+    assert "w/c.cl and 5 more)" in str(after.changed(0, before, 0)[0]), "a list of files ends somewhere"
+    before.code = [""]
+    assert after.changed(0, before, 0) == [], "files that are not known have not changed"
+    before.commit = after.commit
+    after.source = ["feed"]
+    assert str(after.changed(0, before, 0)[0]) == "source changed"
 
 
 def test_energy_is_no_condition_of_times() -> None:

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nightly_weeks import WEEKS, Night
+from nightly_weeks import WEEKS, Night, story
 
 from perfport.model.device import DeviceInfo
 from perfport.model.record import Record
 from perfport.nightly.history import History
 
 pytestmark = pytest.mark.timeout(600)  # on a machine that is busy with other tests
+GUIDE = Path(__file__).parents[2] / "docs" / "nightly.md"
 SCRIPT = Path(__file__).parents[1] / "support" / "nightly_weeks.py"
 
 
@@ -49,14 +50,20 @@ def test_a_night(answers: list[dict[str, Any]], folder: Path, number: int, night
         assert "planted: no answer" in told and not (folder / f"night{number:02d}").exists()
         return
     assert said["check"]["code"] == night.check, told
-    assert said["history"]["code"] == 0 and "history/" in said["history"]["said"]
+    assert said["history add"]["code"] == 0 and "history/" in said["history add"]["said"]
+    assert not night.accept or said["history accept"]["code"] == 0
 
 
 def test_the_history_of_the_weeks(answers: list[dict[str, Any]], folder: Path) -> None:
     history = History(folder / "history")
     assert len(history.nights) == len(WEEKS) - 1 and not history.left_out and len(history.series) == 3
     (series,) = [one for one in history.series.values() if one.place.variant == "clock_a"]
-    assert [event.what.split(" changed")[0] for event in history.events(series)] == ["driver", "source"]
+    assert [event.change.kind for event in history.events(series)] == ["driver", "source", "source"]
+
+
+def test_the_guide_tells_the_story_as_the_commands_did(answers: list[dict[str, Any]]) -> None:
+    """``python tests/support/nightly_weeks.py FOLDER`` prints it again."""
+    assert story(answers) in GUIDE.read_text()
 
 
 def test_each_case_is_measured_by_fresh_workers(answers: list[dict[str, Any]], folder: Path) -> None:

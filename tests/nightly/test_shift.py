@@ -27,9 +27,10 @@ def test_a_night_that_was_slow_as_a_whole_is_levelled() -> None:
     series = [{night: level + machine[night] for night in range(5)} for level in own]
     series[0] = {1: series[0][1] + 0.2, 3: series[0][3], 4: series[0][4]}
     levelled = without_shifts(series)
-    assert levelled[0] == pytest.approx([own[0] + 0.2, own[0], own[0]]), "what one case does is its own"
-    assert np.ptp(levelled[1:], axis=1).max() < 1e-12 and levelled[1] == pytest.approx([own[1]] * 5)
-    assert without_shifts([{0: 1.0, 1: 1.05}] * 4) == [[1.0, 1.05]] * 4 and without_shifts([{}]) == [[]]
+    assert levelled[0] == pytest.approx({1: own[0] + 0.2, 3: own[0], 4: own[0]}), "what one case does is its own"
+    assert all(np.ptp(list(each.values())) < 1e-12 for each in levelled[1:])
+    assert levelled[1] == pytest.approx(dict.fromkeys(range(5), own[1]))
+    assert without_shifts([{0: 1.0, 1: 1.05}] * 4) == [{0: 1.0, 1: 1.05}] * 4 and without_shifts([{}]) == [{}]
 
 
 @pytest.mark.parametrize("effect", [0.0, 0.003, 0.01])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -11,12 +13,14 @@ from typing import Any
 
 import pytest
 import yaml
+from code_repository import git, needs_git, of_this_code, replaced
 from typer.main import get_command
 
 from perfport.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 GITHUB, GITLAB = ROOT / ".github" / "workflows" / "nightly.yml", ROOT / ".gitlab-ci.yml"
+REQUEST = GITHUB.with_name("pull-request.yml")
 TINY = {
     "name": "nightly",
     "devices": ["all"],
@@ -25,9 +29,9 @@ TINY = {
 }
 
 
-def github(job: str) -> str:
+def github(job: str, file: Path = GITHUB) -> str:
     """The script of a job: its steps' commands."""
-    steps = yaml.safe_load(GITHUB.read_text())["jobs"][job]["steps"]
+    steps = yaml.safe_load(file.read_text())["jobs"][job]["steps"]
     return "\n".join(step["run"] for step in steps if "run" in step)
 
 
@@ -40,6 +44,8 @@ def gitlab(job: str) -> str:
 
 
 SCRIPTS = {f"{service.__name__}-{job}": service(job) for service in (github, gitlab) for job in ("cpu", "gpu")}
+REQUESTS = {f"github-{job}": github(job, REQUEST) for job in ("cpu", "gpu")}
+REQUESTS |= {f"gitlab-{job}": gitlab(f"request-{job}") for job in ("cpu", "gpu")}
 
 
 KNOWN: Any = get_command(app)
@@ -47,16 +53,17 @@ KNOWN: Any = get_command(app)
 
 def commands(script: str) -> list[str]:
     """The calls of perfport in a script."""
-    return [line for line in script.splitlines() if line.startswith("perfport ")]
+    return [line.strip() for line in script.splitlines() if line.strip().startswith("perfport ")]
 
 
 @pytest.mark.parametrize(
     ("file", "misspelt", "options"),
     [
         (GITHUB, "runs-on:", ["vendor.github-workflows"]),
+        (REQUEST, "runs-on:", ["vendor.github-workflows"]),
         (GITLAB, "when: always", ["vendor.gitlab-ci", "--data-transform", "gitlab-ci"]),
     ],
-    ids=["github", "gitlab"],
+    ids=["github", "request", "gitlab"],
 )
 def test_the_schema_accepts_the_file(file: Path, misspelt: str, options: list[str], tmp_path: Path) -> None:
     pytest.importorskip("check_jsonschema")
@@ -73,15 +80,32 @@ def test_the_schema_accepts_the_file(file: Path, misspelt: str, options: list[st
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
 def test_every_job_installs_an_extra_and_measures(script: str) -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    (installed,) = re.findall(r"pip install '\.\[(\w+)\]'", script)
+    (installed,) = re.findall(r"pip install -e '\.\[(\w+)\]'", script)
     assert installed in extras
     assert [line.split()[1] for line in commands(script)][:4] == ["devices", "run", "check", "history"]
 
 
-@pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
+@pytest.mark.parametrize("script", REQUESTS.values(), ids=REQUESTS)
+def test_every_request_installs_the_tree_that_git_has(script: str) -> None:
+    """A wheel would have no commits to measure."""
+    assert re.search(r"pip install -e '\.\[(cpu|cuda)\]'", script)
+    assert [line.split()[1] for line in commands(script)] == ["diff"]
+
+
+@pytest.mark.parametrize("file", [GITHUB, REQUEST], ids=["nightly", "request"])
+def test_every_checkout_has_the_commits_before(file: Path) -> None:
+    jobs = yaml.safe_load(file.read_text())["jobs"].values()
+    checkouts = [step for job in jobs for step in job["steps"] if step.get("uses", "").startswith("actions/checkout@")]
+    assert len(checkouts) == len(jobs) and all(step["with"]["fetch-depth"] == 0 for step in checkouts)
+    assert yaml.safe_load(GITLAB.read_text())["variables"]["GIT_DEPTH"] == "0"
+
+
+@pytest.mark.parametrize(
+    "script", [*SCRIPTS.values(), *REQUESTS.values()], ids=[*SCRIPTS, *(f"{n}-request" for n in REQUESTS)]
+)
 def test_every_option_exists(script: str) -> None:
     for line in commands(script):
-        words = line.split("||")[0].split()[1:]
+        words = shlex.split(line.split("||")[0])[1:]
         command = KNOWN.commands[words.pop(0)]
         while words and words[0] in getattr(command, "commands", {}):
             command = command.commands[words.pop(0)]
@@ -89,18 +113,69 @@ def test_every_option_exists(script: str) -> None:
         assert {word for word in words if word.startswith("-")} <= options, line
 
 
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository with this code in one commit."""
+    return of_this_code(tmp_path / "repository")
+
+
+def execute(script: str, folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run the script of a job, but for what it installs, as its service does."""
+    script = "\n".join(line for line in script.splitlines() if not line.startswith("pip "))
+    program = f'perfport() {{ "{sys.executable}" -m perfport.cli "$@"; }}\n'
+    environment = {"GITHUB_SERVER_URL": "https://git.example", "GITHUB_REPOSITORY": "a/b", **environment}
+    return subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", program + script], cwd=folder, env=environment,
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("name", ["github-cpu"])
 def test_the_commands_of_the_cpu_job_run(name: str, no_ceilings: dict[str, str], tmp_path: Path) -> None:
-    """With a tiny experiment in place of the nightly one."""
+    """With a tiny experiment in place of the nightly one; the first night is yellow, which is a warning."""
     (tmp_path / "experiments").mkdir()
     (tmp_path / "experiments" / "nightly.yaml").write_text(yaml.safe_dump(TINY))
-    script = "\n".join(line for line in SCRIPTS[name].splitlines() if not line.startswith("pip "))
-    program = f'perfport() {{ "{sys.executable}" -m perfport.cli "$@"; }}\n'
     environment = {**no_ceilings, "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}
-    done = subprocess.run(
-        ["bash", "-e", "-o", "pipefail", "-c", program + script], cwd=tmp_path, env=environment,
-        capture_output=True, text=True, timeout=200, check=False,
-    )  # fmt: skip
+    done = execute(SCRIPTS[name], tmp_path, environment)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "::warning::# Yellow: no regression found, but only 0 of" in done.stdout
     assert (tmp_path / "check.md").read_text() and (tmp_path / "check.xml").exists()
     assert (tmp_path / "history.html").exists() and len(list((tmp_path / "history").iterdir())) == 1
+
+
+@pytest.mark.parametrize(("code", "ends", "warns"), [(0, 0, False), (5, 5, False), (6, 0, True), (4, 4, False)])
+@pytest.mark.parametrize("step", ["Judge", "Measure both sides in turn"])
+def test_yellow_is_a_warning_and_red_a_failure(tmp_path: Path, step: str, code: int, ends: int, warns: bool) -> None:
+    """Whatever the command, its exit code is planted."""
+    file = GITHUB if step == "Judge" else REQUEST
+    (script,) = (
+        each["run"] for each in yaml.safe_load(file.read_text())["jobs"]["cpu"]["steps"] if each.get("name") == step
+    )
+    program = f"perfport() {{ echo '# Verdict' | tee check.md > diff.md; return {code}; }}\n"
+    command = ["bash", "-e", "-o", "pipefail", "-c", program + script]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == ends and ("::warning::# Verdict" in done.stdout) is warns
+
+
+@pytest.mark.timeout(600)
+@needs_git
+def test_the_commands_of_the_request_run(repository: Path, no_ceilings: dict[str, str], tmp_path: Path) -> None:
+    """Really measured: in the request's commit a clock sleeps twenty times as long; another workload is the same."""
+    shutil.copytree(repository / "clocks" / "nightly", repository / "workloads" / "nightly")
+    clock = {"workload": "nightly", "problem": "double", "variants": ["clock_b"]}
+    clock["parameters"] = {"n": 64, "rounds": 1, "seconds": 0.01}  # type: ignore[assignment]
+    content = {**TINY, "check": {"threshold": 0.5}, "experiments": [*TINY["experiments"], clock]}
+    (repository / "experiments" / "nightly.yaml").write_text(yaml.safe_dump(content))
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "base")
+    base = git(repository, "rev-parse", "HEAD")
+    replaced(repository / "workloads/nightly/variants.py", "time.sleep(self.seconds", "time.sleep(20 * self.seconds")
+    git(repository, "commit", "-qam", "slower")
+    environment = {**no_ceilings, "PYTHONPATH": str(repository / "suite"), "PYTHONSAFEPATH": "1", "BASE": base}
+    done = execute(REQUESTS["github-cpu"].replace("--minutes 20", "--minutes 8"), repository, environment)
+    assert done.returncode == 5, done.stdout + done.stderr
+    table = (repository / "diff.md").read_text()
+    assert re.match(r"## Red: \d slower, of \d cases\n", table) and "**slower**" in table and base[:12] in table
+    assert "more cases were not measured: of their code nothing differs" in table and "column_major" not in table
+    left = [path.name for path in Path(no_ceilings["TMPDIR"]).glob("perfport-*") if path.is_dir()]
+    assert left == [], "both sides' code and results are removed"

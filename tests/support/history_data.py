@@ -27,8 +27,9 @@ def series(case: int) -> str:
 
 
 def night(
-    number: int, times: np.ndarray, driver: str = "3.1", failed: Collection[int] = (), source: str = "0123456789abcdef"
-) -> Night:
+    number: int, times: np.ndarray, driver: str = "3.1", failed: Collection[int] = (),
+    source: str = "0123456789abcdef", code: str = "w/rows.cl 1; w/rows.py 1; measuring code 1",
+) -> Night:  # fmt: skip
     """Return a night with these times, in seconds; ``failed`` cases crashed."""
     times = np.array(times, dtype=float)
     good = np.array([case not in failed for case in range(times.size)])
@@ -39,7 +40,7 @@ def night(
         series=[series(case) for case in range(times.size)], preset=["quick"] * times.size,
         status=["ok" if one else "crashed" for one in good],
         driver=[f"{driver} (OpenCL 3.0 PoCL {driver})"] * times.size,
-        source=[source if one else "" for one in good], software=[""] * times.size,
+        source=[source if one else "" for one in good], code=[code] * times.size, software=[""] * times.size,
         settings=["cache: cold; max_noise: 0.02; min_samples: 7; max_samples: 30; workers: 3"] * times.size,
         time=np.array([float(f"{t:.6g}") for t in times]), low=np.array([float(f"{0.99 * t:.6g}") for t in times]),
         high=np.array([float(f"{1.01 * t:.6g}") for t in times]),

@@ -1,11 +1,12 @@
 """Three weeks of nightly runs in one process: what each command answered, as JSON lines.
 
-    python tests/support/nightly_weeks.py FOLDER [DEVICE]     prints the summaries; by hand, to read them
+    python tests/support/nightly_weeks.py FOLDER              prints the story that docs/nightly.md tells
+    python tests/support/nightly_weeks.py FOLDER DEVICE       for tests, with a device's description as JSON
 
-What is tried is what the suite makes of a slow-down, a crash, a wrong result, a missing device, a new driver and a
-changed source. Cases are really executed, but their times are drawn around the planted ones: on a busy machine even
-what only sleeps (tests/data/nightly) takes longer. Workers are forked rather than spawned: this process has opened no
-device, and importing everything again 30 times takes a minute.
+What is tried is what the suite makes of a slow-down, a crash, a wrong result, a missing device, a new driver, a
+contended machine, and a source that is changed and mended. Cases are really executed, but their times are drawn around
+the planted ones: on a busy machine even what only sleeps (tests/data/nightly) takes longer. Workers are forked rather
+than spawned: this process has opened no device, and importing everything again 30 times takes a minute.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ import json
 import multiprocessing
 import os
 import random
+import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,15 +30,18 @@ import yaml
 
 from perfport import cli
 from perfport.machine import discovery
+from perfport.measure import contention
 from perfport.measure.ceilings import Ceilings, store
 from perfport.measure.sampling import Execution, Sampler, Subject
 from perfport.model.device import DeviceInfo
 from perfport.nightly import remeasure
 from perfport.run import runner as runs
+from perfport.run import sources
 
 PLANTED = Path(__file__).parents[1] / "data" / "nightly"
 VARIANTS = ("clock_a", "clock_b", "clock_c")
 NOISE = random.Random(1)
+OLD, NEW = "580.65", "590.12"
 
 
 def definition(workers: int, **keys: Any) -> dict[str, Any]:
@@ -53,43 +58,65 @@ def definition(workers: int, **keys: Any) -> dict[str, Any]:
 
 @dataclass
 class Night:
-    """What happens, and what is to come of it: exit codes of ``run`` and ``check``, and words of the summary."""
+    """What happens, and what is to come of it: exit codes of ``run`` and ``check``, and words of the summary.
+
+    ``told`` is its line in the story of docs/nightly.md; ``accept`` are words of a ``history accept`` before the check.
+    """
 
     planted: dict[str, Any] = field(default_factory=dict)
     run: int = 0
     check: int = 0
     words: tuple[str, ...] = ()
     more: tuple[str, ...] = ()
-    driver: str = ""
-    edit: bool = False
+    driver: str = OLD
+    edit: tuple[str, str] | None = None
+    commit: str = "a1b2c3d4" * 5
+    accept: tuple[str, ...] = ()
     missing: bool = False
     calm: bool = False
+    loud: bool = False
+    told: str = ""
 
 
-SLOW = {"clock_b": {"factor": 3}}
+def later(planted: dict[str, Any] | None = None, *codes: int, words: tuple[str, ...] = (), **keys: Any) -> Night:
+    """A night with the new driver, which made one clock slower."""
+    return Night({**SLOW, **(planted or {})}, *codes, words=words, driver=NEW, **keys)
+
+
+LOAD = "other processes used 60% of the processor meanwhile"
+SLOW, SLOW_A = {"clock_b": {"factor": 3}}, {"clock_a": {"factor": 3}}
 CRASH, WRONG = {"clock_c": {"fault": "crash"}}, {"clock_a": {"fault": "wrong"}}
 GREEN = ("Green: no regression found",)
-NEW_DRIVER = ("3 | driver, source, settings or software changed", "to 99.1", "no alarm")
+TOO_FEW = "Yellow: no regression found, but only 0 of 3 cases could be judged"
+SLOWER_KERNEL, FIX = ("2.0f * v", "v * 2.0f"), ("v * 2.0f", "2.0f * v")
+CHANGED, FIXED = "c3d4e5f6" * 5, "e5f6a7b8" * 5
+AGAIN = ("--remeasure",)
 WEEKS = [
-    Night(words=(*GREEN, "an empty history")), Night(words=(*GREEN, "1 night of this series; 3 are needed")),
-    Night(words=GREEN), Night(words=(*GREEN, "compared with the last 3 nights")), Night(words=GREEN),
-    Night(SLOW, 0, 5, ("Red: 1 slower, of 3 cases", "clock_b", "3 workers measured it again"), ("--remeasure",)),
+    Night(check=6, words=(TOO_FEW, "an empty history"), told="the first night: nothing to be held to"),
+    Night(check=6, words=(TOO_FEW, "1 night of this series; 3 are needed")), Night(check=6, words=(TOO_FEW,)),
+    Night(words=(*GREEN, "compared with the last 3 nights"), told="a clean night"), Night(words=GREEN),
+    Night(SLOW, 0, 5, ("Red: 1 slower, of 3 cases", "clock_b", "3 workers measured it again"), AGAIN),
     Night(words=(*GREEN, "5 nights (1 out of line)")),
-    Night(words=(*GREEN, *NEW_DRIVER), driver="99.1"),
-    Night(SLOW, 0, 0, (*GREEN, "1 night of this series; 3 are needed"), driver="99.1"),
-    Night(words=GREEN, driver="99.1"), Night(words=GREEN, driver="99.1"),
-    Night(CRASH, 4, 4, ("Red: 1 newly failing, of 3 cases", "clock_c", "crashed: the worker died of signal SIGSEGV"),
-          driver="99.1"),
-    Night(words=GREEN, driver="99.1"),
-    Night(WRONG, 3, 3, ("Red: 1 wrong, of 3 cases", "clock_a", "max abs error"), driver="99.1"),
+    later(None, 0, 6, words=(f"Yellow: 1 slower since driver {OLD} -> {NEW}, of 3 cases",),
+          told="a new driver, with which a kernel is slower"),
+    later(None, 0, 6, words=("Yellow: 1 slower since driver",), told="the night after"),
+    later(words=GREEN, accept=("--event", NEW, "--reason", "no way back"),
+          told="the new level is accepted"),
+    later(CRASH, 4, 4, words=("Red: 1 newly failing, of 3 cases", "crashed: the worker died of signal SIGSEGV")),
+    later(words=GREEN), later(WRONG, 3, 3, words=("Red: 1 wrong, of 3 cases", "clock_a", "max abs error")),
     Night(run=4, missing=True, words=("no usable device",)),
-    Night(words=GREEN, driver="99.1"),
-    Night(SLOW, 0, 0, ("3 workers measured it again", *GREEN), ("--remeasure",), driver="99.1", calm=True),
-    Night(run=0, check=4, words=("Red: 2 vanished, of 3 cases", "no such case in this run"), more=("-b", "clock_a"),
-          driver="99.1"),
-    Night(words=(*GREEN, "source changed"), driver="99.1", edit=True),
-    Night(words=GREEN, driver="99.1"),
-    Night({**SLOW, **WRONG}, 3, 3, ("Red: 1 wrong, of 3 cases",), driver="99.1"),
+    later(words=GREEN),
+    later(SLOW_A, 0, 6, words=("3 workers measured it again", "only 2 of 3 cases could be judged (1 too noisy)"),
+          more=AGAIN, calm=True),
+    later(None, 0, 4, words=("Red: 2 vanished, of 3 cases", "no such case in this run"), more=("-b", "clock_a")),
+    later(SLOW_A, 0, 5,
+          words=("Red: 1 slower since source changed (a1b2c3d..c3d4e5f: nightly/kernels/rounds.cl), of 3 cases",
+                 "is not in the repository"),
+          more=AGAIN, edit=SLOWER_KERNEL, commit=CHANGED, told="a commit makes a kernel slower"),
+    later(SLOW_A, 0, 6, words=(TOO_FEW, "(3 contended)"), loud=True, commit=CHANGED, told="others use the machine"),
+    later(SLOW_A, 0, 5, words=("Red: 1 slower since source changed",), commit=CHANGED, told="it is still slower"),
+    later(words=GREEN, edit=FIX, commit=FIXED, told="the kernel is fixed"),
+    later({**SLOW_A, **WRONG}, 3, 3, words=("Red: 1 wrong, of 3 cases",), commit=FIXED),
 ]  # fmt: skip
 
 
@@ -113,7 +140,26 @@ def call(night: int, *args: object) -> Answer:
             cli.main()
         except SystemExit as ended:
             code = ended.code or 0
-    return Answer(night, str(args[0]), int(code), said.getvalue())
+    return Answer(night, " ".join(map(str, args[:2] if args[0] == "history" else args[:1])), int(code), said.getvalue())
+
+
+def story(answers: Iterable[dict[str, Any]]) -> str:
+    """Return the nights that are told: what happened, each command's exit code and the first line of its summary."""
+    lines = []
+    for answer in answers:
+        night = WEEKS[answer["night"] - 1] if answer["night"] else Night()
+        if not night.told or answer["command"] in ("run", "history add"):
+            continue
+        if answer["command"] == "check":
+            again = " --remeasure" if "--remeasure" in night.more else ""
+            heading = f"# night {answer['night']}: {night.told}\n"
+            (said,) = (line for line in answer["said"].splitlines() if line.startswith("perfport check: "))
+            command = f"perfport check night{answer['night']:02d} --history history{again}"
+        else:
+            heading, said = "", f"accepted: {answer['said'].count('accepted: ')} cases, in history/accepted.yaml"
+            command = f"perfport history accept {shlex.join(night.accept)}"
+        lines.append(f"{heading}$ {command}\n{said}\n[exit code {answer['code']}]")
+    return "\n".join(lines) + "\n"
 
 
 def weeks(folder: Path, device: DeviceInfo) -> Iterator[Answer]:
@@ -123,20 +169,25 @@ def weeks(folder: Path, device: DeviceInfo) -> Iterator[Answer]:
     file.write_text(yaml.safe_dump(definition(1)))
     history.mkdir()
     for number, night in enumerate(WEEKS, 1):
-        info = device.model_copy(update={"driver": night.driver or device.driver})
+        info = device.model_copy(update={"driver": night.driver, "platform_version": "CUDA 13.0"})
         if night.missing:
             info = info.model_copy(update={"healthy": False, "reason": "planted: no answer"})
         find(info)
         if night.edit:
             kernel = folder / "nightly" / "kernels" / "rounds.cl"
-            kernel.write_text(kernel.read_text().replace("2.0f * v", "v * 2.0f"))
+            kernel.write_text(kernel.read_text().replace(*night.edit))
+            sources.digest.cache_clear()  # every night is a process of its own, really
         os.environ["NIGHTLY_PLANTED"] = json.dumps(night.planted)
+        os.environ["PERFPORT_COMMIT"] = night.commit
+        contention.Watch.reason = lambda _, loud=night.loud: LOAD if loud else ""  # type: ignore[method-assign]
         out, shared = folder / f"night{number:02d}", ("--workloads", folder / "nightly")
         yield call(number, "run", file, "--out", out, *shared, *(night.more if "-b" in night.more else ()))
         if night.missing:
             continue
         if night.calm:  # what slowed the first measurement is over when it is taken again
             os.environ["NIGHTLY_PLANTED"] = "{}"
+        if night.accept:
+            yield call(number, "history", "accept", *night.accept, "--in", history)
         again = night.more if "--remeasure" in night.more else ()
         yield call(number, "check", out, "--history", history, *shared, *again)
         yield call(number, "history", "add", out, "--into", history)
@@ -177,7 +228,7 @@ def main() -> None:
     )
     folder.mkdir(parents=True, exist_ok=True)
     os.environ["XDG_CACHE_HOME"] = tempfile.tempdir = str(folder)
-    for driver in {device.driver, *(night.driver for night in WEEKS if night.driver)}:
+    for driver in (device.driver, OLD, NEW):
         info = device.model_copy(update={"driver": driver})
         store(info, Ceilings(device=info.id, driver=driver, date="", entries={}))
     fork = multiprocessing.get_context("fork")
@@ -187,11 +238,11 @@ def main() -> None:
     Sampler._wall = planted_time  # type: ignore[method-assign]
     os.register_at_fork(before=NOISE.random)  # each worker draws times of its own
     remeasure.WORKERS = 3
+    if not given:
+        print(story(map(vars, weeks(folder, device))), end="")
+        return
     for answer in (*weeks(folder, device), *resumed(folder, device)):
-        if given:
-            print(json.dumps(vars(answer)), flush=True)
-        else:
-            print(f"--- night {answer.night}: perfport {answer.command}: exit code {answer.code}\n{answer.said}")
+        print(json.dumps(vars(answer)), flush=True)
 
 
 if __name__ == "__main__":

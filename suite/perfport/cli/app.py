@@ -14,7 +14,7 @@ import typer
 from ..machine.private import settle_caches
 from ..model.errors import InfrastructureError
 from ..model.untrusted import say
-from . import developing, exchange, looking, nightly, reporting, running, validating
+from . import changes, developing, exchange, looking, nightly, reporting, running, validating
 from .ending import ending
 
 app = typer.Typer(
@@ -54,6 +54,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "rebound": validating.rebound,
     "schema": validating.schema,
     "check": nightly.check,
+    "diff": changes.diff,
+    "bisect": changes.bisect,
 }
 for name, command in COMMANDS.items():
     app.command(name)(command)

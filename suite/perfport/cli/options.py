@@ -26,19 +26,20 @@ class ExitCode(IntEnum):
     WRONG = 3
     INFRASTRUCTURE = 4
     SLOWER = 5
+    INCONCLUSIVE = 6
     HUNG_UP = 129
     INTERRUPTED = 130
     CLOSED = 141
     TERMINATED = 143
 
 
-def finish(*, wrong: bool = False, failed: bool = False, slower: bool = False) -> NoReturn:
+def finish(*, wrong: bool = False, failed: bool = False, slower: bool = False, inconclusive: bool = False) -> NoReturn:
     """End the command with the exit code of the first of these that applies."""
-    if wrong:
-        sys.exit(ExitCode.WRONG)
-    if failed:
-        sys.exit(ExitCode.INFRASTRUCTURE)
-    sys.exit(ExitCode.SLOWER if slower else ExitCode.FINE)
+    codes = {
+        ExitCode.WRONG: wrong, ExitCode.INFRASTRUCTURE: failed, ExitCode.SLOWER: slower,
+        ExitCode.INCONCLUSIVE: inconclusive,
+    }  # fmt: skip
+    sys.exit(next((code for code, applies in codes.items() if applies), ExitCode.FINE))
 
 
 def finish_by_status(records: Iterable[Record]) -> NoReturn:

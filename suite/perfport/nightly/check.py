@@ -16,7 +16,7 @@ import numpy as np
 
 from ..machine import discovery
 from ..measure.repeats import worker_medians
-from ..model.errors import PerfportError
+from ..model.errors import InfrastructureError, PerfportError
 from ..model.names import seeds
 from ..model.record import Identity, Record, Status
 from ..run.experiment import Experiment, load
@@ -26,14 +26,14 @@ from .base import Base, Before
 from .finding import Finding, Judgement, Outcome
 from .inturn import Turns, measure_in_turn
 from .inturn import stored as stored_turns
+from .levels import LEAST_NIGHTS
 from .night import night
 from .place import Place, series_key
 from .remeasure import CONTROLS, WORKERS, measure_again, stored
 from .significance import LEAST_CASES
-from .trials import PairedTrial, Trial, settle
+from .trials import PairedTrial, Trial, freedom_of, settle
 
 LEAST_WORKERS = 3
-LEAST_NIGHTS = 3
 
 
 def check_run(
@@ -41,8 +41,8 @@ def check_run(
 ) -> Judgement:
     """Judge a run, with what was measured again of it before; on demand measure what looks slower again, now.
 
-    That is done in turn with the base's code, where it can be; else the base stands as it is stored, and the judgement
-    says why.
+    That is done in turn with the base's code, where that is what differs and it can be had; else the base stands as it
+    is stored, and the judgement says why.
 
     Parameters
     ----------
@@ -60,17 +60,27 @@ def check_run(
     InfrastructureError
         If a case can no longer be measured as it was.
     """
-    again, turns, why = stored(run), stored_turns(run, base), ""
-    judgement = judge(run, base, again, turns)
-    if remeasure and (wanted := suspects(judgement, WORKERS)):
-        wanted += controls(judgement, wanted)
-        here = discovery.discover()
+    again = stored(run)
+    judgement = judge(run, base, again, stored_turns(run))
+    if not remeasure or not (wanted := suspects(judgement, WORKERS)):
+        return judgement
+    here = discovery.discover()
+    rest: list[Record] = []
+    reasons = []
+    for code in base.codes(judgement.findings, wanted, here):
         try:
-            turns = measure_in_turn(run, base, wanted, here, workloads)
+            if not code.commit:
+                raise InfrastructureError(code.why)
+            in_turn = [*code.records, *controls(judgement, code.records)]
+            measure_in_turn(run, code.commit, in_turn, here, workloads)
         except PerfportError as error:
-            again, why = measure_again(run, wanted, here, list(workloads), list(command)), str(error)
-        judgement = replace(judge(run, base, again, turns), one_sided=why)
-    return judgement
+            rest += code.records
+            reasons.append(str(error))
+    if rest:
+        again = measure_again(run, [*rest, *controls(judgement, rest)], here, list(workloads), list(command))
+    return replace(
+        judge(run, base, again, stored_turns(run)), one_sided="; ".join(dict.fromkeys(filter(None, reasons)))
+    )
 
 
 def judge(run: Run, base: Base, again: Mapping[str, Record] | None = None, turns: Turns | None = None) -> Judgement:
@@ -83,7 +93,7 @@ def judge(run: Run, base: Base, again: Mapping[str, Record] | None = None, turns
     again : mapping
         Records of suspected cases that were measured again, by key; their workers count beside the first ones.
     turns : Turns
-        Suspected cases that were measured in turn with the base's code; that alone decides.
+        Suspected cases that were measured in turn with the base's code; that alone decides what the source does.
     """
     experiment = load(run.folder / EXPERIMENT)
     now = night(run)
@@ -92,21 +102,27 @@ def judge(run: Run, base: Base, again: Mapping[str, Record] | None = None, turns
     findings, trials = [], []
     for row, series in enumerate(now.series):
         first = records[series]
-        measurements = [first, *([again[first.key]] if first.key in again else []), *turns.now(first.key)]
-        finding = Finding(series, Outcome.CANNOT_TELL, first, threshold=experiment.threshold(first.identity))
+        held = experiment.checked(first.identity)
+        finding = Finding(series, Outcome.CANNOT_TELL, first, threshold=held.threshold, colours=held.events)
         findings.append(finding)
         before = base.before(now, row, finding.threshold)
+        finding.commit = before.commit if before else ""
+        in_turn = turns.now(finding.commit, first.key)
+        measurements = [first, *([again[first.key]] if first.key in again else []), *in_turn]
         if _has_result(finding, measurements, before) and _is_comparable(finding, measurements, before, base.what):
             assert before
             logs = [_logs([record]) for record in measurements]
             level = base.steps(now, row, float(np.mean(logs[0])), finding.threshold)
             paired = _paired(finding, before, turns)
-            trials += [paired] if paired else _trials(finding, logs, _told(before, turns, first.key), level)
+            trials += paired or _trials(finding, logs, _told(before, turns, first.key), level)
     shifts = settle(trials)
     findings += _missing(findings, base.expected(), experiment)
     order = list(Outcome)
     findings.sort(key=lambda each: (order.index(each.outcome), each.ratio.value if each.ratio else 1, each.series))
-    return Judgement(run, base.what, findings, bool(again or turns.rounds), base.left_out, shifts)
+    return Judgement(
+        run, base.what, findings, any(found.again for found in findings), base.left_out, shifts,
+        min_judged=experiment.check.min_judged,
+    )  # fmt: skip
 
 
 def _has_result(finding: Finding, measurements: Sequence[Record], before: Before | None) -> bool:
@@ -135,9 +151,6 @@ def _is_comparable(finding: Finding, measurements: Sequence[Record], before: Bef
     if not before.measured:
         finding.outcome, finding.why = Outcome.NEW, f"no result in {before.what}"
         return False
-    if before.events and before.nights:
-        finding.outcome, finding.why = Outcome.CHANGED, "; ".join(before.events)
-        return False
     for record in measurements:
         if record.status is Status.CONTENDED:
             finding.why = f"contended: {record.failure.reason if record.failure else ''}"
@@ -155,37 +168,51 @@ def _trials(finding: Finding, logs: Sequence[list[float]], before: Before, level
     ``logs`` are those of the run's workers, and of what was measured again.
     """
     finding.why = before.doubt or _too_little(before, sum(map(len, logs)))
+    if finding.why and before.accepted:
+        finding.outcome = Outcome.ACCEPTED
     first, again = logs[0], [value for each in logs[1:] for value in each]
     trials = [] if finding.why else [Trial(finding, before, first, again)]
     if level and len(level.logs) >= LEAST_NIGHTS:
-        trials.append(Trial(replace(finding) if trials else finding, level, first, again, change_point=True))
-        finding.why = ""
+        finding.outcome, finding.why = Outcome.CANNOT_TELL, ""
+        of_level = replace(finding, events=()) if trials else finding
+        trials.append(Trial(of_level, level, first, again, change_point=True))
     return trials
 
 
-def _paired(finding: Finding, before: Before, turns: Turns) -> Trial | None:
-    """Return the comparison of what was measured in turn; ``None`` where too few rounds gave a result on both sides."""
+def _paired(finding: Finding, before: Before, turns: Turns) -> list[Trial]:
+    """Return the comparison of what was measured in turn; none where too few rounds gave a result on both sides.
+
+    It says what the source does. What else changed since nights is held to their stored times, beside it.
+    """
     assert finding.record
-    pairs = turns.pairs(finding.record.key)
+    pairs = turns.pairs(before.commit, finding.record.key)
     if len(pairs) < LEAST_WORKERS:
-        return None
+        return []
     base, now = (_logs(side) for side in zip(*pairs, strict=True))
-    what = f"its code (commit {turns.commit[:12]}), {len(pairs)} times in turn"
-    return PairedTrial(finding, Before(f"{before.what} by {what}", base, events=before.events), now)
+    what = f"its code (commit {before.commit[:12]}), {len(pairs)} times in turn"
+    others = [change for change in before.events if change.kind != "source"] if before.nights else []
+    source = [change for change in before.events if change not in others]
+    finding.events = source
+    trials: list[Trial] = [PairedTrial(finding, Before(f"{before.what} by {what}", base, events=source), now)]
+    if others and not _too_little(before, len(now)):
+        beside = replace(finding, events=others)
+        trials.append(Trial(beside, replace(before, events=others), _logs([finding.record])))
+    return trials
 
 
 def _told(before: Before, turns: Turns, key: str) -> Before:
     """Return a base as it is stored; where its code gave too few rounds in turn, it says so."""
-    if not (rounds := turns.rounds.get(key)):
+    if not (rounds := turns.of(before.commit, key)):
         return before
     failed = next((each.base for each in rounds if each.base and each.base.status is not Status.OK), None)
     why = f": {_reason(failed)}" if failed else ""
-    return replace(before, what=f"{before.what} as stored ({len(turns.pairs(key))} rounds in turn with its code{why})")
+    number = len(turns.pairs(before.commit, key))
+    return replace(before, what=f"{before.what} as stored ({number} rounds in turn with its code{why})")
 
 
 def _too_little(before: Before, now: int) -> str:
     if before.nights:
-        few = len(before.logs) < LEAST_NIGHTS
+        few = not before.logs or freedom_of(before) < LEAST_NIGHTS - 1
         return f"{before.what} of this series; {LEAST_NIGHTS} are needed" if few else ""
     workers = min(len(before.logs), now)
     if workers >= LEAST_WORKERS:

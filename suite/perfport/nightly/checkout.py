@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from ..model.errors import InfrastructureError
+from ..model.errors import InfrastructureError, UsageError
 from ..store.results import Run
 
 HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -76,12 +76,8 @@ def checked_out(commit: str) -> Iterator[Checkout]:
     InfrastructureError
         If this package runs from no repository, or from one without the commit.
     """
-    package = Path(str(files("perfport"))).resolve()
-    top = _git(package, "rev-parse", "--show-toplevel")
-    if not top or not _git(package, "ls-files", "__init__.py"):
-        raise InfrastructureError("the suite runs from no git repository here")
-    repository = Path(top).resolve()
-    if not _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}"):
+    repository = own_repository()
+    if not git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}"):
         raise InfrastructureError(f"commit {commit[:12]} is not in the repository {repository}")
     with tempfile.TemporaryDirectory(prefix="perfport-base-") as folder:
         root = Path(folder) / "code"
@@ -93,7 +89,40 @@ def checked_out(commit: str) -> Iterator[Checkout]:
         yield Checkout(root, repository, commit)
 
 
-def _git(folder: Path, *arguments: str, **variables: str) -> str | None:
+def own_repository() -> Path:
+    """Return the root of the repository that this package runs from. Raises `InfrastructureError` if there is none."""
+    package = Path(str(files("perfport"))).resolve()
+    top = git(package, "rev-parse", "--show-toplevel")
+    if not top or not git(package, "ls-files", "__init__.py"):
+        raise InfrastructureError("the suite runs from no git repository here")
+    return Path(top).resolve()
+
+
+def resolved(repository: Path, name: str) -> str:
+    """Return the hash of the commit that a name stands for. Raises `UsageError` if it stands for none."""
+    commit = git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    if not commit:
+        raise UsageError(f"{name!r} is no commit of the repository {repository} (a shallow clone? fetch it)")
+    return commit
+
+
+def changed_files(repository: Path, base: str, head: str | None) -> frozenset[Path]:
+    """Return the files that differ between two commits, or a commit and the working tree with its new files.
+
+    Raises
+    ------
+    InfrastructureError
+        If git fails.
+    """
+    options = ["--name-only", "--no-renames", "--no-ext-diff", "-z"]
+    differ = git(repository, "diff", *options, base, *([head] if head else []), "--")
+    new = "" if head else git(repository, "ls-files", "--others", "--exclude-standard", "-z")
+    if differ is None or new is None:
+        raise InfrastructureError(f"{repository}: git does not say what differs from {base[:12]}")
+    return frozenset(repository / name for name in f"{differ}\0{new}".split("\0") if name)
+
+
+def git(folder: Path, *arguments: str, **variables: str) -> str | None:
     """Return what git says, without the end of the line; None where it fails."""
     command, env = ["git", "-C", str(folder), *arguments], {**os.environ, **variables}
     try:
@@ -115,7 +144,7 @@ def _lay_out(repository: Path, commit: str, root: Path) -> None:
     """
     index = root.with_name("index")
     for command in (["read-tree", commit], ["checkout-index", "--all", f"--prefix={root}/"]):
-        if _git(repository, *command, GIT_INDEX_FILE=str(index)) is None:
+        if git(repository, *command, GIT_INDEX_FILE=str(index)) is None:
             raise OSError(f"git {command[0]} failed")
     index.unlink()
     for path in root.rglob("*"):

@@ -31,7 +31,8 @@ from ..model.record import Status
 from ..model.untrusted import inside, slug
 from ..store.reading import LONGEST, MOST_NUMBER, SHORTEST
 from ..store.results import Run, each_run
-from .night import COLUMNS, HEAD, NUMBERS, TEXTS, Night, night
+from .levels import Stretch
+from .night import COLUMNS, HEAD, NUMBERS, TEXTS, Change, Night, night
 from .place import Place, compact
 
 VERSION = 1  # of the files; in one, entries of `TEXTS` are numbers of entries of its list of texts
@@ -57,6 +58,7 @@ class _Columns(BaseModel):
     status: Numbers
     driver: Numbers
     source: Numbers
+    code: Numbers | None = None  # files of earlier versions lack it
     settings: Numbers
     software: Numbers
     reason: Numbers
@@ -68,7 +70,7 @@ class _Columns(BaseModel):
 
     @model_validator(mode="after")
     def _of_one_length(self) -> Self:
-        if len({len(column) for column in self.__dict__.values()}) > 1:
+        if len({len(column) for column in self.__dict__.values() if column is not None}) > 1:
             raise ValueError("expected columns of one length")
         return self
 
@@ -173,7 +175,10 @@ def read_night(path: Path) -> Night:
     texts = [sys.intern(text) for text in held.texts]
     columns = vars(held.cases)
     try:
-        columns |= {name: [texts[number] for number in columns[name]] for name in TEXTS}
+        columns |= {
+            name: [""] * len(held.cases.series) if columns[name] is None else [texts[n] for n in columns[name]]
+            for name in TEXTS
+        }
     except IndexError:
         raise UsageError(f"{damaged}: cases: a number of a text that is not among the texts") from None
     for key in columns["series"]:
@@ -196,10 +201,15 @@ def _is_place(key: str) -> bool:
 
 @dataclass
 class Event:
-    """A change of what a series was measured with: ``what`` in words, first seen in this night."""
+    """A change of what a series was measured with, first seen in this night."""
 
     night: int
-    what: str
+    change: Change
+
+    @property
+    def what(self) -> str:
+        """The change in words."""
+        return str(self.change)
 
 
 @dataclass
@@ -263,20 +273,27 @@ class History:
                 continue
             now = held.conditions[row]
             if last and now != last[0].conditions[last[1]]:
-                events += [Event(number, what) for what in held.changed(row, *last)]
+                events += [Event(number, change) for change in held.changed(row, *last)]
             last = held, row
         return events
 
-    def segment(self, series: Series, now: Night, row: int) -> list[tuple[int, float]]:
-        """Return nights and times, oldest first, that may be compared with a case now: back to the last event."""
-        times: list[tuple[int, float]] = []
-        for number, there in zip(reversed(series.nights), reversed(series.rows), strict=True):
+    def times(self, series: Series) -> dict[int, float]:
+        """Return the seconds of a series by number of the night, where it has a result that nothing disturbed."""
+        held = ((number, self.nights[number], row) for number, row in zip(series.nights, series.rows, strict=True))
+        return {number: float(night.time[row]) for number, night, row in held if night.status[row] == Status.OK.value}
+
+    def stretches(self, series: Series, now: Night, row: int) -> tuple[list[Stretch], list[Change]]:
+        """Return the nights with a result before a case now, parted by events, and what has changed since the last."""
+        parted: list[tuple[dict[int, float], list[Change]]] = []
+        last: tuple[Night, int] | None = None
+        for number, there in zip(series.nights, series.rows, strict=True):
             held = self.nights[number]
-            if held.name == now.name or held.started > now.started:
+            if held.name == now.name or held.started > now.started or held.status[there] != Status.OK.value:
                 continue
-            if held.status[there] != Status.OK.value:
-                continue
-            if now.changed(row, held, there):
-                break
-            times.append((number, float(held.time[there])))
-        return times[::-1]
+            same = last is not None and held.conditions[there] == last[0].conditions[last[1]]
+            changes = held.changed(there, *last) if last and not same else []
+            if changes or not parted:
+                parted.append(({}, changes))
+            parted[-1][0][number] = math.log(held.time[there])
+            last = held, there
+        return [Stretch(logs, changes) for logs, changes in parted], now.changed(row, *last) if last else []

@@ -15,6 +15,7 @@ from ..measure.repeats import worker_medians, workers_of
 from ..measure.sampling import Targets
 from ..model.record import Record
 from ..run.experiment import Experiment, load
+from ..run.sources import MEASURING
 from ..store.ratios import is_measured
 from ..store.results import EXPERIMENT, Run
 from .place import experiment_name, series_key
@@ -22,10 +23,46 @@ from .place import experiment_name, series_key
 HEAD = ("name", "started", "experiment", "commit")
 NUMBERS = ("time", "low", "high", "bound")
 #: Columns whose entries repeat.
-TEXTS = ("preset", "status", "driver", "source", "settings", "software", "reason")
+TEXTS = ("preset", "status", "driver", "source", "code", "settings", "software", "reason")
 COLUMNS = ("series", *TEXTS, *NUMBERS, "workers")
-#: What starts a new segment of a series when it changes, and how an event calls it.
-CONDITIONS = {"driver": "driver", "source": "source", "settings": "measurement settings", "software": "software"}
+#: What is an event of a series when it changes, and how an event calls it: kinds of `Change`.
+CONDITIONS = {"source": "source", "driver": "driver", "software": "software", "settings": "measurement settings"}
+
+
+@dataclass(frozen=True)
+class Change:
+    """What differs between a case in one night and in a later one.
+
+    Attributes
+    ----------
+    kind : str
+        One of `CONDITIONS`.
+    old, new : str
+        Of the source the commits, abbreviated, as far as they are known.
+    files : tuple of str
+        Of the source those that differ, as far as they are known.
+    """
+
+    kind: str
+    old: str
+    new: str
+    files: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.kind != "source":
+            return f"{CONDITIONS[self.kind]} {self.old} -> {self.new}"
+        span = f"{self.old}..{self.new}" if self.old and self.new and self.old != self.new else ""
+        inside = ": ".join(filter(None, [span, _some(self.files)]))
+        return "source changed" + (f" ({inside})" if inside else "")
+
+
+#: Files that an event names; of more, their number.
+MOST_FILES = 3
+
+
+def _some(files: Sequence[str]) -> str:
+    more = len(files) - MOST_FILES
+    return ", ".join(files[:MOST_FILES]) + (f" and {more} more" if more > 0 else "")
 
 
 @dataclass
@@ -36,8 +73,9 @@ class Night:
     ----------
     name, started, experiment, commit : str
         ``started`` is UTC, in ISO 8601; ``commit`` ends in ``-dirty`` where the tree had changes.
-    series, preset, status, driver, source, settings, software : list of str
-        Key of the series; the preset's name; how the case ended; what else its time depends on (see `CONDITIONS`).
+    series, preset, status, driver, source, code, settings, software : list of str
+        Key of the series; the preset's name; how the case ended; what else its time depends on (see `CONDITIONS`):
+        ``source`` is the hash of what was compiled, ``code`` names all files with their digests.
     time, low, high, bound : array
         Seconds: geometric mean of the workers' medians, ends of the 95 % interval of the median, problem bound. NaN
         where the case has none.
@@ -56,6 +94,7 @@ class Night:
     status: list[str]
     driver: list[str]
     source: list[str]
+    code: list[str]
     settings: list[str]
     software: list[str]
     time: np.ndarray
@@ -75,26 +114,57 @@ class Night:
     @cached_property
     def conditions(self) -> list[tuple[str, ...]]:
         """By case, all that a comparison of two nights depends on."""
-        return list(zip(*(getattr(self, name) for name in CONDITIONS), strict=True))
+        return list(zip(self.driver, self.source, self.code, self.settings, self.software, strict=True))
 
-    def changed(self, at: int, other: Night, there: int) -> list[str]:
-        """Return what differs between a case here and in another night, in words; empty if both may be compared."""
+    def changed(self, at: int, other: Night, there: int) -> list[Change]:
+        """Return what differs between a case here and in an earlier night; empty if both may be compared.
+
+        What is not known on both sides has not changed.
+        """
         changes = []
-        for name, title in CONDITIONS.items():
-            new, old = getattr(self, name)[at], getattr(other, name)[there]
-            if new != old and new and old:
-                changes.append(f"{title} changed{'' if name == 'source' else _difference(old, new)}")
+        code, old_code = self.code[at], other.code[there]
+        known = bool(code and old_code)
+        if (known and code != old_code) or _differ(self.source[at], other.source[there]):
+            files = _changed_parts(old_code, code) if known else ()
+            changes.append(Change("source", _short_commit(other.commit), _short_commit(self.commit), files))
+        for kind in ("driver", "software", "settings"):
+            new, old = getattr(self, kind)[at], getattr(other, kind)[there]
+            if _differ(new, old):
+                words = _drivers if kind == "driver" else _parts_that_differ
+                changes.append(Change(kind, *words(old, new)))
         return changes
 
 
-def _difference(old: str, new: str) -> str:
-    """Return what changed from one text of conditions to another: of several parts those that differ."""
+def _differ(new: str, old: str) -> bool:
+    return bool(new and old and new != old)
+
+
+def _short_commit(commit: str) -> str:
+    """Return seven digits of a commit, and a mark where the tree had changes that were not committed."""
+    return commit[:7] + ("+" if commit.endswith("-dirty") else "")
+
+
+def _changed_parts(old: str, new: str) -> tuple[str, ...]:
+    """Return the names of the files that differ between two texts of code."""
+    before, after = set(old.split("; ")), set(new.split("; "))
+    names = {part.rpartition(" ")[0] for part in before ^ after}
+    return tuple(sorted(names, key=lambda name: (name == MEASURING, name)))
+
+
+def _drivers(old: str, new: str) -> tuple[str, str]:
+    """Return two drivers, without the versions of their platforms where they differ themselves."""
+    short = old.partition(" (")[0], new.partition(" (")[0]
+    return short if short[0] != short[1] else (old, new)
+
+
+def _parts_that_differ(old: str, new: str) -> tuple[str, str]:
+    """Return what two texts of conditions hold that the other does not."""
     before, after = old.split("; "), new.split("; ")
     if len(before) > 1 or len(after) > 1:
         lost = [part for part in before if part not in after]
         gained = [part for part in after if part not in before]
-        old, new = ", ".join(lost) or "nothing", ", ".join(gained) or "nothing"
-    return f" from {old} to {new}"
+        old, new = ", ".join(lost) or "none", ", ".join(gained) or "none"
+    return old, new
 
 
 def night(run: Run, name: str | None = None) -> Night:
@@ -130,6 +200,7 @@ def _row(run: Run, record: Record, experiment: Experiment | None) -> dict[str, A
         "status": record.status.value,
         "driver": _driver(run, record),
         "source": record.source_hash,
+        "code": _code(run, record),
         "settings": _settings(record, experiment),
         "software": _software(run, record),
         "time": _short(math.exp(float(np.log(medians).mean()))) if medians else None,
@@ -149,6 +220,17 @@ def _driver(run: Run, record: Record) -> str:
     known = run.environment.get("devices") or {}
     devices = [known.get(id_) or {} for id_ in record.identity.devices]
     return "; ".join(f"{device.get('driver')} ({device.get('platform_version') or 'no version'})" for device in devices)
+
+
+def _code(run: Run, record: Record) -> str:
+    """Return the files that a case was made of and measured by, each with its digest; empty in runs without them."""
+    known = run.environment.get("code") or {}
+    i = record.identity
+    own = (known.get("made_of") or {}).get(f"{i.workload}/{i.problem}/{i.variant}")
+    if not own:
+        return ""
+    parts = [f"{name} {known['files'].get(name, '')}" for name in own]
+    return "; ".join([*parts, f"{MEASURING} {known['measuring'][:12]}"])
 
 
 def _software(run: Run, record: Record) -> str:

@@ -43,13 +43,13 @@ def common_shift(differences: Sequence[float], otherwise: float = 0.0) -> float:
     return middle if abs(middle) <= MOST_SHIFT else otherwise
 
 
-def without_shifts(series: Sequence[Mapping[int, float]]) -> list[list[float]]:
+def without_shifts(series: Sequence[Mapping[int, float]]) -> list[dict[int, float]]:
     """Take the common shift of each night out of the cases of one device (one step of Tukey's median polish).
 
     Parameters
     ----------
     series : sequence of mapping
-        For each case the logarithm of its time by number of the night.
+        For each case, or each of its levels, the logarithm of its time by number of the night.
     """
     deviations: dict[int, list[float]] = defaultdict(list)
     for logs in series:
@@ -57,7 +57,7 @@ def without_shifts(series: Sequence[Mapping[int, float]]) -> list[list[float]]:
         for night, value in logs.items():
             deviations[night].append(value - level)
     shifts = {night: common_shift(each) for night, each in deviations.items()}
-    return [[value - shifts[night] for night, value in logs.items()] for logs in series]
+    return [{night: value - shifts[night] for night, value in logs.items()} for logs in series]
 
 
 def run_variance(differences: Sequence[float], variances: Sequence[float], freedoms: Sequence[float]) -> float:

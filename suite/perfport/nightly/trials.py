@@ -18,6 +18,8 @@ from .significance import discoveries, usual
 
 #: Rate of false discoveries: where nothing has changed, at most one night in 20 is red.
 FALSE_RATE = 0.05
+#: The same for suspicions: where nothing has changed, at most one night in 5 is yellow for them.
+SUSPICION_RATE = 0.2
 
 
 @dataclass
@@ -51,16 +53,16 @@ class Trial:
     @property
     def freedom(self) -> int:
         """Degrees of freedom of `variance`."""
-        return len(self.before.logs) - 1 if self.before.nights else len(self.before.logs) + len(self.now) - 2
+        if self.before.nights:
+            return freedom_of(self.before)
+        return len(self.before.logs) + len(self.now) - 2
 
     @property
     def variance(self) -> float:
-        """Variance between nights, or between workers, pooled over both sides."""
-        of_base = float(np.var(self.before.logs, ddof=1))
+        """Variance between nights, pooled over all levels, or between workers, pooled over both sides."""
         if self.before.nights:
-            return of_base
-        n, k = len(self.before.logs), len(self.now)
-        return (of_base * (n - 1) + float(np.var(self.now, ddof=1)) * (k - 1)) / (n + k - 2)
+            return _pooled([self.before.logs, *self.before.apart])
+        return _pooled([self.before.logs, self.now])
 
     @property
     def unchanged(self) -> bool:
@@ -92,6 +94,17 @@ class Trial:
         self.finding.before = math.exp(float(np.mean(self.before.logs)))
         self.finding.p_slower = float(stdtr(freedom, -self.difference / deviation))
         self.finding.p_faster = float(stdtr(freedom, self.difference / deviation))
+
+
+def freedom_of(before: Before) -> int:
+    """Return the degrees of freedom of the variance between nights: those of every level."""
+    return sum(len(each) - 1 for each in (before.logs, *before.apart) if each)
+
+
+def _pooled(samples: Sequence[Sequence[float]]) -> float:
+    """Return the variance within samples, by all of them."""
+    squares = sum(float(np.var(each)) * len(each) for each in samples if each)
+    return squares / sum(len(each) - 1 for each in samples if each)
 
 
 class PairedTrial(Trial):
@@ -142,12 +155,13 @@ def settle(trials: list[Trial]) -> dict[str, float]:
         shift = _take_shifts_out(family)
         shifts[site] = shifts.get(site) or shift
         _judge(family)
-    slower = discoveries([trial.finding.p_slower for trial in trials], FALSE_RATE)
+    p_slower = [trial.finding.p_slower for trial in trials]
+    slower, suspicious = discoveries(p_slower, FALSE_RATE), discoveries(p_slower, SUSPICION_RATE)
     faster = discoveries([trial.finding.p_faster for trial in trials], FALSE_RATE)
     settled: dict[str, Finding] = {}
-    for trial, is_slower, is_faster in zip(trials, slower, faster, strict=True):
+    for trial, is_slower, is_suspicious, is_faster in zip(trials, slower, suspicious, faster, strict=True):
         finding = trial.finding
-        finding.outcome = _outcome(finding, bool(is_slower), bool(is_faster))
+        finding.outcome = _outcome(finding, slower=is_slower, suspicious=is_suspicious, faster=is_faster)
         finding.why = finding.why or _explained(finding, trial.before)
         # A case with two trials: the first one stands, unless the second alone finds it slower.
         first = settled.setdefault(finding.series, finding)
@@ -188,8 +202,8 @@ def _take_shifts_out(family: Sequence[Trial]) -> float:
     return shift
 
 
-def _outcome(finding: Finding, slower: bool, faster: bool) -> Outcome:
-    """Return the verdict on a case whose change is significant in one direction, or in none."""
+def _outcome(finding: Finding, *, slower: bool, suspicious: bool, faster: bool) -> Outcome:
+    """Return the verdict on a case whose change is significant in one direction, or nearly so, or in none."""
     assert finding.ratio
     if slower and finding.suspected:
         return Outcome.SLOWER
@@ -197,12 +211,17 @@ def _outcome(finding: Finding, slower: bool, faster: bool) -> Outcome:
         return Outcome.FASTER
     least = math.log1p(finding.threshold)
     within = math.exp(-least) <= finding.ratio.low and finding.ratio.high <= math.exp(least)
+    if suspicious and finding.suspected:
+        return Outcome.SUSPECTED
     return Outcome.SAME if within else Outcome.CANNOT_TELL
 
 
 def _explained(finding: Finding, before: Before) -> str:
     again = f", {finding.again} workers measured it again" if finding.again else ""
-    changed = f"; {', '.join(before.events)}" if before.events else ""
-    if finding.outcome is Outcome.CANNOT_TELL and finding.suspected:
-        return f"suspected: slower than {before.what}, but chance is not excluded{again}{changed}"
-    return f"compared with {before.what}{again}{changed}"
+    changed = ", ".join(map(str, before.events))
+    if finding.outcome is Outcome.SUSPECTED:
+        since = f", {changed}" if changed else ""
+        return f"slower than {before.what}{since}, but chance is not excluded{again}"
+    if changed and finding.outcome in (Outcome.SLOWER, Outcome.FASTER):
+        return f"since {changed}; compared with {before.what}{again}"
+    return f"compared with {before.what}{again}" + (f"; {changed}" if changed else "")

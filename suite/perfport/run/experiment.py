@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, Self
@@ -19,6 +20,15 @@ from ..model.names import NATIVE
 from ..model.record import Identity
 from ..model.schema import Finite
 
+
+class Colour(StrEnum):
+    """Of a night: no alarm; nothing that can be relied on; an alarm."""
+
+    GREEN = "green"
+    YELLOW = "yellow"
+    RED = "red"
+
+
 MAX_INSTANCES = 26  # they are named by a letter
 Names = Annotated[list[str], Field(min_length=1)]
 #: Slurm's partition, or several that a job may take, by commas.
@@ -33,16 +43,49 @@ OWN_OPTIONS = frozenset({
 })  # fmt: skip
 
 
-class CheckOptions(Finite):
-    """``check``: what `perfport check` holds the cases to.
+class EventColours(Finite):
+    """``check.events``: the colour of a night in which a case is slower since an event, by the kind of the event.
+
+    ``red`` and ``yellow`` are the colours of `perfport check`; with ``green`` a slower case is told, and no more.
+
+    Attributes
+    ----------
+    source : str
+        The project changed its own files.
+    driver, software, settings : str
+        It did not: another driver, other packages or another host, other measurement settings.
+    """
+
+    source: Colour = Colour.RED
+    driver: Colour = Colour.YELLOW
+    software: Colour = Colour.YELLOW
+    settings: Colour = Colour.YELLOW
+
+
+class CaseCheck(Finite):
+    """``check`` of an entry: what `perfport check` holds its cases to.
 
     Attributes
     ----------
     threshold : float
         Change of a case's time, relative, that is too small to matter. A case is slower if it is so by more than this.
+    events : EventColours
     """
 
     threshold: float = Field(0.02, gt=0, lt=10)
+    events: EventColours = Field(default_factory=EventColours)
+
+
+class CheckOptions(CaseCheck):
+    """``check`` of an experiment, for all of its entries that do not say otherwise.
+
+    Attributes
+    ----------
+    min_judged : float
+        Share of the cases that must have a verdict; with fewer the night is yellow.
+    """
+
+    min_judged: float = Field(0.8, ge=0, le=1)
 
 
 class Span(Finite):
@@ -122,7 +165,7 @@ class Study(Finite):
     measurement: dict[str, Any] = Field(default_factory=dict)
     timeout: float | None = Field(None, gt=0)
     instances: int | None = Field(None, ge=1, le=MAX_INSTANCES)
-    check: CheckOptions | None = None
+    check: CaseCheck | None = None
 
     def holds(self, identity: Identity) -> bool:
         """Whether a case of this identity is one of the entry's."""
@@ -267,10 +310,11 @@ class Experiment(Finite):
         """Return the first entry that holds a case of this identity."""
         return next((study for study in self.experiments if study.holds(identity)), None)
 
-    def threshold(self, identity: Identity) -> float:
-        """Return the change of time that is too small to matter in a case of this identity."""
+    def checked(self, identity: Identity) -> CaseCheck:
+        """Return what a case of this identity is held to: what its entry says, before what the experiment says."""
         study = self.study(identity)
-        return (study.check if study and study.check else self.check).threshold
+        own = study.check if study else None
+        return self.check.model_copy(update={name: getattr(own, name) for name in own.model_fields_set} if own else {})
 
 
 def find(name: str | Path) -> Path:

@@ -145,8 +145,10 @@ def _join(environment: dict[str, Any], other: Mapping[str, Any]) -> None:
     environment["started"] = min(filter(None, (environment.get("started"), other.get("started"))), default="")
     environment["probes"] = [*(environment.get("probes") or []), *(other.get("probes") or [])]
     if environment.get("code") and other.get("code"):
-        variants = {**other["code"]["variants"], **environment["code"]["variants"]}
-        environment["code"] = {**environment["code"], "variants": variants}
+        code, others = environment["code"], other["code"]
+        parts = [part for part in ("variants", "files", "made_of") if part in code]
+        joined = {part: {**others.get(part, {}), **code[part]} for part in parts}
+        environment["code"] = {**code, **joined}
     held, added = environment.get("defaults") or {}, other.get("defaults") or {}
     if held or added:
         environment["defaults"] = {id_: {**added.get(id_, {}), **held.get(id_, {})} for id_ in {**added, **held}}

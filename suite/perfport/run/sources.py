@@ -138,13 +138,27 @@ def digest(paths: frozenset[Path]) -> str:
 
 
 def describe(workloads: Mapping[str, Workload], identities: Iterable[Identity]) -> dict[str, Any]:
-    """Return digests of the code that a run of some cases uses, for its environment file."""
+    """Return digests of the code that a run of some cases uses, for its environment file.
+
+    ``files`` has a digest of each file by its name below the folder of the workload, which comes first;
+    ``made_of`` says which of them each variant is made of.
+    """
     variants = sorted({(i.workload, i.problem, i.variant) for i in identities})
-    digests = {
-        "/".join(names): digest(variant_files(workloads[names[0]], workloads[names[0]].variant(*names[1:])))
-        for names in variants
-    }
-    return {"measuring": harness_digest(), "variants": digests}
+    digests, made_of = {}, {}
+    parts: dict[str, str] = {}
+    for names in variants:
+        workload = workloads[names[0]]
+        own = variant_files(workload, workload.variant(*names[1:]))
+        named = {named_in(workload, path): digest(frozenset({path}))[:12] for path in own}
+        digests["/".join(names)] = digest(own)
+        made_of["/".join(names)] = sorted(named)
+        parts |= named
+    return {"measuring": harness_digest(), "variants": digests, "files": parts, "made_of": made_of}
+
+
+def named_in(workload: Workload, path: Path) -> str:
+    """Return how a file of a workload is called: ``NAME/kernels/rows.cl``."""
+    return f"{workload.name}/{path.relative_to(workload.folder.resolve()).as_posix()}"
 
 
 def age(run: Run, identity: Identity, workloads: Mapping[str, Workload] | None = None) -> Verdict:

@@ -57,6 +57,8 @@ class _Commit(_Part):
 class _Code(_Part):
     measuring: str
     variants: dict[str, str]
+    files: dict[str, str] = {}
+    made_of: dict[str, list[str]] = {}
 
 
 class _Probed(_Part):

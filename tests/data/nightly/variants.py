@@ -55,13 +55,14 @@ class Double(Problem):
 
 class _Rounds(Variant):
     problem = Double
+    file = "rounds.cl"
 
     def __init__(self, setup: Setup) -> None:
         given = setup.problem.parameters
         planted = json.loads(os.environ.get("NIGHTLY_PLANTED", "{}")).get(self.name, {})
         self.factor, self.fault = float(planted.get("factor", 1.0)), planted.get("fault")
         self.device, self.n, self.seconds = setup.device, given.n, given.seconds
-        self.kernel = setup.kernel("rounds.cl", "rounds")
+        self.kernel = setup.kernel(self.file, "rounds")
         x = setup.input("x", lambda: setup.device.upload(setup.problem.x))
         count = np.uint32(round(self.factor * given.rounds))
         one = np.float32(1.5 if self.fault == "wrong" else 1.0)
@@ -78,7 +79,9 @@ class Steady(_Rounds):
 
 
 class Slowed(_Rounds):
-    name, rung = "slowed", 2
+    """In a file of its own, which can be changed alone."""
+
+    name, rung, file = "slowed", 2, "slowed.cl"
 
 
 class ClockA(_Rounds):

@@ -8,6 +8,7 @@ import report_data as data
 
 from perfport.model.record import Interval
 from perfport.nightly.finding import Finding, Judgement, Outcome
+from perfport.nightly.night import Change
 from perfport.nightly.place import series_key
 from perfport.report.pages.check import headline, view
 
@@ -36,6 +37,49 @@ def test_green_says_how_many_were_judged(tmp_path: Path) -> None:
     judgement = judged(tmp_path / "tonight", Outcome.SAME, Outcome.CANNOT_TELL, Outcome.FASTER)
     assert headline(judgement) == "Green: no regression found; 2 of 3 cases are the same or faster"
     assert "## Alarms" not in view(judgement).markdown
+    judgement.findings[1].outcome = Outcome.ACCEPTED
+    assert headline(judgement).endswith("faster, 1 at a level that is accepted")
+
+
+def test_yellow_says_what_is_missing_or_suspected(tmp_path: Path) -> None:
+    judgement = judged(tmp_path / "a", Outcome.SAME, Outcome.CANNOT_TELL, Outcome.FASTER)
+    judgement.min_judged = 0.8
+    assert headline(judgement) == (
+        "Yellow: no regression found, but only 2 of 3 cases could be judged (1 with too little to compare with); "
+        "80% are needed"
+    )
+    judgement.findings[0].outcome = Outcome.SUSPECTED
+    assert headline(judgement) == "Yellow: 1 suspected and not cleared, of 3 cases"
+    page = view(judgement).markdown
+    assert "## Yellow" in page and "Only 1 of 3 cases could be judged" in page
+
+
+SOURCE, DRIVER = Change("source", "a1b2", "c3d4", ("w/<b>.cl",)), Change("driver", "580", "590")
+
+
+def test_slower_cases_are_counted_by_what_changed(tmp_path: Path) -> None:
+    judgement = judged(tmp_path / "tonight", *[Outcome.SLOWER] * 4, Outcome.SAME)
+    for finding, events in zip(judgement.findings, ([SOURCE], [SOURCE], [DRIVER], []), strict=False):
+        finding.events = events
+    said = "Red: 2 slower since source changed (a1b2..c3d4: w/<b>.cl), 1 slower, of 5 cases; besides 1 slower since"
+    assert headline(judgement) == f"{said} driver 580 -> 590"
+    page = view(judgement)
+    assert page.markdown.index("## Alarms") < page.markdown.index("## Yellow") and "<b>" not in page.markdown
+    assert [row["colour"] for row in page.rows] == ["red", "red", "yellow", "red", "green"]
+    assert page.rows[2]["since"] == "driver 580 -> 590"
+    judgement.findings = judgement.findings[2:3]
+    assert headline(judgement).startswith("Yellow: 1 slower since driver 580")
+
+
+def test_the_machine_is_not_blamed_where_cases_share_a_changed_file(tmp_path: Path) -> None:
+    judgement = judged(tmp_path / "tonight", *[Outcome.SLOWER] * 6)
+    for finding in judgement.findings:
+        finding.ratio = Interval(value=0.9, low=0.89, high=0.91)
+    assert "more likely the machine" in view(judgement).markdown
+    for finding in judgement.findings[:5]:
+        finding.events = [SOURCE]
+    page = view(judgement).markdown
+    assert "machine than the code" not in page and "(5 cases)" in page
 
 
 def test_a_shift_of_the_machine_is_said_once(tmp_path: Path) -> None:

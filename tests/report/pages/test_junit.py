@@ -9,6 +9,7 @@ from junitparser import Failure, JUnitXml, Skipped
 
 from perfport.model.record import Interval
 from perfport.nightly.finding import Finding, Judgement, Outcome
+from perfport.nightly.night import Change
 from perfport.nightly.place import series_key
 from perfport.report.pages.junit import junit
 
@@ -35,8 +36,9 @@ def test_alarms_are_failures_and_cases_without_a_verdict_are_skipped(tmp_path: P
     (suite,) = report
     assert suite.name == f"perfport check {run.name}"
     for totals in (report, suite):
-        assert (totals.tests, totals.failures, totals.errors, totals.skipped) == (6, 2, 0, 2)
-    wrong, slower, same, faster, noisy, new = suite
+        assert (totals.tests, totals.failures, totals.errors, totals.skipped) == (7, 2, 0, 2)
+    enough, wrong, slower, same, faster, noisy, new = suite
+    assert enough.name == "enough cases have a verdict" and not enough.result
     assert wrong.classname == "demo.rows" and wrong.name.startswith("demo/rows a ") and wrong.name.endswith(")")
     (failure,) = wrong.result
     assert isinstance(failure, Failure) and failure.type == "wrong" and failure.message == "wrong: wrong: off by one"
@@ -45,3 +47,20 @@ def test_alarms_are_failures_and_cases_without_a_verdict_are_skipped(tmp_path: P
     assert slower.time == 2e-6 and not same.result and not faster.result
     assert [type(case.result[0]) for case in (noisy, new)] == [Skipped, Skipped]
     assert noisy.result[0].message == "cannot tell: too <noisy>"
+
+
+def test_what_is_yellow_is_skipped_and_says_so(tmp_path: Path) -> None:
+    """Readers of JUnit know no third colour but that."""
+    run = data.store(tmp_path / "tonight", [data.record("a")])
+    findings = [
+        finding(run, Outcome.SLOWER, why="since driver 580 -> 590", events=[Change("driver", "580", "590")]),
+        finding(run, Outcome.SUSPECTED, why="perhaps"),
+        finding(run, Outcome.SLOWER, why="since source changed", events=[Change("source", "a", "b")]),
+        finding(run, Outcome.CANNOT_TELL, why="loud"),
+    ]
+    (suite,) = JUnitXml.fromstring(junit(Judgement(run, "run base", findings, min_judged=0.8)).encode())
+    enough, driver, suspected, source, noisy = suite
+    said = [case.result[0].message for case in (enough, driver, suspected)]
+    assert said[0].startswith("yellow: 2 of 4 cases could be judged")
+    assert said[1:] == ["yellow: slower: since driver 580 -> 590", "yellow: suspected: perhaps"]
+    assert isinstance(source.result[0], Failure) and noisy.result[0].message == "cannot tell: loud"

@@ -42,3 +42,26 @@ def test_an_event_breaks_the_line_and_its_text_is_escaped(tmp_path: Path) -> Non
 def test_nights_without_any_result_have_no_curve(tmp_path: Path) -> None:
     content = drawn(tmp_path, 1, failed=0)
     assert 'class="fail"' in content and "band" not in content and "nan" not in content
+
+
+def test_the_step_at_an_event_is_drawn_and_told(tmp_path: Path) -> None:
+    for number, seconds in enumerate([0.1, 0.1, 0.3, 0.12, 0.12, 0.12]):
+        change = {"driver": "3.1" if number < 3 else "4.0"}
+        history_data.write_night(tmp_path, number, np.array([seconds]), failed=[0] if number == 4 else [], **change)
+    history = History(tmp_path)
+    (series,) = history.series.values()
+    tracked = track(history, series)
+    assert tracked.levels() == [(0, 2, 0.1), (3, 5, 0.12)] and tracked.steps() == {3: pytest.approx(1.2)}
+    (level,) = re.findall(r'class="level" d="M([^"]+)"', chart(history, tracked))
+    corners = [tuple(map(int, corner.split(","))) for corner in level.split()]
+    assert len(corners) == 4 and corners[0][1] == corners[1][1] > corners[2][1] == corners[3][1], "slower is higher up"
+    assert corners[1][0] == corners[2][0], "the step is where the event is"
+
+
+def test_a_level_without_a_result_has_no_step(tmp_path: Path) -> None:
+    for number in range(3):
+        driver = "3.1" if number < 1 else "4.0"
+        history_data.write_night(tmp_path, number, np.array([0.1]), driver=driver, failed=[0] if number == 0 else [])
+    history = History(tmp_path)
+    (series,) = history.series.values()
+    assert track(history, series).steps() == {} and 'class="level"' not in chart(history, track(history, series))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import Any
 
-from ...nightly.finding import ALARMS, Finding, Judgement, Outcome
+from ...nightly.finding import Colour, Finding, Judgement, Outcome
 from ...nightly.significance import LEAST_CASES
 from ..parts.markdown import NONE, code, details, join, middle, table, text
 from ..parts.quantities import interval, seconds
@@ -19,11 +19,13 @@ _MEANING = {
     Outcome.VANISHED: "measured before, missing now",
     Outcome.FAILED: "measured before, fails now",
     Outcome.SLOWER: "slower by more than its threshold; chance is excluded",
+    Outcome.SUSPECTED: "slower by more than its threshold, but chance is not excluded",
     Outcome.FASTER: "faster by more than its threshold; chance is excluded",
     Outcome.SAME: "the whole interval is within the threshold",
     Outcome.CANNOT_TELL: "too noisy or too few measurements for a verdict",
     Outcome.NEW: "nothing to compare with yet",
-    Outcome.CHANGED: "driver, source, settings or software changed: a new series begins, no alarm",
+    Outcome.CHANGED: "inputs, default tunables or chip changed: other work, not compared",
+    Outcome.ACCEPTED: "its new level is accepted, and has too few nights to hold it to",
     Outcome.NO_RESULT: "unsupported, unavailable, failed before too, or no longer in the experiment",
 }
 #: Cases of one outcome that a summary lists at most.
@@ -39,22 +41,29 @@ def view(judgement: Judgement) -> View:
     where = [f"Run {code(judgement.run.name)}", f"commit {code(commit[:12])}" if commit else ""]
     where += [f"started {text(environment['started'])}"] if environment.get("started") else []
     blocks = [
-        f"# {headline(judgement)}",
+        f"# {text(headline(judgement), 2000)}",
+        _inconclusive(judgement),
         f"{', '.join(filter(None, where))}; compared with {text(judgement.against)}.",
         _machine(judgement),
         _one_sided(judgement.one_sided),
         _left_out(judgement.left_out),
         table(["outcome", "cases", "meaning"], listed, "lrl"),
     ]
-    for title, outcomes, folded in (
-        ("Alarms", ALARMS, False),
-        ("Changes: new series, no alarm", (Outcome.CHANGED,), False),
-        ("Faster", (Outcome.FASTER,), False),
-        ("No verdict", (Outcome.CANNOT_TELL,), True),
-        ("New, without result, or removed", (Outcome.NEW, Outcome.NO_RESULT), True),
-        ("Same", (Outcome.SAME,), True),
-    ):
-        if found := judgement.of(*outcomes):
+    red = [found for found in judgement.findings if found.colour is Colour.RED]
+    yellow = [found for found in judgement.findings if found.colour is Colour.YELLOW]
+    told = [found for found in judgement.of(Outcome.SLOWER) if found.colour is Colour.GREEN]
+    for title, found, folded in (
+        ("Alarms", red, False),
+        ("Yellow: suspected, or slower since what the project did not change", yellow, False),
+        ("Slower, and no alarm by the experiment", told, False),
+        ("Faster", judgement.of(Outcome.FASTER), False),
+        ("Other work: new series", judgement.of(Outcome.CHANGED), False),
+        ("No verdict", judgement.of(Outcome.CANNOT_TELL), True),
+        ("New, accepted, without result, or removed",
+         judgement.of(Outcome.NEW, Outcome.ACCEPTED, Outcome.NO_RESULT), True),
+        ("Same", judgement.of(Outcome.SAME), True),
+    ):  # fmt: skip
+        if found:
             body = _cases(found)
             blocks.append(details(f"{title}: {len(found)}", body) if folded else f"## {title}\n\n{body}")
     note = (
@@ -66,17 +75,37 @@ def view(judgement: Judgement) -> View:
 
 
 def headline(judgement: Judgement) -> str:
-    """Return the verdict on the run in one sentence."""
-    parts = []
-    for outcome in ALARMS:
-        if found := judgement.of(outcome):
-            verb = {Outcome.WRONG: "wrong", Outcome.VANISHED: "vanished", Outcome.FAILED: "newly failing"}
-            parts.append(f"{len(found)} {verb.get(outcome, 'slower')}")
+    """Return the verdict on the run in one sentence, as plain text."""
+    red, yellow = (_counted(judgement, colour) for colour in (Colour.RED, Colour.YELLOW))
     total = len(judgement.findings)
-    if parts:
-        return f"Red: {', '.join(parts)}, of {total} cases"
+    if red:
+        return f"Red: {', '.join(red)}, of {total} cases" + (f"; besides {', '.join(yellow)}" if yellow else "")
+    if yellow:
+        return f"Yellow: {', '.join(yellow)}, of {total} cases"
+    if judgement.undecided:
+        return f"Yellow: no regression found, but only {judgement.undecided}"
     judged = len(judgement.of(Outcome.SAME, Outcome.FASTER))
-    return f"Green: no regression found; {judged} of {total} cases are the same or faster"
+    accepted = len(judgement.of(Outcome.ACCEPTED))
+    beside = f", {accepted} at a level that is accepted" if accepted else ""
+    return f"Green: no regression found; {judged} of {total} cases are the same or faster{beside}"
+
+
+def _counted(judgement: Judgement, colour: Colour) -> list[str]:
+    """Return how many findings of a colour there are of each kind; of slower ones, by what changed."""
+    verbs = {Outcome.FAILED: "newly failing", Outcome.SUSPECTED: "suspected and not cleared"}
+    counts: Counter[str] = Counter()
+    order = list(Outcome)
+    for found in sorted(judgement.findings, key=lambda each: order.index(each.outcome)):
+        if found.colour is colour:
+            since = ", ".join(map(str, found.events)) if found.outcome is Outcome.SLOWER else ""
+            counts[verbs.get(found.outcome, found.outcome.value) + (f" since {since}" if since else "")] += 1
+    return [f"{number} {what}" for what, number in counts.items()]
+
+
+def _inconclusive(judgement: Judgement) -> str:
+    if not judgement.undecided or headline(judgement).endswith(judgement.undecided):
+        return ""
+    return f"Only {judgement.undecided}."
 
 
 def _machine(judgement: Judgement) -> str:
@@ -87,18 +116,24 @@ def _machine(judgement: Judgement) -> str:
         if shift
     ]
     for site in dict.fromkeys(found.place.site for found in judgement.findings):
-        if judgement.shifts.get(site):
+        compared = [(found, found.ratio) for found in judgement.findings if found.ratio and found.place.site == site]
+        if judgement.shifts.get(site) or len(compared) < LEAST_CASES:
             continue
-        ratios = [found.ratio.value for found in judgement.findings if found.ratio and found.place.site == site]
-        if len(ratios) < LEAST_CASES:
-            continue
-        middle_ratio = median(ratios)
-        told.append(
-            f"On {code(site)} the median of {len(ratios)} cases takes {100 * (1 / middle_ratio - 1):+.1f} % time."
-        )
+        middle_ratio = median(ratio.value for _, ratio in compared)
+        changed = 100 * (1 / middle_ratio - 1)
+        told.append(f"On {code(site)} the median of {len(compared)} cases takes {changed:+.1f} % time.")
         if abs(math.log(middle_ratio)) > math.log(1.02):
-            told.append("**So large a change of all cases together is more likely the machine than the code.**")
+            told.append(_common(found for found, _ in compared))
     return " ".join(told)
+
+
+def _common(findings: Iterable[Finding]) -> str:
+    """Say what cases that changed together have in common; that it is the machine, only where no source changed."""
+    found = list(findings)
+    changes = Counter(change for each in found for change in each.events)
+    if shared := [f"{text(str(change), 200)} ({number} cases)" for change, number in changes.most_common(3)]:
+        return f"**What changed since: {', '.join(shared)}.**"
+    return "**So large a change of all cases together is more likely the machine than the code.**"
 
 
 def _one_sided(why: str) -> str:
@@ -134,9 +169,11 @@ def _cases(findings: Sequence[Finding]) -> str:
 def _row(found: Finding) -> dict[str, Any]:
     ratio = found.ratio
     return {
-        "outcome": found.outcome.value, "case": found.place.title, "device": found.place.site,
+        "outcome": found.outcome.value, "colour": found.colour.value,
+        "case": found.place.title, "device": found.place.site,
         "seconds before": found.before, "seconds": found.now, "ratio": ratio.value if ratio else None,
         "low": ratio.low if ratio else None, "high": ratio.high if ratio else None, "threshold": found.threshold,
-        "p slower": found.p_slower if ratio else None, "measured again": found.again, "why": found.why,
+        "p slower": found.p_slower if ratio else None, "measured again": found.again,
+        "since": ", ".join(map(str, found.events)), "why": found.why,
         "record": found.record.key if found.record else None,
     }  # fmt: skip

@@ -6,13 +6,16 @@ The page is one file: charts are SVG in the text, a few lines of script search t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from ...model.errors import UsageError
 from ...model.names import natural
 from ...model.record import Status
-from ...nightly.history import History, Series
+from ...nightly.history import Event, History, Series
 from ...store.collection import Filter
 from ..parts import web
 from ..parts.markdown import NONE, code, join, middle, table, text
@@ -43,6 +46,7 @@ svg text { font: 11px system-ui, sans-serif; fill: #444; }
 .line { fill: none; stroke: #0072b2; stroke-width: 1.6; }
 .dot { fill: #0072b2; }
 .bound { stroke: #009e73; stroke-dasharray: 5 3; stroke-width: 1.4; fill: none; }
+.level { fill: none; stroke: #d55e00; stroke-width: 1.2; stroke-dasharray: 2 2; }
 .event { stroke: #d55e00; stroke-width: 1; fill: none; }
 .fail { stroke: #b04300; stroke-width: 1.8; fill: none; }
 .axis { stroke: #bbb; stroke-width: 1; fill: none; }
@@ -68,7 +72,8 @@ update();
 
 _PAGE = web.template("""<h1>{{ title }}</h1>
 <p>{{ span }} Line: time of one execution, band: 95 % interval; dashed: problem bound; vertical: event (a change of \
-driver, source, settings or software begins a new series); cross: a night without a result. All times are measured.</p>
+source, driver, software or settings); dotted: level between events; cross: a night without a result. All times are \
+measured.</p>
 {% if left_out %}<p class="bad">Left out:</p><ul>\
 {% for file in left_out %}<li>{{ file }}</li>{% endfor %}</ul>{% endif %}
 
@@ -80,7 +85,10 @@ aria-label="Search"><label><input type="checkbox" id="only"> with events or fail
 </div>""")
 _CARD = web.template("""<article class="card" data-name="{{ name }}"{% if news %} data-news="1"{% endif %}>\
 <h2>{{ title }}{% if bad %} <span class="bad">{{ bad }}</span>{% endif %}</h2><p>{{ where }}</p><p>{{ facts }}</p>\
-{{ chart }}{% if events %}<ul>{% for event in events %}<li>{{ event }}</li>{% endfor %}</ul>{% endif %}</article>""")
+{{ chart }}{% if events %}<ul>{% for event in events %}<li>{{ event.day }}: \
+{% if event.link %}<a href="{{ event.link }}">{{ event.what }}</a>{% else %}{{ event.what }}{% endif %}\
+{% if event.step %}: {{ event.step }}{% endif %}</li>{% endfor %}\
+{% if earlier %}<li>and {{ earlier }} earlier</li>{% endif %}</ul>{% endif %}</article>""")
 
 
 def select(history: History, chosen: Filter) -> list[Series]:
@@ -132,26 +140,56 @@ def _span(history: History) -> str:
     return f"From {text(history.nights[0].started[:10])} to {text(history.nights[-1].started[:10])}."
 
 
-def page(history: History, chosen: Sequence[Series]) -> str:
-    """Return the page: a chart for each case with its bound and events, searchable."""
+def page(history: History, chosen: Sequence[Series], compare: str = "") -> str:
+    """Return the page: a chart for each case with its bound, its events and their steps, searchable.
+
+    ``compare`` is the address that shows what changed between two commits, with ``{old}`` and ``{new}`` for them.
+    """
     title = f"History: {len(chosen)} cases over {len(history.nights)} nights"
-    cards = Markup("\n").join(_card(history, track(history, series)) for series in chosen)
+    cards = Markup("\n").join(_card(history, track(history, series), compare) for series in chosen)
     body = _PAGE(title=title, span=_span(history), left_out=history.left_out, cards=cards)
     return web.frame(title, body, _STYLE, _SCRIPT)
 
 
-def _card(history: History, tracked: Track) -> Markup:
+def check_compare(address: str) -> None:
+    """Refuse an address of changes that is none of the web, or has no place for the commits. Raises `UsageError`."""
+    named = set(re.findall(r"\{\w*\}", address))
+    if not re.fullmatch(r"https?://[!-~]+", address) or not {"{old}", "{new}"} <= named:
+        expected = "an address as in 'https://HOST/compare/{old}...{new}'"
+        raise UsageError(f"--compare: expected {expected}, got {address!r}")
+
+
+@dataclass(frozen=True)
+class _Told:
+    """An event as the list below a chart has it."""
+
+    day: str
+    what: str
+    link: str
+    step: str
+
+
+def _told(history: History, event: Event, steps: Mapping[int, float], compare: str) -> _Told:
+    old, new = event.change.old.removesuffix("+"), event.change.new.removesuffix("+")
+    commits = event.change.kind == "source" and all(re.fullmatch("[0-9a-f]{7}", commit) for commit in (old, new))
+    link = compare.replace("{old}", old).replace("{new}", new) if commits else ""
+    step = steps.get(event.night, math.nan)
+    time = f"{_percent(step)} time" if math.isfinite(step) else ""
+    return _Told(history.nights[event.night].started[:10], event.what, link, time)
+
+
+def _card(history: History, tracked: Track, compare: str) -> Markup:
     place = tracked.series.place
     facts = [seconds(tracked.last), f"{_percent(tracked.change)} against the nights before"]
     if math.isfinite(tracked.bound[-1]) and math.isfinite(tracked.time[-1]):
         share = significant(100 * tracked.bound[-1] / tracked.time[-1])
         facts.append(f"bound {seconds(float(tracked.bound[-1]))}, share {share} %")
     shown = tracked.events[: -MOST_EVENTS - 1 : -1]
-    events = [f"{history.nights[event.night].started[:10]}: {event.what}" for event in shown]
-    earlier = len(tracked.events) - len(shown)
-    events += [f"and {earlier} earlier"] if earlier else []
+    steps = tracked.steps()
+    events = [_told(history, event, steps, compare) for event in shown]
     return _CARD(
         name=f"{place.title} {place.site} {place.experiment}".lower(), news=bool(tracked.events or tracked.failures),
         title=place.title, bad=tracked.status[-1] if Status(tracked.status[-1]).failed else "",
         where=f"{place.site}, {place.experiment}", facts="; ".join(facts), chart=chart(history, tracked), events=events,
+        earlier=len(tracked.events) - len(shown),
     )  # fmt: skip

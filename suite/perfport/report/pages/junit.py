@@ -7,7 +7,7 @@ import io
 from junitparser import Attr, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from ...model.untrusted import distinct_line, line
-from ...nightly.finding import ALARMS, Finding, Judgement, Outcome
+from ...nightly.finding import Colour, Finding, Judgement, Outcome
 from ..parts.quantities import interval, seconds
 
 
@@ -18,8 +18,12 @@ class _Case(TestCase):
 
 
 def junit(judgement: Judgement) -> str:
-    """Return the findings as JUnit: alarms are failures, cases without a verdict are skipped."""
+    """Return the findings as JUnit: what is red is a failure, what is yellow or has no verdict is skipped.
+
+    A test case of its own says whether enough cases have a verdict; it is skipped where they have not.
+    """
     suite = TestSuite(line(f"perfport check {judgement.run.name}"))
+    suite.add_testcase(_judged(judgement))
     for finding in judgement.findings:
         suite.add_testcase(_case(finding))
     report = JUnitXml()
@@ -30,16 +34,26 @@ def junit(judgement: Judgement) -> str:
     return written.getvalue().decode()
 
 
+def _judged(judgement: Judgement) -> TestCase:
+    case = _Case("enough cases have a verdict", "perfport.check")
+    case.time = "0"
+    if judgement.undecided:
+        case.result = [Skipped(line(f"yellow: {judgement.undecided}"))]
+    return case
+
+
 def _case(finding: Finding) -> TestCase:
     place = finding.place
     case = _Case(distinct_line(f"{place.title} on {place.site}"), line(f"{place.workload}.{place.problem}"))
     case.time = f"{finding.now or 0:.9f}"
     message = line(f"{finding.outcome.value}: {finding.why}")
-    if finding.outcome in ALARMS:
+    if finding.colour is Colour.RED:
         failure = Failure(message, finding.outcome.value)
         failure.text = _numbers(finding)
         case.result = [failure]
-    elif finding.outcome not in (Outcome.SAME, Outcome.FASTER):
+    elif finding.colour is Colour.YELLOW:
+        case.result = [Skipped(f"yellow: {message}")]
+    elif finding.outcome not in (Outcome.SAME, Outcome.FASTER, Outcome.SLOWER):
         case.result = [Skipped(message)]
     return case
 

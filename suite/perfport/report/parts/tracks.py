@@ -52,6 +52,25 @@ class Track:
         known = self.time[np.isfinite(self.time) & (self.nights >= start)]
         return float(known[-1] / np.median(known[-8:-1])) if known.size > 1 else math.nan
 
+    def steps(self) -> dict[int, float]:
+        """By night of an event, how many times as long the case takes from it on: the ratio of the levels around it.
+
+        A level is the median of the nights between two events; NaN where a side has none.
+        """
+        nights = sorted({event.night for event in self.events})
+        levels = [level for _, _, level in self.levels()]
+        return {night: after / before for night, before, after in zip(nights, levels, levels[1:], strict=False)}
+
+    def levels(self) -> list[tuple[int, int, float]]:
+        """Return first and last night between events, and the median time there in seconds; NaN without a result."""
+        starts = [int(self.nights[0]), *sorted({event.night for event in self.events})]
+        ends = [*(start - 1 for start in starts[1:]), int(self.nights[-1])]
+        found = []
+        for start, end in zip(starts, ends, strict=True):
+            inside = self.time[(self.nights >= start) & (self.nights <= end) & np.isfinite(self.time)]
+            found.append((start, end, float(np.median(inside)) if inside.size else math.nan))
+        return found
+
     @property
     def failures(self) -> int:
         """Nights in which it ended badly."""
@@ -123,6 +142,7 @@ def _curve(track: Track) -> Iterator[Markup]:
     x = _across(track, nights)
     edge = np.concatenate([x, x[::-1]]), np.concatenate([scale.up(low), scale.up(high)[::-1]])
     yield Markup('<path class="band" d="M{}Z"/>').format(_points(*edge))
+    yield from _levels(track, scale)
     for start, stop in _pieces(nights, track.events):
         yield Markup('<path class="line" d="M{}"/>').format(_points(x[start:stop], scale.up(time[start:stop])))
     if nights.size <= MOST_DOTS:
@@ -134,6 +154,17 @@ def _curve(track: Track) -> Iterator[Markup]:
     elif bound.size:
         text = Markup('<text x="{}" y="{}" text-anchor="end">bound {}, below</text>')
         yield text.format(WIDTH - RIGHT, HEIGHT - BOTTOM - 4, seconds(float(np.median(bound))))
+
+
+def _levels(track: Track, scale: _Scale) -> Iterator[Markup]:
+    """Draw the step at each event: the level before it and the level after, joined."""
+    known = [(start, end, level) for start, end, level in track.levels() if math.isfinite(level)]
+    if not track.events or len(known) < 2:
+        return
+    ends = [start for start, *_ in known[1:]] + [known[-1][1]]
+    corners = [(night, level) for (start, _, level), end in zip(known, ends, strict=True) for night in (start, end)]
+    x, y = (np.array(values, dtype=float) for values in zip(*corners, strict=True))
+    yield Markup('<path class="level" d="M{}"/>').format(_points(_across(track, x), scale.up(y)))
 
 
 def _events(track: Track) -> Iterator[Markup]:
