@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from pathlib import Path
 
 import pytest
 import report_data as data
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from predict_data import CUDA, FAST, OPENCL, SLOW, live, measured, two_devices
 
 from perfport.judge.predict import (
@@ -20,10 +23,12 @@ from perfport.judge.predict import (
     rows,
     targets,
 )
+from perfport.judge.predict.devices import exact
 from perfport.judge.predict.predictor import combined, nothing_counted
 from perfport.judge.predict.widths import Widths, kind_of
 from perfport.model.errors import UsageError
 from perfport.model.record import Status
+from perfport.model.work import Traffic
 from perfport.store.collection import Collection
 
 A, B = "cuda:nvidia (Chip A)", "cuda:nvidia (Chip B)"
@@ -142,6 +147,31 @@ def test_only_what_may_be_ranked_predicts(tmp_path: Path) -> None:
     environment = data.environment((data.GPU,), devices={CUDA: live(CUDA, "Chip A")})
     predictor = Predictor(Collection([data.store(tmp_path / "run", records, environment)]), nothing_counted)
     assert [key.variant for key in predictor.sources] == ["good"]
+
+
+@given(
+    seconds=st.sampled_from([0.0, 1e-300, 1e-9, 1e3, 1e300]), ceiling=st.sampled_from([0.0, 1e-300, 1.0, 1e12, 1e300]),
+    amount=st.sampled_from([0.0, 1e-300, 1.0, 1e12, 1e300, math.inf]),
+)  # fmt: skip
+@settings(max_examples=60, deadline=None)
+def test_numbers_of_somebody_else_stop_nothing(seconds: float, ceiling: float, amount: float) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        good, bad = measured(CUDA, FAST, {("good", 1): 1e-3, ("bad", 1): 1e-3})
+        assert bad.timing
+        summary = bad.timing.summary["span"].model_copy(update=dict.fromkeys(("median", "ci_low", "ci_high"), seconds))
+        bad = bad.model_copy(update={
+            "timing": bad.timing.model_copy(update={"summary": {**bad.timing.summary, "span": summary}}),
+            "ceilings": {**bad.ceilings, "dram_read": exact(ceiling), "fp32_fma": exact(ceiling)},
+            "traffic": Traffic(dram_read=amount, flops=amount, global_read=amount),
+        })  # fmt: skip
+        environment = data.environment((data.GPU,), devices={CUDA: live(CUDA, "Chip A")})
+        run = data.store(Path(folder) / "run", [good], environment)
+        run.records[:] = [good, bad]
+        predictor = Predictor(Collection([run]))
+        for device in targets(predictor):
+            for each in predictor.predictions(device):
+                assert each.outcome and (each.seconds is None or each.seconds.value >= 0)
+                _row(each)
 
 
 def test_of_two_runtimes_that_of_the_same_chip_is_nearer(tmp_path: Path) -> None:

@@ -156,7 +156,9 @@ def _absolute(predictor: Predictor, workload: str, figure: Figure, stated: float
         for key in reversed(keys) for source in predictor.sources[key].values() if source.record.metric
     }  # fmt: skip
     if not keys:
-        return Published(workload, figure, figure.unit, stated, None, reason="no such variant was measured here")
+        return Published(
+            workload, figure, figure.unit, stated, None, reason="no GPU of these results measured this variant"
+        )
     if figure.unit not in (*units, "s"):
         return Published(workload, figure, figure.unit, stated, None, reason=_no_model(figure.unit))
     key = units.get(figure.unit, keys[0])

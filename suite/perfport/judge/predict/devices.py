@@ -20,6 +20,8 @@ from ...store.case import Case
 
 #: Ceilings of which the lower value is the better one.
 TIMES = frozenset(name for name, kind in KINDS.items() if kind.direction == "lower")
+#: Ceilings below it, or above its inverse, are those of no device.
+LEAST = 1e-30
 #: What gives a device's rate of doing what no other ceiling tells: its arithmetic, hence units times clock.
 CORE = "fp32_fma"
 #: Ceilings that may be set, with their units: those that the suite measures, and those that only profiles state.
@@ -156,12 +158,17 @@ def place_of(case: Case) -> tuple[str, str]:
     return case.record.identity.devices[0].rpartition(":")[0], case.site.chip
 
 
+def usable(ceilings: Named) -> Named:
+    """Return the ceilings that something can be divided by: a stored one may be anything that is finite."""
+    return {name: ceiling for name, ceiling in ceilings.items() if ceiling.low > LEAST and ceiling.high < 1 / LEAST}
+
+
 def of_cases(cases: list[Case]) -> Device:
     """Return a live device, from the cases that ran on it: of each ceiling the best that any of them used."""
     runtime, chip = place_of(cases[0])
     ceilings: Named = {}
     for case in cases:
-        for name, ceiling in case.record.ceilings.items():
+        for name, ceiling in usable(case.record.ceilings).items():
             known = ceilings.get(name)
             if known is None or (ceiling.value < known.value) == (name in TIMES):
                 ceilings[name] = ceiling

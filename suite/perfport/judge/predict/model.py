@@ -16,7 +16,7 @@ from ...model.record import Interval, Record
 from ...model.work import Traffic
 from ...store.case import Case
 from ...store.ratios import time_of
-from .devices import CORE, Device, Origin, Relation, as_seen_from, exact
+from .devices import CORE, Device, Origin, Relation, as_seen_from, exact, usable
 from .limits import Footprint, occupancy, registers_short
 
 #: What no prediction is surer of than, relative: two runs of one case on one device differ by that.
@@ -77,7 +77,7 @@ class Source:
     @cached_property
     def here(self) -> Device:
         """The device with the ceilings that stood beside the measurement."""
-        return replace(self.device, ceilings={**self.device.ceilings, **self.record.ceilings})
+        return replace(self.device, ceilings={**self.device.ceilings, **usable(self.record.ceilings)})
 
     @cached_property
     def explained(self) -> Explained | None:

@@ -19,9 +19,9 @@ from ...model.record import Identity, Interval, Record
 from ...store.case import Case, Subject
 from ...store.collection import Collection
 from ...store.comparable import is_peer
-from ...store.ratios import is_ranked
+from ...store.ratios import is_ranked, time_of
 from ...store.results import Run
-from .devices import Device, Relation, from_profile, of_cases, of_profile, place_of
+from .devices import LEAST, Device, Relation, from_profile, of_cases, of_profile, place_of
 from .limits import Footprint, footprint, unsupported
 from .model import Estimate, Pattern, Source, carry_over, interval
 from .widths import WIDEST, Residual, Widths
@@ -129,8 +129,8 @@ class Predictor:
         self.collection = collection
         self._cases = [
             case for case in collection.current
-            if is_ranked(case.record) and not is_peer(case) and len(case.record.identity.devices) == 1
-            and not case.site.several
+            if is_ranked(case.record) and _sound(case.record) and not is_peer(case)
+            and len(case.record.identity.devices) == 1 and not case.site.several
         ]  # fmt: skip
         by_place: dict[tuple[str, str], list[Case]] = defaultdict(list)
         for case in self._cases:
@@ -223,6 +223,12 @@ class Predictor:
         outcome = Outcome.NO_GROUND if wide else Outcome.MODELLED
         reason = _widest(estimate, own, half) if wide else ""
         return Prediction(key, target, estimate.source.case, outcome, seconds, estimate, reason)
+
+
+def _sound(record: Record) -> bool:
+    """Whether a record's time and traffic can be computed with: one of somebody else's may hold any number."""
+    amounts = record.traffic.model_dump(exclude={"provenance"}, exclude_none=True).values() if record.traffic else ()
+    return LEAST < time_of(record) < 1 / LEAST and all(amount < 1 / LEAST for amount in amounts)
 
 
 def targets(predictor: Predictor) -> list[Device]:

@@ -45,7 +45,10 @@ TRUST = "How far this model can be trusted"
 PAGE = "predictions.md"
 #: Of these there is a number.
 SHOWN = (Outcome.MEASURED, Outcome.MODELLED)
-ALONE = "No two live devices of these results ran the same cases: intervals have the widths of public data."
+ALONE = (
+    "No two live devices of these results have a result of the same case that may be ranked (contended ones predict "
+    "nothing): intervals have the widths of public data."
+)
 
 
 def view(predictor: Predictor, device: Device, chosen: Filter) -> View:
