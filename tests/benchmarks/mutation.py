@@ -39,7 +39,8 @@ TESTS = {
 MODULES = (
     "judge/compare.py", "judge/portability.py", "measure/agreement.py", "measure/contents.py", "measure/intervals.py",
     "measure/repeats.py", "measure/roofline.py", "model/work.py", "nightly/base.py", "nightly/check.py",
-    "nightly/checkout.py", "nightly/finding.py", "nightly/inturn.py", "nightly/shift.py", "nightly/significance.py",
+    "nightly/checkout.py", "nightly/finding.py", "nightly/inturn.py", "nightly/levels.py", "nightly/shift.py",
+    "nightly/significance.py",
     "nightly/trials.py", "run/keys.py", "run/worker/audit.py", "run/worker/inputs.py", "store/comparable.py",
     "store/crossfit.py", "store/results.py", "workload/outputs.py",
 )  # fmt: skip

@@ -16,6 +16,7 @@ import report_data as data
 from perfport.interop.exports import export, measured
 from perfport.interop.imports import FORMS, Source, adopt, template
 from perfport.model.errors import UsageError
+from perfport.report.parts.ladder import ladders_of
 from perfport.store.collection import Collection
 from perfport.store.ratios import compare
 from perfport.store.results import Run
@@ -134,3 +135,42 @@ def test_a_module_of_pytest_benchmark_is_read(tmp_path: Path) -> None:
     subprocess.run(command, cwd=tmp_path, env=alone, capture_output=True, check=True)
     found = Source(tmp_path / "o.json", "pytest-benchmark").samples()
     assert list(found) == ["test_theirs.py::test_it"] and len(found["test_theirs.py::test_it"]) == 5
+
+
+@pytest.mark.parametrize(("cache", "least"), [(1 << 40, "warm"), (1, "cold"), (None, "warm")])
+def test_data_that_do_not_fit_in_the_cache_are_bound_by_memory(
+    run: Run, tmp_path: Path, cache: int | None, least: str
+) -> None:
+    """So that the share of an imported result is of the bound that its neighbours have."""
+    devices = {id_: {**info, "last_level_cache_bytes": cache} for id_, info in run.environment["devices"].items()}
+    beside = data.store(tmp_path / "run", run.records, {**run.environment, "devices": devices})
+    source = Source(google(tmp_path, [0.03] * 7), "google-benchmark")
+    (record,) = adopt(source, beside, CASE, tmp_path / "theirs", [])
+    own = template(beside, CASE)
+    assert record.timing and record.timing.cache == least and own.problem_bound and record.problem_bound
+    assert ("dram" in "".join(record.problem_bound.terms)) is (least == "cold")
+    same = record.problem_bound.seconds == own.problem_bound.seconds
+    assert same or least == "warm", "what lies in DRAM for both has one bound"
+    (told,) = adopt(source, beside, CASE, tmp_path / "told", [], cache="cold")
+    assert told.timing and told.timing.cache == "cold" and told.problem_bound
+    assert told.problem_bound.seconds == own.problem_bound.seconds
+    with pytest.raises(UsageError, match="--cache: 'hot' is not one of cold, warm"):
+        adopt(source, beside, CASE, tmp_path / "hot", [], cache="hot")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_report_has_an_imported_peer_beside_the_variants(run: Run, form: str, tmp_path: Path) -> None:
+    """With the speed-up over it on the clock that both have, from the file of each tool."""
+    if form == "google-benchmark":
+        file = google(tmp_path, [0.03] * 7)
+    else:
+        (file,) = export([data.store(tmp_path / "other", [data.record("theirs", 0.03)])], form, tmp_path / "f.json")
+    adopt(Source(file, form), run, CASE, tmp_path / "theirs", [])
+    ladders = [ladder for ladder in ladders_of([run, Run(tmp_path / "theirs")]) if ladder.peers]
+    (ladder,) = (each for each in ladders if any("theirs" in row.record.identity.variant for row in each.peers))
+    assert ladder.best and ladder.site == f"R1 {data.POCL}", "in the ladder of the run that it stands beside"
+    (peer,) = (row for row in ladder.peers if "theirs" in row.record.identity.variant)
+    found = ladder.best_over(peer)
+    assert found and found.clock == "wall" and peer.record.problem_bound
+    alone = ladders_of([Run(tmp_path / "theirs")])
+    assert [each.site for each in alone] == [data.POCL], "without that run it stands alone"

@@ -23,10 +23,11 @@ from perfport.model.device import DeviceInfo
 from perfport.model.errors import InfrastructureError, Stopped
 from perfport.model.record import Failure, Status
 from perfport.nightly import check, checkout, inturn
-from perfport.nightly.base import AgainstRun
+from perfport.nightly.base import AgainstNights, AgainstRun
 from perfport.nightly.check import check_run
 from perfport.nightly.checkout import Checkout
 from perfport.nightly.finding import Outcome
+from perfport.nightly.history import History, add
 from perfport.nightly.inturn import ROUNDS, TURNS
 from perfport.report.pages.check import view
 from perfport.run import plan
@@ -147,6 +148,43 @@ def test_a_machine_that_is_slower_by_now_is_no_slower_code(tmp_path: Path, machi
     )
     other = check_run(run, AgainstRun(Run(base.folder), run))
     assert len(other.of(Outcome.SLOWER)) == 3 and not other.remeasured, "another base has other code"
+
+
+@pytest.mark.parametrize(
+    ("slower", "driver", "colour", "why"),
+    [
+        (True, "3.1", "red", f"since source changed ({COMMIT[:7]}..cdcdcdc: w/rows.cl); compared with 4 nights by its"),
+        (False, "3.1", "green", f"compared with 4 nights by its code (commit {COMMIT[:12]}), 5 times in turn"),
+        (False, "4.0", "yellow", "since driver 3.1 -> 4.0; compared with 4 nights"),
+        (True, "4.0", "red", f"since source changed ({COMMIT[:7]}..cdcdcdc: w/rows.cl)"),
+    ],
+)
+def test_suspects_of_a_changed_source_are_measured_in_turn_with_the_night_before(
+    tmp_path: Path, machine: Callable[..., list[str]], slower: bool, driver: str, colour: str, why: str
+) -> None:
+    """That says what the source did; what is left is of the driver, or was the machine."""
+    for number in range(4):
+        records = [case(name, seed=number) for name in NAMES]
+        add(with_code(store(tmp_path / f"n{number}", records, number), COMMIT, 1), tmp_path / "h")
+    tonight = store(tmp_path / "now", [case(name, 0.054, seed=9) for name in NAMES], 9, driver=driver)
+    run = with_code(tonight, "cd" * 20, 2)
+    called = machine({}, {"v1": 0.06} if slower else {})
+    judgement = check_run(run, AgainstNights(History(tmp_path / "h"), run, 7), remeasure=True)
+    assert judgement.colour == colour and len(called) == 2 * ROUNDS and not judgement.one_sided
+    assert finding(judgement, "v1").why.startswith(why)
+    assert finding(judgement, "v0").outcome is (Outcome.SLOWER if driver == "4.0" else Outcome.SAME)
+
+
+def with_code(run: Run, commit: str, digest: int) -> Run:
+    """A run that names its commit and the file that its cases are made of."""
+    names = [f"demo/rows/{name}" for name in NAMES]
+    code = {
+        "measuring": "m", "variants": dict.fromkeys(names, str(digest)), "files": {"w/rows.cl": str(digest)},
+        "made_of": {name: ["w/rows.cl"] for name in names},
+    }  # fmt: skip
+    environment = {**run.environment, "commit": {"hash": commit, "dirty": False}, "code": code}
+    (run.folder / ENVIRONMENT).write_text(json.dumps(environment))
+    return Run(run.folder)
 
 
 def test_slower_code_is_slower_in_turn(tmp_path: Path, machine: Callable[..., list[str]]) -> None:

@@ -230,6 +230,21 @@ def _nights() -> dict[str, bytes]:
     return {str(cases): _as_json(night(1, np.arange(1, 1 + cases) * 1e-3)).encode() for cases in (1, 3)}
 
 
+def _accepted(path: Path) -> None:
+    from perfport.nightly.accepted import Accepted
+
+    for entry in Accepted(path).entries:
+        assert entry.of and entry.since
+
+
+ACCEPTED = """perfport_accepted: 1
+levels:
+- {case: nightly/double clock_b, device: 'opencl:pocl:0 (chip)', experiment: weeks,
+  since: '2026-11-04T02:00:00+00:00', event: driver 580 -> 590, change: +10.2 %, reason: why}
+- {case: c, device: d, experiment: e, since: '2026-11-04T02:00:00Z'}
+"""
+
+
 # --- Inputs of workloads and compilers ----------------------------------------------------------------------------
 
 
@@ -373,6 +388,7 @@ TARGETS: dict[str, Target] = {
     "published": Target(_published, "published.yaml", _shipped("results/published/gdn.yaml", 2), "yaml"),
     **{form: Target(_imports(form), "theirs.json", _foreign(content), "json") for form, content in FOREIGN.items()},
     "history": Target(_history, "night.json", _nights, "json"),
+    "accepted": Target(_accepted, "accepted.yaml", lambda: {"two": ACCEPTED.encode()}, "yaml"),
     "cascade": Target(_cascade, "cascade.xml", lambda: {"small": CASCADE}, "words"),
     "libsvm": Target(_libsvm, "mine.libsvm", lambda: {"two": b"1 1:0.5 3:2 # points\n-1 2:1e-3\n"}, "words"),
     "npz": Target(_arrays, "layer.npz", _layers, "zip"),

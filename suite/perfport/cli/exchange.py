@@ -40,10 +40,14 @@ def import_(
         str, typer.Option("--as", help="What was measured: WORKLOAD/PROBLEM[/PRESET][@DEVICE] of that run.")
     ],
     out: Annotated[Path, typer.Option("--out", help="The new run folder.", callback=writable)],
+    cache: Annotated[
+        str | None,
+        typer.Option("--cache", help="What a repetition finds: cold or warm; default: cold where the data do not fit."),
+    ] = None,
 ) -> None:
     """Take results of another tool as peers of a run's problem: a run folder that all commands on results read."""
     from ..interop import imports
     from ..store.results import Run
 
-    records = imports.adopt(imports.Source(file, form), Run(beside), case, out, command_line())
+    records = imports.adopt(imports.Source(file, form), Run(beside), case, out, command_line(), cache=cache)
     say(f"{out}: {len(records)} peers of {case}")

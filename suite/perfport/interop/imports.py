@@ -202,8 +202,28 @@ def template(run: Run, case: str) -> Record:
     raise UsageError(f"--as: {problem} {case!r}{nearest(case, listed)}; there are: {', '.join(listed) or 'none'}")
 
 
-def adopt(source: Source, run: Run, case: str, folder: Path, command: list[str]) -> list[Record]:
+CACHES = ("cold", "warm")
+
+
+def cache_of(run: Run, model: Record) -> str:
+    """Return in what state a loop of another tool finds the cache: ``cold`` where the problem's bytes do not fit in it.
+
+    The compulsory bytes of one execution are held to the last-level caches of the devices.
+    """
+    assert model.work
+    known = run.environment.get("devices") or {}
+    sizes = [(known.get(id_) or {}).get("last_level_cache_bytes") for id_ in model.identity.devices]
+    held = sum(size for size in sizes if size)
+    return "cold" if all(sizes) and model.work.read_bytes + model.work.write_bytes > held else "warm"
+
+
+def adopt(
+    source: Source, run: Run, case: str, folder: Path, command: list[str], *, cache: str | None = None
+) -> list[Record]:
     """Write a run folder with a file's benchmarks as peers of a run's case.
+
+    ``cache`` is ``cold`` or ``warm``: the state that each repetition found, which decides whether DRAM bounds it; by
+    default that of `cache_of`.
 
     Raises
     ------
@@ -212,8 +232,11 @@ def adopt(source: Source, run: Run, case: str, folder: Path, command: list[str])
     """
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"--out {folder}: is not empty")
+    if cache not in (None, *CACHES):
+        raise UsageError(f"--cache: {cache!r} is not one of {', '.join(CACHES)}{nearest(str(cache), CACHES)}")
     samples, model = source.samples(), template(run, case)
-    records = [_record(name, values, source, model, folder.name) for name, values in samples.items()]
+    found = _Found(source, model, cache or cache_of(run, model), folder.name)
+    records = [_record(name, values, found) for name, values in samples.items()]
     imported = {"file": source.file.name, "sha256": source.digest, "format": source.form, "beside": run.name}
     environment = {
         **run.environment,
@@ -232,7 +255,18 @@ def adopt(source: Source, run: Run, case: str, folder: Path, command: list[str])
     return records
 
 
-def _record(name: str, values: list[float], source: Source, model: Record, run: str) -> Record:
+@dataclass(frozen=True)
+class _Found:
+    """What the records of a file share: where they are from, what they solve, the state of the cache, their run."""
+
+    source: Source
+    model: Record
+    cache: str
+    run: str
+
+
+def _record(name: str, values: list[float], found: _Found) -> Record:
+    source, model = found.source, found.model
     summary = summarise(values)
     seconds = Interval(value=summary.median, low=summary.ci_low, high=summary.ci_high)
     known = model.identity
@@ -242,16 +276,16 @@ def _record(name: str, values: list[float], source: Source, model: Record, run: 
         inputs=known.inputs,
     )  # fmt: skip
     timing = Timing(
-        rank="wall", cache="warm", launches=0, rounds=list(range(len(values))), wall=values,
+        rank="wall", cache=found.cache, launches=0, rounds=list(range(len(values))), wall=values,
         summary={"wall": summary}, target=TARGET, target_met=summary.within(TARGET),
     )  # fmt: skip
     assert model.work
     return Record(
-        key=hashlib.sha256(f"{identity.model_dump_json()}{source.digest}".encode()).hexdigest()[:16], run=run,
+        key=hashlib.sha256(f"{identity.model_dump_json()}{source.digest}".encode()).hexdigest()[:16], run=found.run,
         time=source.taken, status=Status.OK, identity=identity, title="measured elsewhere, not verified",
         source=str(source), seed=model.seed, timing=timing, work=model.work, ceilings=model.ceilings,
         metric=_metric(model, seconds),
-        problem_bound=problem_bound(model.work, model.ceilings, seconds, cold=False),
+        problem_bound=problem_bound(model.work, model.ceilings, seconds, cold=found.cache == "cold"),
     )  # fmt: skip
 
 

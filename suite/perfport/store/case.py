@@ -157,9 +157,10 @@ def site_of(run: Run, record: Record) -> Site:
     return Site(tuple(identity.devices), chips, Host.of(run.environment), identity.device_count, kind)
 
 
-def cases_of(run: Run) -> list[Case]:
-    """Return every record of a run as a case, in the order of the run."""
-    return by_inputs([Case(run, record, site_of(run, record), Subject.of(record)) for record in run.records])
+def cases_of(*runs: Run) -> list[Case]:
+    """Return every record of a run, and of what was imported beside it, as a case, in their order."""
+    held = [(run, record) for run in runs for record in run.records]
+    return by_inputs([Case(run, record, site_of(run, record), Subject.of(record)) for run, record in held])
 
 
 def by_inputs(cases: Sequence[Case], several: Container[Subject] | None = None) -> list[Case]:

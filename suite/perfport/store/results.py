@@ -59,6 +59,11 @@ class Run:
         return str(self.environment.get("run", self.folder.name))
 
     @property
+    def beside(self) -> str:
+        """Name of the run beside which this one was imported; empty where it was measured here."""
+        return str((self.environment.get("imported") or {}).get("beside") or "")
+
+    @property
     def planned(self) -> int | None:
         """How many cases the run was to have; ``None`` where it does not say."""
         said = self.environment.get("planned")

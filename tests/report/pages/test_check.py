@@ -71,6 +71,15 @@ def test_slower_cases_are_counted_by_what_changed(tmp_path: Path) -> None:
     assert headline(judgement).startswith("Yellow: 1 slower since driver 580")
 
 
+def test_a_headline_names_a_few_events(tmp_path: Path) -> None:
+    judgement = judged(tmp_path / "tonight", *[Outcome.SLOWER] * 5, Outcome.WRONG)
+    for number, finding in enumerate(judgement.findings[:4]):
+        finding.events = [Change("source", "a1b2", "c3d4", (f"{number}.cl",))]
+    assert headline(judgement) == "Red: 1 wrong, 4 slower since 4 different events, 1 slower, of 6 cases"
+    judgement.findings[3].events = judgement.findings[2].events
+    assert headline(judgement).count("c3d4: ") == 3
+
+
 def test_the_machine_is_not_blamed_where_cases_share_a_changed_file(tmp_path: Path) -> None:
     judgement = judged(tmp_path / "tonight", *[Outcome.SLOWER] * 6)
     for finding in judgement.findings:

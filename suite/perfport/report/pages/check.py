@@ -28,6 +28,8 @@ _MEANING = {
     Outcome.ACCEPTED: "its new level is accepted, and has too few nights to hold it to",
     Outcome.NO_RESULT: "unsupported, unavailable, failed before too, or no longer in the experiment",
 }
+#: Different events that a headline names; of more, their number.
+MOST_EVENTS = 3
 #: Cases of one outcome that a summary lists at most.
 MOST = 200
 
@@ -99,7 +101,18 @@ def _counted(judgement: Judgement, colour: Colour) -> list[str]:
         if found.colour is colour:
             since = ", ".join(map(str, found.events)) if found.outcome is Outcome.SLOWER else ""
             counts[verbs.get(found.outcome, found.outcome.value) + (f" since {since}" if since else "")] += 1
-    return [f"{number} {what}" for what, number in counts.items()]
+    return [f"{number} {what}" for what, number in _shortened(counts).items()]
+
+
+def _shortened(counts: Counter[str]) -> Counter[str]:
+    """Return counts in which more than `MOST_EVENTS` different events are told by their number."""
+    since = [what for what in counts if " since " in what]
+    if len(since) <= MOST_EVENTS:
+        return counts
+    short: Counter[str] = Counter()
+    for what, number in counts.items():
+        short[f"slower since {len(since)} different events" if what in since else what] += number
+    return short
 
 
 def _inconclusive(judgement: Judgement) -> str:

@@ -260,12 +260,17 @@ def run_labels(runs: list[Run]) -> list[str]:
 def ladders_of(runs: list[Run], recount: Recount | None = None) -> list[Ladder]:
     """Return every ladder of the runs, each run's own, by workload, problem, parameters, precision, run and device.
 
+    What was imported beside one of the runs stands in that run's ladders.
+
     ``recount`` puts what hardware counters saw in place of what was modelled.
     """
     listed = []
+    own = {run.name for run in runs if not run.beside}
     for run, label in zip(runs, run_labels(runs), strict=True):
+        if run.beside in own:
+            continue
         before = f"{label} " if label else ""
-        for same in comparable(cases_of(run)):
+        for same in comparable(cases_of(run, *(other for other in runs if other.beside == run.name))):
             site = same.where
             listed.append(Ladder(same.rows, before + site.name, before + site.alone.name, recount))
     return sorted(listed, key=lambda ladder: place(ladder.rows[0].record.identity))
