@@ -24,6 +24,7 @@ from ...model.untrusted import slug
 from ...store.case import Subject
 from ...store.collection import Collection, Filter
 from ...store.columns import frame_of
+from ..parts.device_roofs import roofs_plot
 from ..parts.markdown import code, join, text
 from ..parts.plots import Plot, image
 from ..parts.predicted import (
@@ -38,7 +39,6 @@ from ..parts.predicted import (
     pair_table,
     published_table,
 )
-from ..parts.roofs import roofs_plot
 from ..parts.view import View, plain_rows
 
 TRUST = "How far this model can be trusted"

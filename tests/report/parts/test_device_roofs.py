@@ -8,7 +8,7 @@ from pathlib import Path
 from predict_data import two_devices
 
 from perfport.judge.predict import Predictor, of_profile, targets
-from perfport.report.parts.roofs import roofs_plot
+from perfport.report.parts.device_roofs import roofs_plot
 
 
 def test_each_device_has_a_roof_and_what_it_reaches(tmp_path: Path) -> None:
