@@ -45,6 +45,7 @@ svg text { font: 11px system-ui, sans-serif; fill: #444; }
 .bound { stroke: #009e73; stroke-dasharray: 5 3; stroke-width: 1.4; fill: none; }
 .event { stroke: #d55e00; stroke-width: 1; fill: none; }
 .fail { stroke: #b04300; stroke-width: 1.8; fill: none; }
+.hit { fill: transparent; } .hit:hover { fill: #0072b2; fill-opacity: .12; }
 .axis { stroke: #bbb; stroke-width: 1; fill: none; }
 """
 _SCRIPT = """
@@ -68,7 +69,8 @@ update();
 
 _PAGE = web.template("""<h1>{{ title }}</h1>
 <p>{{ span }} Line: time of one execution, band: 95 % interval; dashed: problem bound; vertical: event (a change of \
-driver, source, settings or software begins a new series); cross: a night without a result. All times are measured.</p>
+driver, source, settings or software begins a new series); cross: a night without a result. \
+Hover a night for its date, commit and time. All times are measured.</p>
 {% if left_out %}<p class="bad">Left out:</p><ul>\
 {% for file in left_out %}<li>{{ file }}</li>{% endfor %}</ul>{% endif %}
 
@@ -137,7 +139,7 @@ def page(history: History, chosen: Sequence[Series]) -> str:
     title = f"History: {len(chosen)} cases over {len(history.nights)} nights"
     cards = Markup("\n").join(_card(history, track(history, series)) for series in chosen)
     body = _PAGE(title=title, span=_span(history), left_out=history.left_out, cards=cards)
-    return web.frame(title, body, _STYLE, _SCRIPT)
+    return web.frame(title, body, _STYLE, (_SCRIPT,))
 
 
 def _card(history: History, tracked: Track) -> Markup:
