@@ -129,10 +129,13 @@ CLASHING = {key: hostile.NAMES[key] for key in ("up", "small", "capital", "dropp
 
 
 def test_cascades_are_kept_apart_and_in_their_folder(tmp_path: Path) -> None:
-    here, there = (hostile.run(tmp_path / name, CLASHING, plots=True) for name in ("here", "there"))
-    for record in there.records:
-        record.identity.devices = [data.INTEL]
-    held = Collection([here, there])
+    ids = (data.POCL, data.INTEL, data.GPU)
+    runs = [hostile.run(tmp_path / str(n), CLASHING, plots=True) for n in range(len(ids))]
+    for one, id_ in zip(runs, ids, strict=True):
+        one.environment["devices"] = {id_: data.device(id_, chip=f"chip {id_}")}
+        for record in one.records:
+            record.identity.devices = [id_]
+    held = Collection(runs)
     shown = portability.view(held, held.places, "all")
     assert len({plot.name for plot in shown.plots}) == len(shown.plots) == len(CLASHING)
     made(tmp_path, lambda out: write_page(out / "page.md", shown.markdown, shown.plots))

@@ -23,26 +23,36 @@ def report(
         ),
     ] = None,
     suite: Annotated[
-        bool, typer.Option("--suite", help="All workloads in one summary, a page for each, claims, and one HTML file.")
+        bool,
+        typer.Option(
+            "--suite", help="All workloads in one summary, a page for each, claims, and one HTML file to click through."
+        ),
     ] = False,
+    history: Annotated[
+        Path | None, typer.Option("--history", help="With --suite: the nights of this history, in the HTML file.")
+    ] = None,
     workloads: WorkloadsOption = None,
 ) -> None:
     """Write a markdown roofline report with SVG plots from stored results; counts among them take part.
 
     With --suite: a summary of all of them instead (docs/reports.md).
     """
+    if history and not suite:
+        raise UsageError("--history: only with --suite")
     destination = output or Path("reports/suite.md" if suite else "reports/report.md")
     check_writable(destination, "--output")
     if suite:
         from ..judge.claims import ledger
+        from ..nightly.history import History
         from ..report import selection
         from ..report.pages.suite import render as render_suite
         from ..report.parts.seen import seen_by
 
+        nights = History(history) if history else None
         (cases, recount), convergences = selection.counted_cases(results), selection.convergences(results)
         gc.freeze()  # records live to the end: the collector goes through them no more, and so gets to plots' cycles
         judged = ledger([*map(Path, workloads or [])])
-        files = render_suite(cases, judged, convergences, destination, seen_by(recount))
+        files = render_suite(cases, judged, convergences, destination, seen_by(recount), nights)
         say(f"{destination}: {len(files) - 1} files beside it")
         return
     from ..report.pages.run import render, stored

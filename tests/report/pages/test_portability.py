@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import report_data as data
+
+from perfport.judge.portability import portability
 from perfport.model.record import Interval
-from perfport.report.pages.portability import convergence_table, metric
+from perfport.report.pages.portability import cascade, convergence_table, metric
+from perfport.store.collection import Collection
 from perfport.untimed.convergence import ALL, Convergence
 
 
@@ -21,3 +27,14 @@ def test_convergence_by_problem_leaves_variants_out() -> None:
     whole, short = convergence_table(entries, variants=True), convergence_table(entries, variants=False)
     assert "`a`" in whole and "`a`" not in short and "70.0 %" in short
     assert convergence_table(entries[:1], variants=False) == ""
+
+
+def test_a_cascade_takes_three_chips(tmp_path: Path) -> None:
+    ids = (data.POCL, data.INTEL, data.GPU)
+    records = [data.record("a", 0.02, device=id_) for id_ in ids]
+    for number, chips in enumerate((("x", "x", "y"), ("x", "y", "z"))):
+        devices = {id_: data.device(id_, chip=chip) for id_, chip in zip(ids, chips, strict=True)}
+        run = data.store(tmp_path / str(number), records, data.environment(devices=devices))
+        collection = Collection([run])
+        metrics = portability(collection, collection.places)
+        assert (cascade(metrics) is not None) == (len(set(chips)) == 3)

@@ -13,7 +13,8 @@ from report_page import report, rows_of, section, tables
 
 from perfport.model.errors import InfrastructureError, UsageError
 from perfport.model.record import Failure, Status
-from perfport.report.pages.run import MOST_LADDERS, most_plotted, render
+from perfport.report.pages.run import render
+from perfport.report.parts.results import MOST_LADDERS, most_plotted
 from perfport.store.environment import ENVIRONMENT_VERSION
 from perfport.store.ratios import compare
 from perfport.store.results import Run
@@ -190,10 +191,13 @@ def test_ten_thousand_records(tmp_path: Path) -> None:
             records.append(template.model_copy(update={"identity": identity, "key": f"{number}-{i}"}))
     run = data.store(tmp_path / "results", records)
     files = render([run], tmp_path / "report.md")
-    markdown = files[0].read_text()
+    pages = [file for file in files if file.suffix == ".md"]
+    markdown = "".join(page.read_text() for page in pages)
+    assert len(pages) > 5 and all(page.read_text().count("\n") < 2000 for page in pages)
+    assert "(report/demo-rows.md)" in files[0].read_text()
     assert len(run.records) == 10_000 and "10000 cases: 10000 ok" in markdown
     plotted = most_plotted(20 * MOST_LADDERS)
-    assert len(files) == 1 + 2 * plotted
+    assert sum("curve" not in file.name for file in files if file.suffix == ".svg") == 2 * plotted
     assert f"Plots are drawn for the first {plotted} of {MOST_LADDERS} ladders" in markdown
     assert f"Of 500 ladders the {MOST_LADDERS} at the largest settings of each problem have tables here" in markdown
     assert len(rows_of(markdown, "over previous rung", "v7")) == MOST_LADDERS

@@ -11,9 +11,10 @@ import pytest
 import report_data as data
 from report_page import report, tables
 
+from perfport.judge.explain import explain
 from perfport.model.record import Bound, Interval, Record, Status
 from perfport.model.work import Traffic, Work
-from perfport.report.parts.explained import best_line, sentence, where_work_pays_table
+from perfport.report.parts.explained import advice, best_line, sentence, where_work_pays_table
 from perfport.report.parts.ladder import Ladder, Row, collected
 from perfport.report.selection import counted_cases
 from perfport.store.collection import Collection
@@ -215,3 +216,30 @@ def test_hostile_names_of_terms_are_text(tmp_path: Path) -> None:
             page = sentence(row(tmp_path / str(number), latency(data.record("a", 0.05), name)))
             assert hostile.PRINTABLE.sub("", page) == ""
             assert hostile.github(page).tags <= {"p", "strong", "code"} and "\n" not in page
+
+
+ADVICE: dict[str, tuple[Record, str]] = {
+    "at the bound": (data.record("a", 0.0102, noise=0.0), "At the problem bound: nothing worth having is left."),
+    "its own traffic": (
+        data.record("a", 0.042, traffic=WIDE, noise=0.0), "At the bound of its own traffic (DRAM): move fewer bytes",
+    ),
+    "below its ceiling": (
+        data.record("a", 0.06, traffic=WIDE, noise=0.0), "DRAM binds at 66.7 % of its ceiling: use it better",
+    ),
+    "nothing explains it": (data.record("a", 0.5, traffic=WIDE, noise=0.0), "No ceiling explains the time"),
+    "a chain": (latency(data.record("a", 0.05, noise=0.0)), "Latency binds (dependent steps): shorten the chain"),
+    "no traffic": (data.record("a", 0.05, traffic=None), "The variant does not state what traffic it causes"),
+    "no ceilings": (data.record("a", 0.05, ceilings=None), "No ceilings were measured on this device"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ADVICE)
+def test_what_to_do_next_follows_from_what_binds(tmp_path: Path, kind: str) -> None:
+    record, said = ADVICE[kind]
+    assert advice(explain(row(tmp_path, record))).startswith(said)
+
+
+def test_a_ranking_may_be_cut_and_says_so(tmp_path: Path) -> None:
+    listed = ladders(tmp_path, *(data.record("a", 0.05, problem=f"p{n}", key=f"{n}") for n in range(5)))
+    assert "The first 2 of 5; `perfport explain --suite` has all." in where_work_pays_table(listed, 2)
+    assert "The first" not in where_work_pays_table(listed, 5)

@@ -8,13 +8,14 @@ from perfport.report.parts.plots import Plot
 from perfport.report.parts.points import Series, dots, look, shifts
 
 
-def test_shares_far_below_the_bound_are_drawn_at_their_own_scale() -> None:
+def test_shares_far_below_the_bound_are_drawn_on_a_logarithmic_axis() -> None:
     def drawn(share: float) -> Plot:
         return dots("n", "t", "c.", {"a": {"site": Series(share, 0.9 * share, 1.1 * share)}}, ["site"])
 
     near, far = drawn(0.8), drawn(0.01)
-    assert near.caption == "c. Line: the bound." and far.caption == "c. The bound, 100 %, lies far to the right."
-    assert b">100</text>" in near.content and b">100</text>" not in far.content
+    assert near.caption == far.caption == "c. Line: the bound."
+    assert b">100</text>" in near.content and b">100</text>" in far.content
+    assert b">20</text>" in near.content and b">20</text>" not in far.content, "a logarithmic axis names powers of ten"
 
 
 @pytest.mark.parametrize("number", [1, 2, 6, 20])

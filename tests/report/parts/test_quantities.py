@@ -6,7 +6,17 @@ import pytest
 
 from perfport.measure.intervals import summarise
 from perfport.model.record import Interval
-from perfport.report.parts.quantities import column, interval, noise, percent, scaled, seconds, significant, time_scale
+from perfport.report.parts.quantities import (
+    column,
+    interval,
+    noise,
+    percent,
+    rate,
+    scaled,
+    seconds,
+    significant,
+    time_scale,
+)
 
 
 @pytest.mark.parametrize(
@@ -39,3 +49,16 @@ def test_noise_of_few_samples_says_its_confidence() -> None:
     assert (
         noise(summarise([1.0, 1.1, 1.2] * 4)) == "9.1" and noise(summarise([1.0, 1.1, 1.2]), " %") == "9.1 % at 75.0 %"
     )
+
+
+RATES = [
+    (103_000.0, "GFLOP/s", "103 TFLOP/s"), (1.36e7, "images/s", "13.6 M images/s"), (203.2, "frames/s", "203 frames/s"),
+    (4369.0, "Mwindows/s", "4.37 G windows/s"), (0.0839, "s", "83.9 ms"), (5e6, "Matches/s", "5.00 M Matches/s"),
+    (7.0, "x OpenCV", "7.00 x OpenCV"), (4539.0, "GB/s", "4.54 TB/s"), (12.0, "Gradients/s", "12.0 Gradients/s"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "unit", "expected"), RATES)
+def test_rates_have_the_prefix_that_suits_them(value: float, unit: str, expected: str) -> None:
+    assert rate(value, unit) == expected
+    assert rate(None, unit).startswith("–")

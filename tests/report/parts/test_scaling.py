@@ -12,8 +12,8 @@ from perfport.interop.exports import export
 from perfport.model.record import Record, Status
 from perfport.report.pages.run import render
 from perfport.report.pages.suite import render as render_suite
-from perfport.report.pages.table import headline
 from perfport.report.parts.ladder import collected, ladders_of
+from perfport.report.parts.material import headline
 from perfport.report.parts.quantities import interval, percent
 from perfport.report.parts.scaling import scaling_section
 from perfport.store.collection import Collection
@@ -71,7 +71,7 @@ def test_both_reports_have_the_table(run: Run, tmp_path: Path) -> None:
     page = render([run], tmp_path / "run.md")[0].read_text()
     assert "## Several devices" in page and f"on `{data.POCL}`" in page
     files = {file.name: file for file in render_suite(Collection([run]), {}, [], tmp_path / "suite" / "suite.md")}
-    assert "### Several devices" in files["demo.md"].read_text()
+    assert "<summary>Several devices</summary>" in files["demo.md"].read_text()
     summary = files["suite.md"].read_text()
     assert f"{len(run.records)} cases on 1 device:" in summary and "see scaling" in summary
     alone = data.store(tmp_path / "alone", [data.record("alone")])
@@ -101,7 +101,7 @@ def test_platforms_are_single_devices(run: Run, tmp_path: Path) -> None:
     collection = Collection([run])
     assert [collection.label(place) for place in collection.places] == [data.POCL]
     page = render_suite(collection, {}, [], tmp_path / "suite.md")[0].read_text()
-    carries = page[page.index("## What carries over") : page.index("## Which claims hold")]
+    carries = page[page.index("<summary>What carries over") : page.index("<summary>What ran")]
     assert "`demo/rows` | fp32        |           1 |" in carries
     (table,) = export([run], "p3", tmp_path / "p3.csv")
     assert "more" not in table.read_text()

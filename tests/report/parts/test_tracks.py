@@ -39,6 +39,14 @@ def test_an_event_breaks_the_line_and_its_text_is_escaped(tmp_path: Path) -> Non
     assert "&lt;4&gt; &amp; more" in content and "<title>crashed</title>" in content
 
 
+def test_each_night_tells_its_date_commit_and_time_and_the_axis_has_dates(tmp_path: Path) -> None:
+    content = drawn(tmp_path, 20)
+    told = re.findall(r'class="hit"[^>]*><title>([^<]*)</title>', content)
+    assert len(told) == 20 and told[3].startswith(f"2026-01-04, commit {0:012x}: 100.3 ms (")
+    days = re.findall(r">(\d{4}-\d\d-\d\d)<", content)
+    assert days == sorted(set(days)) and days[0] == "2026-01-01" and days[-1] == "2026-01-20" and len(days) > 3
+
+
 def test_nights_without_any_result_have_no_curve(tmp_path: Path) -> None:
     content = drawn(tmp_path, 1, failed=0)
     assert 'class="fail"' in content and "band" not in content and "nan" not in content

@@ -20,9 +20,9 @@ from ..parts.labels import label
 from ..parts.ladder import Ladder, Row, collected
 from ..parts.markdown import NONE, code, join, text, titled
 from ..parts.marks import marks, noted
+from ..parts.material import headline
 from ..parts.quantities import interval, noise, percent, seconds, significant
 from ..parts.view import View
-from .table import headline
 
 #: Candidates that a complaint names.
 MOST_CANDIDATES = 12

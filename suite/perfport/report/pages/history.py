@@ -49,6 +49,7 @@ svg text { font: 11px system-ui, sans-serif; fill: #444; }
 .level { fill: none; stroke: #d55e00; stroke-width: 1.2; stroke-dasharray: 2 2; }
 .event { stroke: #d55e00; stroke-width: 1; fill: none; }
 .fail { stroke: #b04300; stroke-width: 1.8; fill: none; }
+.hit { fill: transparent; } .hit:hover { fill: #0072b2; fill-opacity: .12; }
 .axis { stroke: #bbb; stroke-width: 1; fill: none; }
 """
 _SCRIPT = """
@@ -72,8 +73,8 @@ update();
 
 _PAGE = web.template("""<h1>{{ title }}</h1>
 <p>{{ span }} Line: time of one execution, band: 95 % interval; dashed: problem bound; vertical: event (a change of \
-source, driver, software or settings); dotted: level between events; cross: a night without a result. All times are \
-measured.</p>
+source, driver, software or settings); dotted: level between events; cross: a night without a result. \
+Hover a night for its date, commit and time. All times are measured.</p>
 {% if left_out %}<p class="bad">Left out:</p><ul>\
 {% for file in left_out %}<li>{{ file }}</li>{% endfor %}</ul>{% endif %}
 
@@ -148,7 +149,7 @@ def page(history: History, chosen: Sequence[Series], compare: str = "") -> str:
     title = f"History: {len(chosen)} cases over {len(history.nights)} nights"
     cards = Markup("\n").join(_card(history, track(history, series), compare) for series in chosen)
     body = _PAGE(title=title, span=_span(history), left_out=history.left_out, cards=cards)
-    return web.frame(title, body, _STYLE, _SCRIPT)
+    return web.frame(title, body, _STYLE, (_SCRIPT,))
 
 
 def check_compare(address: str) -> None:

@@ -33,8 +33,8 @@ from ..parts.view import View
 
 #: Columns of the export, as the p3-analysis-library reads them.
 EXPORT = ("problem", "platform", "application", "fom", "arch eff", "app eff", "date")
-#: Applications that a cascade can show.
-MOST = 7
+#: Applications that a cascade can show, and chips that one is worth drawing for.
+MOST, LEAST_CHIPS = 7, 3
 
 READING = (
     "PP is the harmonic mean of an application's efficiencies over the platforms, 0 where it is `unsupported`, "
@@ -177,6 +177,8 @@ def _name(subject: Subject) -> str:
 def cascade(metrics: Sequence[Portability]) -> Plot | None:
     """Return the cascade of a problem: efficiency on the best platform, on the two best, and so on, with the metric.
 
+    Of fewer than three distinct chips there is none: its steps would say more of the drivers than of the devices.
+
     After J. Sewall, S. J. Pennycook, D. Jacobsen, T. Deakin, S. McIntosh-Smith, "Interpreting and visualizing
     performance portability metrics", P3HPC 2020. The applications with the highest metric are drawn.
     """
@@ -187,7 +189,8 @@ def cascade(metrics: Sequence[Portability]) -> Plot | None:
         for application in metrics
     }
     reach = max((len(values) for values in known.values()), default=0)
-    if reach < 2:
+    chips = {chip for application in metrics for each in application.efficiencies for chip in each.site.chips}
+    if reach < 2 or len(chips) < LEAST_CHIPS:
         return None
     order = sorted(known, key=lambda name: (-harmonic_mean(known[name]) if known[name] else 1, name))
     names = [BEST, *[name for name in order if name != BEST]][:MOST]

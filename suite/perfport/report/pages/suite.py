@@ -1,4 +1,4 @@
-"""The suite report: all workloads, devices and claims in one summary, a page for each workload, and one HTML file."""
+"""The suite report: every problem by every device on one page, a page for each workload, claims, one HTML file."""
 
 from __future__ import annotations
 
@@ -15,30 +15,37 @@ from ...measure.intervals import Verdict as Speed
 from ...model.errors import UsageError
 from ...model.record import Status
 from ...model.untrusted import inside, slug
+from ...nightly.history import History
 from ...run.completeness import incomplete
 from ...store.case import Host
 from ...store.collection import Collection
 from ...store.results import Run
 from ...untimed.convergence import Convergence
-from ..parts import web
 from ..parts.explained import where_work_pays_table
 from ..parts.failures import ORDER, failures_table
 from ..parts.ladder import Ladder
-from ..parts.markdown import code, join, table, text
+from ..parts.markdown import code, details, join, table, text
 from ..parts.marks import best_marks
+from ..parts.material import Material
+from ..parts.matrix import lines, matrix_table
 from ..parts.plots import Plot, image, plot_folder, write_page
 from ..parts.quantities import percent
 from ..parts.summary import alarms, best_tables
+from ..viewer.data import as_json, content
+from ..viewer.document import document as viewer_document
 from . import claims, predict
 from . import portability as portable
 from .stale import ages
 from .table import best_dots
-from .workload import Material, inconsistent, page
+from .workload import inconsistent
+from .workload import page as workload_page
 
 TITLE = "Suite report"
 CLAIMS_PAGE = "claims.md"
 #: A share of the bound that the summary counts as close to the roof.
 CLOSE = 0.75
+#: Rows of the summary's ranking of what could be gained.
+MOST_PAYING = 10
 
 
 def render(
@@ -47,8 +54,11 @@ def render(
     converged: Sequence[Convergence],
     destination: Path,
     counted: Counted = nothing_counted,
+    history: History | None = None,
 ) -> list[Path]:
     """Write ``suite.md``, a page for each workload in ``suite/``, ``claims.md``, ``predictions.md`` and ``suite.html``.
+
+    The HTML file answers by clicking what the others hold, and shows every case (`viewer`).
 
     Parameters
     ----------
@@ -61,6 +71,8 @@ def render(
         The summary's file; the others lie beside it, under its name.
     counted : callable, optional
         What counts tell of a case (`judge.predict.Predictor`).
+    history : History, optional
+        Nights that the HTML file shows.
 
     Returns
     -------
@@ -80,48 +92,67 @@ def render(
     folder = plot_folder(destination).name
     material = Material.of(collection, ledger, converged)
     ledger_page = claims.view(material.judgements, collection).markdown
-    summary, plots = _summary(material, folder)
+    summary, plots = _summary(material, folder, whole)
     pages = {}
     for name in collection.workloads:
-        pages[f"{folder}/{slug(name)}.md"], drawn = page(name, material, destination.name)
+        pages[f"{folder}/{slug(name)}.md"], drawn = workload_page(name, material, destination.name)
         plots += drawn
     pages[CLAIMS_PAGE] = ledger_page
     pages[predict.PAGE], drawn = predict.page(Predictor(collection, counted), destination.name, folder)
     plots += drawn
-    document = web.document(TITLE, {destination.name: summary, **pages}, plots)
     files = write_page(destination, summary, plots)
-    for file, content in pages.items():
-        files += write_page(inside(destination.parent, file), content, [])
+    for file, page in pages.items():
+        files += write_page(inside(destination.parent, file), page, [])
+    document = viewer_document(TITLE, as_json(content(material, TITLE, history)))
     return files + write_page(inside(destination.parent, whole), document, [])
 
 
-def _summary(material: Material, folder: str) -> tuple[str, list[Plot]]:
+LEGEND = (
+    "Each cell is the **best variant** of this suite on the device: its rate, its *share of the bound* (█) and how "
+    "it does against the best *peer*: ▲ faster, ▼ slower, = the same, ≈ cannot be told. The **bound** is the least "
+    "time that the measured ceilings of the device allow for the useful work, whatever the approach; a **peer** is a "
+    "library that one would use instead. *Published* figures are others', on other hardware; all else is measured "
+    "here. A **rung** is a step of the published optimisation story, **beyond** a variant that goes further, "
+    "**control** one that isolates an effect."
+)
+
+
+def _summary(material: Material, folder: str, whole: str) -> tuple[str, list[Plot]]:
     collection, first = material.collection, list(material.first)
     plot = best_dots(collection, first, "overview")
-    links = [f"[{code(workload)}]({quote(folder)}/{slug(workload)}.md)" for workload in collection.workloads]
+    convergence = portable.convergence_table(material.converged, variants=False)
     blocks = [
         f"# {TITLE}",
-        f"Pages: {', '.join(links)}, [all claims](claims.md), "
-        f"[modelled times]({predict.PAGE}). All numbers are measured unless marked *published* (by "
-        "others) or *modelled*; brackets are 95 % intervals; the problem bound is the least time that the measured "
-        "ceilings of the device allow for the useful work of the problem.",
-        alarms(list(material.ladders)), _short(collection, first, material.judgements),
-        "## What ran", _ran(collection),
-        "## What is best where, and how close to the roof",
-        "Each problem at its headline size for the class of the device, CPU or GPU; where there is no result of that, "
-        "at the largest setting that ran. The pages hold the others.",
-        best_tables(first, off=material.off), *(image(plot, folder) if plot else []),
-        "## Where work pays most", where_work_pays_table(first),
-        "## What carries over", *_carries(material.metrics, collection),
-        "## Which claims hold", claims.summary(material.judgements, collection), _verdicts(material.judgements),
-        "## Code convergence" if material.converged else "",
-        "Kernel source lines that every backend compiles, over those that some backend compiles."
-        if material.converged else "", portable.convergence_table(material.converged, variants=False),
-        "## What failed", failures_table([case.newest for case in collection.cases]),
-        "## Where the sources are inconsistent", inconsistent(collection.workloads),
-        "## Provenance", _provenance(collection),
+        f"Click through it in [{text(whole)}]({quote(whole)}), one file that any browser opens. {LEGEND}",
+        "\n".join(_workloads(material, folder)),
+        alarms(list(material.ladders)),
+        "## What is best where, and how close to the roof", matrix_table(lines(material)),
+        "Each problem is at its headline size for the class of the device, CPU or GPU; where there is no result of "
+        "that, at the largest setting that ran. The pages of the workloads hold the others. Variants on devices that "
+        f"nobody here has: [modelled times]({predict.PAGE}).",
+        details("The same with settings, intervals and speed-ups", best_tables(first, off=material.off)),
+        "## In short", _short(collection, first, material.judgements),
+        "## Where work pays most", where_work_pays_table(first, MOST_PAYING),
+        "## Which claims hold", claims.summary(material.judgements, collection),
+        "The numbers behind each verdict: [all claims](claims.md).",
+        details("Which claims came out how", _verdicts(material.judgements)),
+        "## What failed", details("Statuses and reasons", failures_table([case.newest for case in collection.cases])),
+        "## More",
+        details("Shares of the bound as a plot", join(image(plot, folder))) if plot else "",
+        details("What carries over between devices", join(_carries(material.metrics, collection))),
+        details("Code convergence: source lines that every backend compiles", convergence) if convergence else "",
+        details("What ran", _ran(collection)),
+        details("Where the sources are inconsistent", inconsistent(collection.workloads)),
+        details("Provenance", _provenance(collection)),
     ]  # fmt: skip
     return join(blocks), [plot] if plot else []
+
+
+def _workloads(material: Material, folder: str) -> Iterable[str]:
+    """Yield a line for each workload: its page, and what it is."""
+    titles = {of.workload: str(of.about.get("title") or "") for of in material.ladders}
+    for name in material.collection.workloads:
+        yield f"- [{code(name)}]({quote(folder)}/{slug(name)}.md): {text(titles.get(name, ''))}"
 
 
 def _short(collection: Collection, first: Sequence[Ladder], judgements: Sequence[Judgement]) -> str:

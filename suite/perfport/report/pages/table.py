@@ -7,14 +7,15 @@ from itertools import groupby
 from typing import Any
 
 from ...judge.frames import SCHEMA, Results
-from ...judge.headline import amount, standing
+from ...judge.headline import amount
 from ...judge.predict import Device, Predictor
-from ...store.case import Site, Subject
 from ...store.collection import Collection
+from ...store.comparable import is_peer
 from ...store.ratios import is_measured
 from ..parts.archival import archival_table
 from ..parts.ladder import Ladder, collected
 from ..parts.markdown import code, join, text
+from ..parts.material import headline
 from ..parts.plots import Plot
 from ..parts.points import Series, dots
 from ..parts.summary import best_tables
@@ -46,7 +47,8 @@ def view(collection: Collection, modelled: tuple[Predictor, Sequence[Device]] | 
             blocks += setting_tables(same_setting)
             if modelled:
                 blocks += beside(modelled[0], [ladder.subject for ladder in same_setting], modelled[1])
-        blocks.append(literature([ladder for ladder in first if _problem(ladder) == _problem(problem[0])]))
+        published = literature([ladder for ladder in first if _problem(ladder) == _problem(problem[0])])
+        blocks += ["### Archival devices and published figures", published] if published else []
     listed = rows(Results(collection))
     if modelled:
         subjects = {subject.on_any_inputs for subject in collection.subjects}
@@ -78,20 +80,7 @@ def setting_tables(ladders: Sequence[Ladder]) -> list[str]:
 def literature(ladders: Sequence[Ladder]) -> str:
     """Return what the devices of the literature could do at the settings that stand for a problem, and all figures."""
     tables = [archival_table(ladders), published_table(list(ladders))]
-    return join(["### Archival devices and published figures", *tables]) if any(tables) else ""
-
-
-def headline(collection: Collection, ladders: Iterable[Ladder]) -> dict[Ladder, bool]:
-    """Return the ladders at the setting at which each problem stands on each site (`judge.headline.standing`).
-
-    With each, whether that is not the headline size that the problem declares, because there is no result of it.
-    """
-    off: dict[tuple[Subject, Site], bool] = {}
-    for subjects in collection.families.values():
-        for site, chosen in standing(collection, subjects, collection.sites).items():
-            off[chosen.subject, site] = chosen.headline is False
-    placed = {ladder: (ladder.subject, ladder.where) for ladder in ladders}
-    return {ladder: off[place] for ladder, place in placed.items() if place in off}
+    return join(tables)
 
 
 def chosen_settings(ladders: Sequence[Ladder], first: Iterable[Ladder]) -> list[list[Ladder]]:
@@ -109,19 +98,23 @@ def chosen_settings(ladders: Sequence[Ladder], first: Iterable[Ladder]) -> list[
 
 
 def share_dots(collection: Collection, ladders: Sequence[Ladder], name: str, title: str) -> Plot | None:
-    """Return the share of the problem bound by variant and device; ``None`` without any."""
+    """Return the share of the problem bound by variant and device, the fastest first; ``None`` without any.
+
+    The ladders are of one problem and precision class.
+    """
     shares: dict[str, dict[str, Series]] = {}
     for ladder in ladders:
         for row in ladder.rows:
             if is_measured(row.record) and row.record.problem_bound and row.record.identity.profile is None:
-                held = shares.setdefault(row.record.identity.variant, {})
+                held = shares.setdefault(row.record.identity.variant + (" (peer)" if is_peer(row) else ""), {})
                 share = row.record.problem_bound.share
                 if ladder.site not in held or share.value > held[ladder.site].value:
                     held[ladder.site] = Series(share.value, share.low, share.high)
     if not shares:
         return None
     caption = "Share of the problem bound under measured ceilings, 95 % intervals (measured)."
-    return dots(name, title, caption, shares, labels(collection))
+    ordered = sorted(shares.items(), key=lambda held: -max(share.value for share in held[1].values()))
+    return dots(name, title, caption, dict(ordered), labels(collection))
 
 
 def best_dots(collection: Collection, ladders: Sequence[Ladder], name: str) -> Plot | None:

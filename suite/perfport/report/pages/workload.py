@@ -3,80 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from itertools import groupby
 from urllib.parse import quote
 
-from ...judge.claims import Claim, Judgement, evaluate
-from ...judge.crosstuning import Slowdown, slowdowns
 from ...judge.headline import amount
-from ...judge.portability import Portability, portability
 from ...model.published import inconsistencies
 from ...model.untrusted import slug
 from ...store.collection import Collection
 from ...store.ratios import time_of
-from ...untimed.convergence import Convergence
+from ..parts.curves import curve_plots
 from ..parts.failures import failures_table
-from ..parts.ladder import Ladder, collected
-from ..parts.markdown import code, join, table, text
+from ..parts.ladder import Ladder
+from ..parts.markdown import code, details, join, table, text
+from ..parts.material import Material
+from ..parts.matrix import lines, matrix_table
 from ..parts.plots import Plot, image
 from ..parts.rooflines import roofline_plot
 from ..parts.scaling import scaling_section
 from ..parts.summary import best_tables
+from ..parts.tables import device_comparison, problem_facts
 from . import claims, crosstuning
 from . import portability as portable
-from .table import chosen_settings, headline, literature, setting_tables, share_dots
+from .table import chosen_settings, literature, setting_tables, share_dots
 
 #: Rows of the table of best variants on a workload's page; of more, only those of the summary are shown.
 MOST_BEST = 60
-
-
-@dataclass(frozen=True)
-class Material:
-    """What the suite report is made of: a collection and all that is derived from it.
-
-    Attributes
-    ----------
-    first : mapping
-        The ladders at which each problem stands on each site, and whether they are not of its headline size.
-    """
-
-    collection: Collection
-    ladders: Sequence[Ladder]
-    first: Mapping[Ladder, bool]
-    metrics: Sequence[Portability]
-    judgements: Sequence[Judgement]
-    tuned: Sequence[Slowdown]
-    converged: Sequence[Convergence]
-
-    @classmethod
-    def of(
-        cls, collection: Collection, ledger: Mapping[str, Iterable[Claim]], converged: Sequence[Convergence]
-    ) -> Material:
-        """Judge a collection."""
-        ladders = collected(collection)
-        return cls(
-            collection, ladders, headline(collection, ladders), portability(collection, collection.places),
-            evaluate(ledger, collection), slowdowns(collection), converged,
-        )  # fmt: skip
-
-    @property
-    def off(self) -> list[Ladder]:
-        """Those of ``first`` that are not of the headline size."""
-        return [ladder for ladder, off in self.first.items() if off]
-
-    def only(self, workload: str) -> Material:
-        """Return what concerns one workload."""
-        return replace(
-            self,
-            ladders=[ladder for ladder in self.ladders if ladder.workload == workload],
-            first={ladder: off for ladder, off in self.first.items() if ladder.workload == workload},
-            metrics=[metric for metric in self.metrics if metric.subject.workload == workload],
-            judgements=[judgement for judgement in self.judgements if judgement.workload == workload],
-            tuned=[slowdown for slowdown in self.tuned if slowdown.subject.workload == workload],
-            converged=[entry for entry in self.converged if entry.workload == workload],
-        )
 
 
 class Page:
@@ -96,19 +48,25 @@ class Page:
             self.plots.append(plot)
             self.add(*image(plot))
 
+    def fold(self, summary: str, plot: Plot | None) -> None:
+        """Add a plot that is folded until the reader opens it, if there is one."""
+        if plot:
+            self.plots.append(plot)
+            self.add(details(summary, join(image(plot))))
+
 
 def page(workload: str, material: Material, summary: str) -> tuple[str, list[Plot]]:
     """Return the page of a workload and its plots; ``summary`` is the name of the summary's file."""
     of, made = material.only(workload), Page()
     made.add(f"# {of.ladders[0].workload_title}", f"[Summary](../{quote(summary)}) · [all claims](../claims.md)")
+    made.add(matrix_table(lines(of)))
     if len(of.ladders) > MOST_BEST:
         more = code(f"perfport table --workload {workload}")
-        made.add(
-            f"Of {len(of.ladders)} ladders those at the headline sizes; {more} has all.",
-            best_tables(list(of.first), off=of.off),
-        )
+        note = f"Of {len(of.ladders)} ladders those at the headline sizes; {more} has all."
+        best = join([note, best_tables(list(of.first), off=of.off)])
     else:
-        made.add(best_tables(list(of.ladders)))
+        best = best_tables(list(of.ladders))
+    made.add(details("Best variants with their intervals, speed-up over the first rung, and peers", best))
     for problem, same in groupby(of.ladders, key=lambda ladder: ladder.problem):
         _problem(made, list(same), [ladder for ladder in of.first if ladder.problem == problem], of.collection)
     _portability(made, of)
@@ -125,22 +83,35 @@ def page(workload: str, material: Material, summary: str) -> tuple[str, list[Plo
 
 def _problem(made: Page, ladders: list[Ladder], first: list[Ladder], collection: Collection) -> None:
     workload, problem = ladders[0].workload, ladders[0].problem
-    made.add(f"## {ladders[0].problem_title} ({code(problem)})")
-    title = f"Shares of the bound: {workload}/{problem}"
-    made.show(share_dots(collection, first, f"{slug(workload, problem)}-shares", title))
-    if roofline := _roofline(first, slug(workload, problem)):
-        made.show(roofline)
-        made.add("The reports of single runs have a roofline for every device.")
+    made.add(f"## {ladders[0].problem_title} ({code(problem)})", problem_facts(first[0] if first else ladders[0]))
+    classes = [list(same) for _, same in groupby(sorted(first, key=_class), key=_class)]
+    for alike in classes:
+        precision = alike[0].precision
+        if len(classes) > 1:
+            made.add(f"**Precision class {text(precision)}**")
+        made.add(device_comparison(alike, [text(ladder.preset or ladder.setting) for ladder in alike]))
+        name = f"{slug(workload, problem, *([precision] if precision != 'fp32' else []))}-shares"
+        title = f"Shares of the bound: {workload}/{problem}, {precision}"
+        made.fold(f"Shares of the bound as a plot, {precision}", share_dots(collection, alike, name, title))
+    made.fold("Roofline of the fastest device", _roofline(first, slug(workload, problem)))
+    for plot in curve_plots(ladders, slug(workload, problem)):
+        made.fold(plot.alt, plot)
     shown = chosen_settings(ladders, first)
     for setting in shown:
-        made.add(*setting_tables(setting))
+        name = f"{setting[0].setting}: every variant on every device"
+        made.add(details(name, join(setting_tables(setting)[1:])))
     left = len({ladder.subject.parameters for ladder in ladders}) - len(shown)
     if left:
         where = f"perfport table --workload {workload} --problem {problem}"
         made.add(f"{left} further settings: {code(where)}.")
     if scaled := list(scaling_section(ladders, "####")):
-        made.add("### Several devices", *scaled)
-    made.add(literature(first))
+        made.add(details("Several devices", join(scaled)))
+    if published := literature(first):
+        made.add(details("Archival devices and published figures", published))
+
+
+def _class(ladder: Ladder) -> tuple[bool, str]:
+    return ladder.precision != "fp32", ladder.precision
 
 
 def _portability(made: Page, of: Material) -> None:

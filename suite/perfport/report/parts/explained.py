@@ -120,8 +120,11 @@ RANKING = (
 )
 
 
-def where_work_pays_table(ladders: Sequence[Ladder]) -> str:
-    """Return the ranking of problems and devices by what a perfect kernel would gain, with what has no bound below."""
+def where_work_pays_table(ladders: Sequence[Ladder], most: int | None = None) -> str:
+    """Return the ranking of problems and devices by what a perfect kernel would gain, with what has no bound below.
+
+    ``most`` rows of it, the others being said to be left out.
+    """
     settings = short_settings(list(ladders))
     rows, without = [], []
     for ladder, found in where_work_pays(ladders):
@@ -141,8 +144,9 @@ def where_work_pays_table(ladders: Sequence[Ladder]) -> str:
         "problem", "setting", "device", "precision", "best variant", "time", "over the bound", "saved", "bound by",
         "this approach", "what binds it", "launches",
     ]  # fmt: skip
+    left = f"The first {most} of {len(rows)}; `perfport explain --suite` has all." if most and len(rows) > most else ""
     rest = f"Not ranked: {'; '.join(without)}." if without else ""
-    return noted([RANKING, table(headers, rows, "lllllrrrlrlr") if rows else "", rest])
+    return noted([RANKING, table(headers, rows[:most], "lllllrrrlrlr") if rows else "", left, rest])
 
 
 def _present(found: Explanation) -> str:
@@ -156,3 +160,40 @@ def _bound_by(found: Explanation) -> str:
         return NONE
     first = found.terms[0]
     return f"{'none; largest ' if found.unexplained else ''}{text(label(first.name))} {percent(first.share)}"
+
+
+#: A factor of a bound up to which nothing is worth doing.
+NEAR = 1.15
+
+
+def advice(found: Explanation) -> str:
+    """Return what to do next for a case, as plain text; where its time is not explained, why.
+
+    From what binds: at the problem bound nothing is left; at the variant's own bound only less traffic helps; below
+    both, what the largest term says; where no term explains the time, a profile.
+    """
+    if not found.terms or found.perfect is None or found.present is None:
+        unknown = "; ".join(found.unknown)
+        return f"{unknown[:1].upper()}{unknown[1:]}." if unknown else ""
+    if found.present.impossible:
+        return "The stated traffic or a ceiling is wrong: put that right first."
+    binds, gain = label(found.terms[0].name), f"{significant(found.perfect.factor.value)} ×"
+    if found.perfect.factor.value <= NEAR:
+        return "At the problem bound: nothing worth having is left."
+    if found.notable_launches:
+        return (
+            f"Launches take {percent(found.notable_launches.share)} at least: fuse kernels, or do more in each launch."
+        )
+    if found.present.latency:
+        return f"Latency binds ({binds}): shorten the chain, or run several chains beside each other."
+    if found.unexplained:
+        return (
+            f"No ceiling explains the time, the largest is {binds}: look at occupancy, divergence and waits with a "
+            f"profiler (perfport count -d cuda); up to {gain} is to be had."
+        )
+    if found.present.factor.value <= NEAR:
+        return (
+            f"At the bound of its own traffic ({binds}): move fewer bytes or do fewer operations; up to {gain} is "
+            "to be had by another approach."
+        )
+    return f"{binds} binds at {percent(found.terms[0].share)} of its ceiling: use it better, or need less of it."

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +17,16 @@ from urllib.parse import quote
 import matplotlib
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from ...model.files import write
 from ...model.record import Interval, Record, Status
 from ...model.untrusted import inside, line, printable, slug
+from ...store.comparable import is_peer
 from ...store.ratios import is_measured, time_of
 from .ladder import PICTURE, Ladder, Row
 from .markdown import middle, text
+from .paging import split
 from .quantities import percent
 
 #: Okabe and Ito's palette: told apart by readers with any of the common colour-vision deficiencies.
@@ -31,6 +34,8 @@ COLOURS = {"rung": "#0072B2", "control": "#E69F00", "beyond": "#009E73", "peer":
 NAMES = {"rung": "rung", "control": "control", "beyond": "beyond the source", "peer": "peer"}
 #: Variants that one plot can show; of more, the fastest are drawn and the tables hold the rest.
 MOST = 24
+#: A share below which the axis of shares is logarithmic.
+SMALL = 0.05
 GREY = "#595959"
 #: How each JPEG file begins.
 JPEG = b"\xff\xd8"
@@ -65,17 +70,30 @@ def image(plot: Plot, folder: str = "") -> list[str]:
 def write_page(destination: Path, content: str, plots: Sequence[Plot]) -> list[Path]:
     """Write a page and its plots; returns the files, the page first.
 
+    A page of markdown that is too long is continued in files beside it: ``NAME.2.md`` and so on.
+
     Raises
     ------
     InfrastructureError
         If a file cannot be written, or a plot's would leave the folder of the page.
     """
     folder = plot_folder(destination)
-    files: list[tuple[Path, str | bytes]] = [(destination, content + "\n")]
+    files: list[tuple[Path, str | bytes]] = [*_continued(destination, content)]
     files += [(inside(destination.parent, folder.name, plot.name), plot.content) for plot in plots]
     for path, data in files:
         write(path, data)
     return [path for path, _ in files]
+
+
+def _continued(destination: Path, content: str) -> Iterator[tuple[Path, str]]:
+    """Yield a page, and the pages that continue it, with links from each to the next."""
+    pages = split(content) if destination.suffix == ".md" else [content]
+    names = [destination.name, *(f"{destination.stem}.{n}.md" for n in range(2, len(pages) + 1))]
+    for number, page in enumerate(pages):
+        before = f"Continued from [{text(names[number - 1])}]({quote(names[number - 1])}).\n\n" if number else ""
+        after = names[number + 1 : number + 2]
+        behind = "".join(f"\n\nContinued in [{text(name)}]({quote(name)})." for name in after)
+        yield destination.with_name(names[number]), f"{before}{page}{behind}\n"
 
 
 @contextmanager
@@ -136,22 +154,21 @@ def where(ladder: Ladder) -> str:
 
 def share_plot(ladder: Ladder, name: str) -> Plot | None:
     """Return the bar chart of shares of the problem bound; ``None`` where no record has one."""
-    rows = shown(ladder.rows)
+    rows = sorted(shown(ladder.rows), key=lambda row: (not is_measured(row.record), _speed_key(row.record)))
     if not any(row.record.problem_bound for row in rows if is_measured(row.record)):
         return None
     with style():
         figure = Figure(figsize=(8.0, 1.35 + 0.3 * len(rows)), layout="constrained")
         axes = figure.add_subplot()
-        bounds = [row.record.problem_bound for row in rows if is_measured(row.record)]
-        reach = max([1.0, *(_drawn(bound.share) for bound in bounds if bound)])
+        shares = [row.record.problem_bound.share for row in rows if _bounded(row) and row.record.problem_bound]
+        reach = max([1.0, *map(_drawn, shares)])
+        left = percent_axis(axes, [share.value for share in shares], reach * 1.24)
         for y, row in enumerate(rows):
-            _bar(axes, y, row, reach)
+            _bar(axes, y, row, reach, left)
         axes.axvline(100, color="black", linewidth=1.0)
-        axes.set_yticks(range(len(rows)), [middle(row.label, 44) for row in rows])
-        axes.invert_yaxis()
-        axes.set_xlim(0, 100 * reach * 1.24)
+        peers = {True: " (peer)", False: ""}
+        axes.set_yticks(range(len(rows)), [middle(row.label, 44) + peers[is_peer(row)] for row in rows])
         axes.set_ylim(len(rows) - 0.4, -0.6)
-        axes.set_xticks([tick for tick in axes.get_xticks() if tick <= 100 * reach * 1.01])
         axes.tick_params(axis="y", length=0)
         axes.set_xlabel("share of the problem bound, % (measured ceilings; whisker: 95 % interval)")
         _legend_roles(figure, rows)
@@ -173,13 +190,30 @@ def _drawn(share: Interval) -> float:
     return min(max(share.value, min(share.high, 1.1 * share.value)), 1.5)
 
 
-def _bar(axes: Any, y: int, row: Row, reach: float) -> None:
+def percent_axis(axes: Any, shares: Iterable[float], most: float) -> float:
+    """Set the axis of shares up to ``most`` (1.0 is 100 %); returns where it begins, in percent.
+
+    Where the least share is below `SMALL` the axis is logarithmic: on a linear one it could not be seen.
+    """
+    least = min((share for share in shares if share > 0), default=1.0)
+    if least >= SMALL:
+        axes.set_xlim(0, 100 * most)
+        return 0.0
+    left = 100 * least / 2
+    axes.set_xscale("log")
+    axes.set_xlim(left, 100 * most * 1.3)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    return left
+
+
+def _bar(axes: Any, y: int, row: Row, reach: float, left: float) -> None:
     record = row.record
     if not _bounded(row):
         label = record.status.value if not is_measured(record) else "no bound"
         loud = record.status == Status.IMPOSSIBLE
         axes.text(
-            100 * reach * 0.01, y, label.upper() if loud else label, va="center", style="italic",
+            left * 1.05 or 100 * reach * 0.01, y, label.upper() if loud else label, va="center", style="italic",
             color="#B04300" if loud else GREY, weight="bold" if loud else "normal",
         )  # fmt: skip
         return
@@ -188,12 +222,13 @@ def _bar(axes: Any, y: int, row: Row, reach: float) -> None:
     value, low, high = (min(max(v, 0.0), reach) for v in (share.value, share.low, share.high))
     contended = record.status == Status.CONTENDED
     axes.barh(
-        y, 100 * value, height=0.68, color="white" if contended else COLOURS[record.identity.role],
+        y, 100 * value - left, left=left, height=0.68, color="white" if contended else COLOURS[record.identity.role],
         edgecolor=COLOURS[record.identity.role], hatch="///" if contended else None, linewidth=0.8,
     )  # fmt: skip
     ends = [[100 * max(value - low, 0.0)], [100 * max(high - value, 0.0)]]
     axes.errorbar(100 * value, y, xerr=ends, color="black", capsize=3, linewidth=1.2)
-    axes.text(100 * max(value, high) + 1.2 * reach, y, percent(share.value), va="center")
+    at = 100 * max(value, high)
+    axes.text(at * 1.06 if left else at + 1.2 * reach, y, percent(share.value), va="center")
 
 
 def _legend_roles(figure: Figure, rows: Sequence[Row]) -> None:

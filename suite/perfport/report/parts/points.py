@@ -8,15 +8,13 @@ from typing import Any, NamedTuple
 from matplotlib.figure import Figure
 
 from .markdown import middle
-from .plots import Plot, style, svg
+from .plots import Plot, percent_axis, style, svg
 
 #: Okabe and Ito's palette, and a shape for each: no pair rests on colour alone.
 LOOKS = (
     ("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "D"), ("#E69F00", "v"), ("#56B4E9", "P"),
     ("#000000", "X"),
 )  # fmt: skip
-#: Where all shares are below this, the scale ends with them instead of at the bound.
-FAR = 0.4
 #: Names that one plot can show.
 MOST = 26
 
@@ -48,23 +46,20 @@ def dots(name: str, title: str, caption: str, shares: Mapping[str, Mapping[str, 
     shown = [site for site in looks if any(site in shares[n] for n in names)]
     if len(names) < len(shares):
         caption += f" The first {len(names)} of {len(shares)} are drawn."
+    caption += " Line: the bound."
     with style():
         row = max(0.4, 0.12 * len(shown))
         figure = Figure(figsize=(8.0, 1.3 + row * len(names)), layout="constrained")
         axes = figure.add_subplot()
-        reach = max(min(s.high, 1.3) for n in names for s in shares[n].values())
-        if reach < FAR:
-            caption += " The bound, 100 %, lies far to the right."
-        else:
-            caption += " Line: the bound."
-            reach = max(reach, 1.0)
-            axes.axvline(100, color="black", linewidth=1.0)
+        known = [share for n in names for share in shares[n].values()]
+        reach = max(1.0, *(min(share.high, 1.3) for share in known))
+        percent_axis(axes, [share.value for share in known], reach * 1.03)
+        axes.axvline(100, color="black", linewidth=1.0)
         for site, shift in zip(shown, shifts(len(shown)), strict=True):
             points = [(shares[n][site], y + shift) for y, n in enumerate(names) if site in shares[n]]
             _marks(axes, points, *looks[site], middle(site, 60))
         axes.set_yticks(range(len(names)), [middle(n, 44) for n in names])
         axes.set_ylim(len(names) - 0.4, -0.6)
-        axes.set_xlim(0, 100 * reach * 1.03)
         axes.grid(axis="y", color="#DDDDDD", linewidth=0.6)
         axes.tick_params(axis="y", length=0)
         axes.set_xlabel("share of the problem bound, %")

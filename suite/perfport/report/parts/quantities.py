@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from statistics import median_low
 
@@ -11,6 +12,7 @@ from ...model.record import CONFIDENCE, Bound, Interval, Summary
 from .markdown import NONE
 
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_PREFIXED = re.compile("[kMGT](?=[A-Z])|M(?=[b-df-hj-np-tv-xz])")
 _BINARY = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
@@ -66,6 +68,23 @@ def scaled(value: float | None, unit: str, digits: int = 3) -> str:
         return NONE
     factor, prefix = next(((f, p) for f, p in _PREFIXES if abs(value) >= f), (1.0, ""))
     return f"{significant(value / factor, digits)} {prefix}{unit}"
+
+
+def rate(value: float | None, unit: str, digits: int = 3) -> str:
+    """Return a metric in the prefix that suits it, whatever prefix its unit has: ``103 TFLOP/s`` of 103000 GFLOP/s.
+
+    A letter is taken for a prefix where no English word could begin so: before a capital (GFLOP), and M before a
+    consonant (Mpoints).
+    """
+    if unit == "s":
+        return seconds(value, digits)
+    if value is None or not unit.endswith("/s"):
+        return f"{significant(value, digits)} {unit}".strip()
+    factor = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[unit[0]] if _PREFIXED.match(unit) else 1.0
+    stem = unit[1:] if factor > 1 else unit
+    shown = scaled(value * factor, "", digits)  # "13.6 M", or "203 " below a thousand
+    apart = (factor == 1.0 or stem[0].islower()) and not shown.endswith(" ")
+    return f"{shown} {stem}" if apart else f"{shown}{stem}"
 
 
 def ceiling(value: float | None, unit: str) -> str:

@@ -8,7 +8,6 @@ Experience 32(20), 2020.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,57 +16,17 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
-from ...measure.roofline import INTEGER_UNITS, memory_seconds
-from ...model.record import Interval, Record
-from ...model.work import Traffic, Work
-from ...store.ratios import time_of
-from .labels import FLOP_UNITS, label, ordered
-from .ladder import Ladder, Row
+from ...model.work import Work
+from .labels import label
+from .ladder import Ladder
 from .markdown import middle
 from .plots import COLOURS, GREY, NAMES, Plot, shown, style, svg, where
 from .quantities import scaled, significant
+from .roofs import LEVELS, Level, Point, Roofs, measured_roofs, nominal_roofs, placed
 
-
-@dataclass(frozen=True)
-class Level:
-    """A memory level: the term of bounds that it gives, its marker, and the bytes that a variant moves there."""
-
-    term: str
-    marker: str
-    moved: Callable[[Traffic], float]
-
-
-#: From far to near. Nobody tells how many bytes a third-level cache gives: it has a roof and no points.
-LEVELS = (
-    Level("dram", "o", lambda traffic: traffic.dram_bytes),
-    Level("l3_read", "v", lambda _: 0.0),
-    Level("l2_read", "s", lambda traffic: traffic.l2_bytes or 0.0),
-    Level("l1_read", "^", lambda traffic: traffic.issued_bytes),
-    Level("local_read", "D", lambda traffic: traffic.local_bytes),
-)
-
+#: Cases without a point that a caption names.
+MOST_NAMED = 6
 _PITCH = 0.23  # inches between the rows of the legend
-
-
-@dataclass(frozen=True)
-class _Point:
-    """A variant: useful operations per second, and per useful operation the inverse of the bytes of each level."""
-
-    row: Row
-    rate: float
-    intensities: dict[str, float]
-
-
-@dataclass(frozen=True)
-class _Roofs:
-    """Bandwidth of each level in B/s, peak of each unit in operations per second."""
-
-    slopes: dict[str, float]
-    flats: dict[str, float]
-
-    @property
-    def ridges(self) -> list[float]:
-        return [max(self.flats.values()) / slope for slope in self.slopes.values()] if self.flats else []
 
 
 @dataclass(frozen=True)
@@ -76,9 +35,9 @@ class _View:
 
     work: Work
     unit: str
-    measured: _Roofs
-    nominal: _Roofs
-    points: list[_Point]
+    measured: Roofs
+    nominal: Roofs
+    points: list[Point]
 
     @property
     def scale(self) -> tuple[float, str]:
@@ -100,62 +59,28 @@ class _View:
         return min(rates) / 2.5, max(rates + (peaks or reached)) * 2.2
 
 
-def _bandwidth(ceilings: dict[str, Interval], work: Work) -> dict[str, float]:
-    """What DRAM gives for the problem's own mix of reads and writes."""
-    moving = memory_seconds(work.read_bytes, work.write_bytes, ceilings)
-    return {"dram": work.bytes / moving.value} if moving and moving.value else {}
-
-
-def _measured_roofs(ladder: Ladder, rows: list[Row], work: Work) -> _Roofs:
-    ceilings = ladder.ceilings
-    slopes = _bandwidth(ceilings, work)
-    used = {level.term for level in LEVELS for row in rows if _moved(row.record, level)}
-    for level in LEVELS:
-        # On a CPU local memory is ordinary memory, and on a GPU it is a roof only for variants that use it.
-        if level.term in ceilings and (level.term != "local_read" or (level.term in used and not ladder.merged)):
-            slopes[level.term] = ceilings[level.term].value
-    units = FLOP_UNITS if work.flops else INTEGER_UNITS
-    bounds = [bound for row in rows for bound in (row.record.problem_bound, row.record.variant_bound) if bound]
-    named = ordered(name for bound in bounds for name in bound.terms if name in units and name in ceilings)
-    return _Roofs(slopes, {name: ceilings[name].value for name in named})
-
-
-def _nominal_roofs(ladder: Ladder, work: Work) -> _Roofs:
-    """The datasheet's DRAM bandwidth and FP32 peak; it states no other roof."""
-    profile = (ladder.run.environment.get("profiles") or {}).get(ladder.devices[0]) or {}
-    if len(ladder.devices) != 1:
-        return _Roofs({}, {})
-    bandwidth, peak = profile.get("bandwidth"), profile.get("fp32")
-    slopes = {"dram": float(bandwidth)} if bandwidth else {}
-    return _Roofs(slopes, {"fp32_fma": float(peak)} if peak and work.flops else {})
-
-
-def _moved(record: Record, level: Level) -> float:
-    return level.moved(record.traffic) if record.traffic else 0.0
-
-
-def _point(row: Row, ladder: Ladder, work: Work, slopes: dict[str, float]) -> _Point:
-    """Place a variant at every level that has a roof and bounds it: see `roofline.variant_bound`."""
-    operations, timing = work.flops or work.integer_ops, row.record.timing
-    skipped = {"dram"} if timing and timing.cache == "warm" else set()
-    skipped |= {"l1_read", "local_read"} if ladder.merged else set()
-    levels = [level for level in LEVELS if level.term in slopes and level.term not in skipped]
-    moved = {level.term: _moved(row.record, level) for level in levels}
-    intensities = {term: operations / nbytes for term, nbytes in moved.items() if nbytes}
-    return _Point(row, operations / time_of(row.record), intensities)
+def no_roofline(ladder: Ladder) -> str:
+    """Return why a ladder has no roofline, as plain text; empty where it has one."""
+    work = next((row.record.work for row in ladder.measured if row.record.work), None)
+    if not ladder.measured:
+        return "no case has a time"
+    if work is None or not work.bytes:
+        return "the problem states no useful work"
+    if not (work.flops or work.integer_ops):
+        return "the problem counts no operations: it moves bytes alone"
+    measured = measured_roofs(ladder, shown(ladder.measured), work)
+    return "" if measured.slopes or measured.flats else "no ceiling of this device was measured"
 
 
 def roofline_plot(ladder: Ladder, name: str) -> Plot | None:
     """Return the roofline of a ladder; ``None`` for problems without operations and for devices without roofs."""
     work = next((row.record.work for row in ladder.measured if row.record.work), None)
-    if work is None or not (work.flops or work.integer_ops) or not work.bytes:
+    if work is None or no_roofline(ladder):
         return None
     rows = shown(ladder.measured)
-    measured = _measured_roofs(ladder, rows, work)
-    if not (measured.slopes or measured.flats):
-        return None
-    points = [_point(row, ladder, work, measured.slopes) for row in rows]
-    view = _View(work, "FLOP" if work.flops else "op", measured, _nominal_roofs(ladder, work), points)
+    measured = measured_roofs(ladder, rows, work)
+    points = [placed(row, ladder, work, measured.slopes) for row in rows]
+    view = _View(work, "FLOP" if work.flops else "op", measured, nominal_roofs(ladder, work), points)
     with style():
         roofs = _roof_entries(view)
         lines = (len(roofs) + 2) // 3 + (len(rows) + 1) // 2 + 1
@@ -190,6 +115,10 @@ def _caption(ladder: Ladder, view: _View) -> str:
         sentences.append("Warm cache: DRAM bounds nothing, and there is no marker for it.")
     meets = "" if warm else "; where it meets the DRAM roof is the problem bound"
     sentences.append(f"Dotted: the problem's compulsory intensity{meets}.")
+    without = [f"{row.label} ({row.record.status.value})" for row in ladder.rows if row not in ladder.measured]
+    if without:
+        more = f" and {len(without) - MOST_NAMED} more" if len(without) > MOST_NAMED else ""
+        sentences.append(f"No point, because it has no time: {', '.join(without[:MOST_NAMED])}{more}.")
     if left := len(ladder.measured) - len(view.points):
         sentences.append(f"The {len(view.points)} fastest of {left + len(view.points)} cases are drawn.")
     return " ".join(sentences)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from itertools import zip_longest
+
 from ...model.names import ROLES, plain, seeds
 from ...model.record import Record, Status, Summary
 from ...model.untrusted import line
@@ -12,7 +16,7 @@ from .energy import energy_table
 from .explained import best_line
 from .failures import reason
 from .ladder import PICTURE, Ladder, Published, Row
-from .markdown import NONE, code, join, table, text, titled
+from .markdown import NONE, code, details, join, table, text, titled
 from .marks import ABOVE, marks, noted
 from .quantities import column, noise, percent, scaled, seconds, significant, size, time_scale
 from .summary import ratio
@@ -28,10 +32,9 @@ def ladder_tables(ladder: Ladder) -> str:
         bounds_tables(ladder),
         energy_table(ladder),
         best_line(ladder),
-        _overheads(ladder),
-        _kernels(ladder),
     ]
-    blocks.append(_extra(ladder))
+    if folded := join([_overheads(ladder), _kernels(ladder), _extra(ladder)]):
+        blocks.append(details("Overheads, verification, kernels, further figures", folded))
     return noted(blocks)
 
 
@@ -299,15 +302,19 @@ def _figure_key(figure: Published) -> tuple[str, ...]:
     return (*(str(getattr(figure, name)) for name in ("variant", "title", "value", "unit")), source)
 
 
-def device_comparison(ladders: list[Ladder]) -> str:
-    """Return variant x device for one problem, set of parameters and precision class."""
-    names: dict[tuple[str, int, str], None] = {}
-    for ladder in ladders:
-        for row in ladder.rows:
-            names.setdefault((row.record.identity.role, row.record.identity.rung, row.record.identity.variant))
+def device_comparison(ladders: Sequence[Ladder], settings: Sequence[str] = ()) -> str:
+    """Return variant x device for one problem and precision class, the fastest variants first.
+
+    Parameters
+    ----------
+    ladders : sequence of Ladder
+        One for each device.
+    settings : sequence of str
+        At which setting each ladder is, where that is not the same for all.
+    """
     several = False
     rows = []
-    for role, rung, variant in sorted(names, key=lambda name: (ROLES.index(name[0]), *name[1:])):
+    for role, rung, variant in _fastest_first(ladders):
         cells = [role, code(variant, 60)]
         for ladder in ladders:
             same = [r for r in ladder.rows if (r.record.identity.role, r.record.identity.rung) == (role, rung)]
@@ -315,11 +322,26 @@ def device_comparison(ladders: list[Ladder]) -> str:
             several = several or len(same) > 1
             cells.append(_compared_cell(ladder, same))
         rows.append(cells)
-    headers = ["role", "variant", *(code(ladder.site) for ladder in ladders)]
-    note = "Share of the device's own problem bound, and time (measured). Bold: the device's best variant."
+    names = [code(ladder.site) for ladder in ladders]
+    headers = ["role", "variant", *(f"{n}<br>{text(at, 60)}" for n, at in zip_longest(names, settings, fillvalue=""))]
+    headers = [header.removesuffix("<br>") for header in headers]
+    note = "Share of the device's own problem bound, and time (measured); the fastest first. Bold: the device's best."
     note += " Of several settings of a variant the fastest is shown." if several else ""
     body = table(headers, rows, "ll" + "r" * len(ladders))
     return noted([note, body])
+
+
+def _fastest_first(ladders: Sequence[Ladder]) -> list[tuple[str, int, str]]:
+    """Return role, rung and name of the variants of some ladders by speed: by the least times of any device's least."""
+    names: dict[tuple[str, int, str], float] = {}
+    for ladder in ladders:
+        least = min((time_of(row.record) for row in ladder.measured), default=0.0)
+        for row in ladder.rows:
+            identity = row.record.identity
+            name = (identity.role, identity.rung, identity.variant)
+            slower = time_of(row.record) / least if is_measured(row.record) and least else math.inf
+            names[name] = min(names.get(name, math.inf), slower)
+    return sorted(names, key=lambda name: (names[name], ROLES.index(name[0]), *name[1:]))
 
 
 def _compared_cell(ladder: Ladder, same: list[Row]) -> str:

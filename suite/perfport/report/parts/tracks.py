@@ -20,6 +20,10 @@ from .quantities import seconds, significant, time_scale
 MOST_POINTS = 400
 #: Of fewer nights, each has a dot.
 MOST_DOTS = 60
+#: The latest nights tell their values below the pointer: each takes some hundred bytes of the page.
+MOST_TOLD = 60
+#: Dates along the axis, and the room that each takes.
+MOST_DAYS, DAY_WIDTH = 7, 78
 WIDTH, HEIGHT = 640, 190
 LEFT, RIGHT, TOP, BOTTOM = 68, 8, 12, 24
 #: A bound below so much of the least time is told in words: drawn, it would flatten the curve.
@@ -92,7 +96,7 @@ def track(history: History, series: Series) -> Track:
 def chart(history: History, track: Track) -> Markup:
     """Return the SVG of a series: its band and line, its bound, its events, and nights without a result."""
     label = line(f"Time of {track.series.place.title} by night")
-    shapes = [*_curve(track), *_events(track), *_failures(track), *_days(history, track)]
+    shapes = [*_curve(track), *_values(history, track), *_events(track), *_failures(track), *_days(history, track)]
     frame = Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>')
     return frame.format(WIDTH, HEIGHT, label, Markup("").join(shapes))
 
@@ -184,11 +188,33 @@ def _failures(track: Track) -> Iterator[Markup]:
 
 
 def _days(history: History, track: Track) -> Iterator[Markup]:
-    first, last = int(track.nights[0]), int(track.nights[-1])
-    for night, anchor in ((first, "start"), (last, "end")) if last > first else ((first, "start"),):
-        x, day = float(_across(track, np.array(night))), line(history.nights[night].started[:10])
+    """Yield the dates of some nights along the axis, the first and the last among them."""
+    shown = np.unique(np.linspace(0, track.nights.size - 1, MOST_DAYS).round().astype(int))
+    last = 0.0
+    for at in (0, *shown[1:-1].tolist(), track.nights.size - 1) if track.nights.size > 1 else (0,):
+        x = float(_across(track, track.nights[at]))
+        ends = at in (0, track.nights.size - 1)
+        if not ends and (x - last < DAY_WIDTH or WIDTH - RIGHT - x < 1.5 * DAY_WIDTH):
+            continue
+        last = x + (DAY_WIDTH / 2 if at == 0 else 0)
+        anchor = "start" if at == 0 else "end" if ends else "middle"
         text = Markup('<text x="{:.0f}" y="{}" text-anchor="{}">{}</text>')
-        yield text.format(x, HEIGHT - 6, anchor, day)
+        yield text.format(x, HEIGHT - 6, anchor, line(history.nights[int(track.nights[at])].started[:10]))
+
+
+def _values(history: History, track: Track) -> Iterator[Markup]:
+    """Yield an area for each of the latest nights that tells, below the pointer, its date, commit and time."""
+    good = np.flatnonzero(np.isfinite(track.time))[-MOST_TOLD:]
+    if not good.size:
+        return
+    x = _across(track, track.nights[good])
+    edges = [LEFT if good.size < MOST_TOLD else float(x[0]), *((x[1:] + x[:-1]) / 2).tolist(), WIDTH - RIGHT]
+    for at, left, right in zip(good.tolist(), edges, edges[1:], strict=False):
+        night = history.nights[int(track.nights[at])]
+        said = f"{night.started[:10]}, commit {night.commit[:12] or 'unknown'}: {seconds(float(track.time[at]))}"
+        spread = f" ({seconds(float(track.low[at]))}–{seconds(float(track.high[at]))})" if track.low[at] > 0 else ""
+        area = Markup('<path class="hit" d="M{:.1f},{}H{:.1f}V{}H{:.1f}Z"><title>{}</title></path>')
+        yield area.format(left, TOP, right, HEIGHT - BOTTOM, left, line(said + spread))
 
 
 def _gathered(

@@ -50,7 +50,7 @@ class View:
         if form == "json":
             return json.dumps([{k: _plain(v) for k, v in row.items()} for row in self.rows], indent=1) + "\n"
         if form == "html":
-            return web.document(self.title, {"page": self.markdown}, self.plots) + "\n"
+            return web.document(self.title, self.markdown, self.plots) + "\n"
         raise UsageError(f"--format: {form!r} is not one of {', '.join(FORMATS)}{nearest(form, FORMATS)}")
 
 

@@ -1,4 +1,4 @@
-"""One self-contained HTML file from pages of markdown and their plots: nothing is fetched, and no text is markup.
+"""One self-contained HTML file from a page of markdown and its plots: nothing is fetched, and no text is markup.
 
 Markdown is rendered without raw HTML, links lead to pages and web sites alone, and a content security policy holds
 browsers to that: no script but the page's own, by its hash, nothing from elsewhere.
@@ -11,18 +11,16 @@ import hashlib
 import html
 import posixpath
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import PurePosixPath
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from jinja2 import Environment, StrictUndefined
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markupsafe import Markup
 
-from ...model.untrusted import printable, slug
+from ...model.untrusted import printable
 from .plots import Plot
 
 _STYLE = """
@@ -31,8 +29,6 @@ _STYLE = """
 body { margin: 0 auto; max-width: 80rem; padding: 0 1rem 4rem; color: #1a1a1a; background: #fff;
   font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: break-word; }
 h1, h2, h3, h4, h5 { line-height: 1.25; margin: 2rem 0 .6rem; }
-section { border-top: 3px solid #0072b2; margin-top: 3rem; }
-section:first-of-type { border: 0; margin-top: 0; }
 .wide { overflow-x: auto; margin: .8rem 0; }
 table { border-collapse: collapse; font-size: .86rem; font-variant-numeric: tabular-nums; }
 th, td { border: 1px solid #ccc; padding: .25rem .5rem; vertical-align: top; overflow-wrap: normal; }
@@ -79,51 +75,43 @@ _FRAME = template("""<!DOCTYPE html>
 </head>
 <body>
 {{ body }}
-{% if script %}
+{% for script in scripts %}
 <script>{{ script }}</script>
-{% endif %}
+{% endfor %}
 </body>
 </html>
 """)
 #: What begins a block that belongs to none before it, as an item of a list might.
 _BEGIN = re.compile(r"[#|A-Za-z]|\*\*")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
-_SECTION = template('<section id="{{ anchor }}">\n{{ content }}</section>')
 
 
-def document(title: str, pages: Mapping[str, str], plots: Sequence[Plot]) -> str:
-    """Return pages of markdown as one HTML document.
+def document(title: str, page: str, plots: Sequence[Plot]) -> str:
+    """Return a page of markdown as an HTML document.
 
     Parameters
     ----------
     title : str
         Plain text.
-    pages : mapping
-        Markdown by the path of its file, in order. A link from one of the files to another leads to that page of the
-        document.
+    page : str
+        Markdown.
     plots : sequence of Plot
-        Images that the pages refer to by file name.
+        Images that the page refers to by file name.
     """
     images = {plot.name: plot.content for plot in plots}
-    anchors = _anchors(pages)
     markdown = _Markdown("commonmark", {"html": False}).enable("table")
     markdown.block.ruler.before("html_block", "details", _details, {"alt": ["paragraph", "reference", "blockquote"]})
-    body = []
-    for path, page in pages.items():
-        parts = []
-        for part in _parts(page):
-            tokens = markdown.parse(part)
-            for token in tokens:
-                for inner in token.children or ():
-                    _resolve(inner, images, posixpath.dirname(path), anchors)
-            parts.append(markdown.renderer.render(tokens, markdown.options, {}))
-        content = "".join(parts)
-        content = content.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
-        content = content.replace("<p><img", '<p class="wide"><img')
-        body.append(_SECTION(anchor=anchors[path], content=Markup(content)))
-    whole = Markup("\n").join(body)
-    body.clear()  # of many results each copy counts
-    return frame(title, whole)
+    parts = []
+    for part in _parts(page):
+        tokens = markdown.parse(part)
+        for token in tokens:
+            for inner in token.children or ():
+                if inner.type == "image":
+                    _embed(inner, images)
+        parts.append(markdown.renderer.render(tokens, markdown.options, {}))
+    content = "".join(parts)
+    content = content.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
+    return frame(title, Markup(content.replace("<p><img", '<p class="wide"><img')))
 
 
 def _parts(page: str) -> Iterator[str]:
@@ -143,7 +131,7 @@ def _parts(page: str) -> Iterator[str]:
     yield "\n\n".join(part)
 
 
-def frame(title: str, body: Markup, style: str = "", script: str = "") -> str:
+def frame(title: str, body: Markup, style: str = "", scripts: Sequence[str] = ()) -> str:
     """Return a document around the content of its body, without a line's end at its own.
 
     Parameters
@@ -153,16 +141,22 @@ def frame(title: str, body: Markup, style: str = "", script: str = "") -> str:
     body : Markup
     style : str
         Added to what all documents share.
-    script : str
-        The one script that the page may run.
+    scripts : sequence of str
+        The only scripts that the page may run.
     """
     policy = _POLICY
-    if script:
-        policy += f"; script-src 'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+    if scripts:
+        policy += f"; script-src {' '.join(map(_hashed, scripts))}"
     place = Markup("<!-- body -->")  # what is escaped holds no such thing; a body of many megabytes is copied once
-    around = _FRAME(title=title, style=Markup(_STYLE + style), body=place, policy=policy, script=Markup(script))
+    around = _FRAME(
+        title=title, style=Markup(_STYLE + style), body=place, policy=policy, scripts=list(map(Markup, scripts))
+    )
     before, _, after = str(around).partition(place)
     return f"{before}{body}{after}"
+
+
+def _hashed(script: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
 class _Markdown(MarkdownIt):
@@ -191,21 +185,9 @@ def _details(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     return True
 
 
-def _anchors(paths: Iterable[str]) -> dict[str, str]:
-    """Return what each page of a document is called within it: its name without the suffix, where that is its alone."""
-    stems = {path: PurePosixPath(path).stem for path in paths}
-    alike = Counter(stems.values())
-    return {path: stem if alike[stem] == 1 else slug(path) for path, stem in stems.items()}
-
-
-def _resolve(token: Any, images: Mapping[str, bytes], folder: str, anchors: Mapping[str, str]) -> None:
-    """Put an image's content in place of its address, and an anchor in place of a link to a page."""
-    if token.type == "image":
-        name = posixpath.basename(unquote(str(token.attrs["src"])))
-        if name in images:
-            kind = "jpeg" if name.endswith(".jpg") else "svg+xml"
-            token.attrs["src"] = f"data:image/{kind};base64," + base64.b64encode(images[name]).decode()
-    elif token.type == "link_open":
-        path = posixpath.normpath(posixpath.join(folder, unquote(str(token.attrs["href"]))))
-        if path in anchors:
-            token.attrs["href"] = f"#{quote(anchors[path])}"
+def _embed(token: Any, images: Mapping[str, bytes]) -> None:
+    """Put an image's content in place of its address."""
+    name = posixpath.basename(unquote(str(token.attrs["src"])))
+    if name in images:
+        kind = "jpeg" if name.endswith(".jpg") else "svg+xml"
+        token.attrs["src"] = f"data:image/{kind};base64," + base64.b64encode(images[name]).decode()

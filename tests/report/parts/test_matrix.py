@@ -1,0 +1,65 @@
+"""The matrix: one line for each problem and class, the cell that stands for a device, peers and published figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import report_data as data
+
+from perfport.model.record import Record, Status
+from perfport.report.parts.material import Material
+from perfport.report.parts.matrix import bar, columns, lines, matrix_table
+from perfport.store.collection import Collection
+
+
+def material(folder: Path, *runs: tuple[list[Record], dict[str, Any]]) -> Material:
+    """Return what some runs give."""
+    stored = [data.store(folder / str(n), records, environment) for n, (records, environment) in enumerate(runs)]
+    return Material.of(Collection(stored), {}, [])
+
+
+def test_a_line_for_each_problem_and_class_and_a_column_for_each_device(tmp_path: Path) -> None:
+    listed = lines(material(tmp_path, (data.demonstration(), data.environment())))
+    names = [(line.ladder.problem, line.ladder.precision) for line in listed]
+    assert names == sorted(names, key=lambda name: (name[0], name[1] != "fp32")) and ("rows", "fp16") in names
+    assert [column.platform for column in columns(listed)] == ["opencl:nvidia", "opencl:intel", "opencl:pocl"], (
+        "GPUs first"
+    )
+    assert not any(line.ladder.problem == "nothing" for line in listed)
+
+
+def test_of_peers_alone_there_is_no_line(tmp_path: Path) -> None:
+    records = [data.record("a"), data.record("library", precision="tf32", role="peer")]
+    listed = lines(material(tmp_path, (records, data.environment())))
+    assert [line.ladder.precision for line in listed] == ["fp32"]
+
+
+def test_of_several_hosts_the_best_of_the_bound_stands(tmp_path: Path) -> None:
+    slow, fast = [data.record("a", 0.05)], [data.record("a", 0.02, time="2020-01-01T00:00:00+00:00")]
+    other = data.environment(host={"cpu": "other", "cores": 99, "memory_bytes": 1 << 35})
+    (line,) = lines(material(tmp_path, (slow, data.environment()), (fast, other)))
+    (cell,) = line.cells.values()
+    assert "99-core" in cell.ladder.site
+
+
+def test_peers_are_said_whatever_became_of_them(tmp_path: Path) -> None:
+    own = data.record("a", 0.02, clock="span")
+    cases: dict[str, list[Record]] = {
+        "no peer": [], "▲ ": [data.record("p", 0.04, role="peer", clock="span")],
+        "▼ ": [data.record("p", 0.015, role="peer", clock="span")],
+        "no peer ran (unavailable)": [data.record("p", role="peer", status=Status.UNAVAILABLE)],
+    }  # fmt: skip
+    for number, (said, peers) in enumerate(cases.items()):
+        page = matrix_table(lines(material(tmp_path / str(number), ([own, *peers], data.environment()))))
+        assert said in page and ("`p`" in page) == (said in ("▲ ", "▼ ")), said
+
+
+def test_published_figures_of_the_same_metric_stand_beside_the_measured_ones(tmp_path: Path) -> None:
+    page = matrix_table(lines(material(tmp_path, (data.ladder(data.POCL), data.environment()))))
+    best = data.PUBLISHED[1]["value"] if len(data.PUBLISHED) > 1 else data.PUBLISHED[0]["value"]
+    assert "× published" in page and f"{best:.0f} GFLOP/s" in page and "HD 5870" in page
+
+
+def test_bars_end_at_their_ends() -> None:
+    assert bar(0.0) == bar(-1.0) == "░" * 8 and bar(1.0) == bar(1.3) == "█" * 8 and bar(0.5) == "████░░░░"
