@@ -169,7 +169,8 @@ def _definition(run: Run, wanted: Sequence[Record]) -> Experiment:
         entries.append(study.model_copy(update={
             "presets": [case.preset] if case.preset else None,
             "parameters": {name: [value] for name, value in case.parameters.items()},
-            "variants": [case.variant], "profiles": [case.profile or NATIVE], "devices": case.devices,
+            "variants": [case.variant], "devices": case.devices,
+            **({"profiles": [case.profile or NATIVE]} if study.profiles else {}),
             "tunables": {name: [case.tunables[name]] for name in study.tunables if name in case.tunables},
         }))  # fmt: skip
     devices = sorted({id_ for record in wanted for id_ in record.identity.devices})
