@@ -19,6 +19,7 @@ from perfport.model.record import Interval
 from perfport.run import plan
 from perfport.run.defaults import Defaults, describe
 from perfport.run.experiment import Experiment
+from perfport.run.listing import device_rows
 from perfport.tune import profiles
 from perfport.tune.log import Result
 from perfport.tune.seeds import seeds
@@ -103,6 +104,14 @@ def test_parameters_are_defaults_where_they_were_found(own: Path, workloads: dic
         assert others.of("tunable", variant) == code
     (name, _) = tuned(CPU)[tunable.VARIANT]
     assert name == profiles.own_file(CPU).stem
+
+
+def test_devices_say_what_is_tuned(own: Path) -> None:
+    rows = [row["tuned"] for row in device_rows([CPU, OTHER])]
+    assert rows == ["", ""]
+    profiles.update(profiles.own_file(CPU), CPU, {tunable.VARIANT: TURNS, "w/p/other": TURNS}, 1)
+    named = profiles.own_file(CPU).stem
+    assert [row["tuned"] for row in device_rows([CPU, OTHER, INTEL])] == [f"2 by {named}", "", ""]
 
 
 @pytest.mark.parametrize("parameters", [{"turns": 5, "fault": "none"}, {"turns": 4, "gone": 1}])

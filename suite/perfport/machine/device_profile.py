@@ -124,7 +124,8 @@ class Tuning(_Frozen):
         return value
 
 
-Value = Annotated[int, Field(strict=True)] | Annotated[float, Field(strict=True, allow_inf_nan=False)] | Text
+Whole = Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63)]
+Value = Whole | Annotated[float, Field(strict=True, allow_inf_nan=False)] | Text
 Parameters = dict[Name, Value]
 Positive = Annotated[float, Field(gt=0, lt=1e9, allow_inf_nan=False)]
 
@@ -159,9 +160,9 @@ class Tuned(_Frozen):
     driver: str
     commit: str
     presets: dict[Text, Positive] = Field(min_length=1)
-    tried: int = Field(ge=1)
-    of: int = Field(ge=1)
-    seed: int
+    tried: int = Field(ge=1, lt=10**30)
+    of: int = Field(ge=1, lt=10**30)
+    seed: Whole
     share: Positive | None = None
     gain: Interval
 

@@ -96,7 +96,7 @@ class Share(BaseModel):
     pattern: str | None
     retry: tuple[str, ...]
     workloads: list[str]
-    native: bool
+    native: bool = False
     command: list[str]
 
     def __call__(self) -> None:

@@ -130,7 +130,7 @@ def importance(space: Space, timed: list[Trial]) -> dict[str, float]:
     from sklearn.inspection import permutation_importance
 
     within = [t for t in timed if all(t.config.get(name) in allowed for name, allowed in space.values.items())]
-    if len(within) < LEAST:
+    if len(within) < LEAST or not space.values:
         return {}
     rows = Values(space.values).encoded([trial.config for trial in within])
     logs = np.array([math.log(trial.relative or 1.0) for trial in within])

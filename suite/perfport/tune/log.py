@@ -22,9 +22,9 @@ LOG = "tune.jsonl"
 #: What is read of a line is shown in tables: names are names.
 Name = Annotated[str, Field(min_length=1, max_length=300, pattern=r"^[^\p{C}]*$")]
 Seconds = Annotated[float, Field(gt=1e-12, lt=1e9)]
-Value = (
-    Annotated[int, Field(strict=True)] | Annotated[float, Field(strict=True)] | Annotated[str, Field(max_length=200)]
-)
+Whole = Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63)]
+Value = Whole | Annotated[float, Field(strict=True)] | Annotated[str, Field(max_length=200)]
+Count = Annotated[int, Field(ge=0, lt=10**30)]
 
 
 class Search(Finite):
@@ -47,7 +47,7 @@ class Space(Finite):
     kind: Literal["space"] = "space"
     device: Name
     variant: Name
-    size: int = Field(ge=1)
+    size: Count
     values: dict[Name, list[Value]]
     defaults: dict[Name, Value]
     presets: dict[Name, float]
@@ -106,8 +106,8 @@ class Result(Finite):
     next: list[dict[Name, Value]] = Field(default_factory=list, max_length=20)
     gain: Interval | None = None
     share: float | None = None
-    tried: int = Field(ge=0)
-    of: int = Field(ge=1)
+    tried: Count
+    of: Count
     reason: str = Field("", max_length=1000)
 
 

@@ -180,10 +180,9 @@ def _search(device: DeviceInfo, goals: Iterable[Goal], log: Log, settings: Setti
         spent = 0.0
         with chip_lock(device.chip, settings.say):
             for number, tuner in enumerate(tuners):
-                share = (budget - spent) / (len(tuners) - number)
-                settings.say(
-                    f"{device.id} {tuner.goal.name}: {tuner.space.size:,} configurations, at most {share:.0f} s"
-                )
+                share = max((budget - spent) / (len(tuners) - number), 0.0)
+                size = f"{tuner.space.size:,} configurations"
+                settings.say(f"{device.id} {tuner.goal.name}: {size}, at most {share:.0f} s")
                 tuner.run(max(share - tuner.spent, 0.0))
                 spent += tuner.spent
     finally:

@@ -22,6 +22,9 @@ from .space import Config, name_of
 from .standing import Standing
 from .target import Goal
 
+#: Seconds that a kernel which is being compiled ahead is waited for; then the measuring process compiles it itself.
+PATIENCE = 5.0
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -143,8 +146,9 @@ class Tuner:
 
     def _measure(self, config: Config) -> None:
         """Measure a configuration at each size, until it fails or cannot win."""
-        name, before = name_of(config), self.standing.best
-        artifacts = self._machine.ahead.take(config, self._settings.timeout)
+        name, before, waiting = name_of(config), self.standing.best, time.monotonic()
+        artifacts = self._machine.ahead.take(config, PATIENCE)
+        waited = time.monotonic() - waiting
         for preset in self.goal.presets:
             if preset in self.standing.trials.get(name, {}):
                 continue
@@ -152,7 +156,8 @@ class Tuner:
             self._settings.tell(self._progress(config))
             outcome = self._machine.measure(self._contest(config, preset, artifacts))
             took = time.monotonic() - started if outcome.took is None else outcome.took
-            trial = self._trial(config, preset, outcome, took)
+            trial = self._trial(config, preset, outcome, took + waited)
+            waited = 0.0
             self._log.append(trial)
             self.standing.add(trial)
             self.spent += trial.took
