@@ -106,6 +106,14 @@ def test_parameters_are_defaults_where_they_were_found(own: Path, workloads: dic
     assert name == profiles.own_file(CPU).stem
 
 
+def test_of_several_profiles_the_first_counts(own: Path) -> None:
+    other = TURNS.model_copy(update={"parameters": {"turns": 512, "fault": "none"}})
+    for name, results in (("a", {tunable.VARIANT: TURNS}), ("b", {tunable.VARIANT: other, "w/p/other": other})):
+        profiles.update(own / f"{name}.yaml", CPU, results, 1)
+    known = {variant: (name, each.parameters["turns"]) for variant, (name, each) in tuned(CPU).items()}
+    assert known == {tunable.VARIANT: ("a", 4), "w/p/other": ("b", 512)}
+
+
 def test_devices_say_what_is_tuned(own: Path) -> None:
     rows = [row["tuned"] for row in device_rows([CPU, OTHER])]
     assert rows == ["", ""]

@@ -62,6 +62,8 @@ def test_a_failure_has_no_score_and_no_place() -> None:
 def test_what_was_not_timed_is_scored_and_not_ranked() -> None:
     known = standing(*DEFAULT, trial(1, "small", 3.0, hopeless=True))
     assert known.score(NAME[1]) == pytest.approx(math.log(3)) and known.ranked() == [NAME[0]]
+    whole = standing(*DEFAULT, *(trial(1, preset, 0.5, hopeless=True) for preset in BOTH))
+    assert whole.ranked() == [NAME[0]] and whole.best == NAME[0]
 
 
 def test_other_sizes_may_make_up_for_one_as_far_as_the_bound_allows() -> None:

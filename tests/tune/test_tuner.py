@@ -10,8 +10,10 @@ import pytest
 import tunable_workload as tunable
 
 from perfport.measure.ceilings import Ceilings, load_cached, store
+from perfport.measure.intervals import Ratio
 from perfport.model.device import DeviceInfo
 from perfport.model.record import Status
+from perfport.tune.bench import Contest, Outcome
 from perfport.tune.log import Log, Trial, read
 from perfport.tune.space import Config, Space, name_of
 from perfport.tune.target import Goal
@@ -31,11 +33,11 @@ class Bench:
         self.said: list[str] = []
         self.machines: list[Machine] = []
 
-    def tuner(self, presets: dict[str, float] | None = None, **change: Any) -> Tuner:
+    def tuner(self, presets: dict[str, float] | None = None, timeout: float = TIMEOUT) -> Tuner:
         workloads = discover([self.own], only="tunable")
         variant = workloads["tunable"].variant("double", "turns")
         goal = Goal(workloads["tunable"], variant, self.info, presets or {"quick": 1.0})
-        settings = Settings(1, "mean", "warm", TIMEOUT, [str(self.own)], lambda text: None, self.said.append)
+        settings = Settings(1, "mean", "warm", timeout, [str(self.own)], lambda text: None, self.said.append)
         self.machines.append(Machine(self.info, settings, self.folder))
         return Tuner(goal, [], self.machines[-1], Log(self.folder), settings)
 
@@ -103,6 +105,31 @@ def test_a_search_goes_on_and_measures_nothing_twice(bench: Bench, monkeypatch: 
     assert len(tunable.built(bench.own)) == lines and trials(bench.folder) == done
 
 
+def test_times_are_told_over_the_reference_whatever_they_were_measured_beside(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a machine whose times are known: 1 us for each turn."""
+    without_faults(monkeypatch)
+    tuner = bench.tuner(timeout=60.0)
+    limits = []
+
+    def measure(contest: Contest, timeout: float) -> Outcome:
+        limits.append(timeout)
+        seconds = 1e-6 * contest.config["turns"]
+        if contest.rival is None:
+            return Outcome(Status.OK, seconds=seconds, took=4.0)
+        value = contest.config["turns"] / contest.rival["turns"]
+        assert contest.best == pytest.approx(1e-6 * contest.rival["turns"])
+        return Outcome(Status.OK, seconds=seconds, ratio=Ratio(value=value, low=value, high=value), took=1.0)
+
+    monkeypatch.setattr(tuner._machine, "measure", measure)
+    tuner.run(600.0)
+    known = {each.config["turns"]: each for each in trials(bench.folder)}
+    assert {turns: each.relative for turns, each in known.items()} == {64: 1.0, 4: 4 / 64, 512: 512 / 64}
+    assert tuner.spent == pytest.approx(6.0, abs=0.1) and tuner.gain() == pytest.approx(16)
+    assert limits == pytest.approx([60.0, 12.0, 12.0], abs=0.1)  # then not much longer than the slowest took
+
+
 def test_a_budget_that_is_used_up_ends_it(bench: Bench) -> None:
     tuner = bench.tuner()
     tuner.run(1e-6)
@@ -144,10 +171,10 @@ def count_down(tuner: Tuner, number: int, monkeypatch: pytest.MonkeyPatch) -> No
     measure: Callable[..., Any] = tuner._machine.measure
     left = [number]
 
-    def counted(contest: Any) -> Any:
+    def counted(*given: Any) -> Any:
         if not left[0]:
             raise KeyboardInterrupt
         left[0] -= 1
-        return measure(contest)
+        return measure(*given)
 
     monkeypatch.setattr(tuner._machine, "measure", counted)

@@ -22,6 +22,8 @@ from .space import Config, name_of
 from .standing import Standing
 from .target import Goal
 
+#: A step may take so many times as long as the slowest whole configuration with a result, and so many seconds at least.
+SLOWER, LEAST_TIMEOUT = 3.0, 10.0
 #: Seconds that a kernel which is being compiled ahead is waited for; then the measuring process compiles it itself.
 PATIENCE = 5.0
 
@@ -56,8 +58,14 @@ class Machine:
         self._worker: WorkerHandle | None = None
         self.ahead = Ahead(info, settings.paths)
 
-    def measure(self, contest: Contest) -> Outcome:
-        """Return the outcome of a contest. A process that dies or hangs costs this configuration, and no other."""
+    def measure(self, contest: Contest, timeout: float) -> Outcome:
+        """Return the outcome of a contest. A process that dies or hangs costs this configuration, and no other.
+
+        Parameters
+        ----------
+        timeout : float
+            Seconds that a step of it may take.
+        """
         if self._worker is None:
             self._worker = WorkerHandle(main, self.info, self._settings.paths, self._output)
         self._worker.send(contest)
@@ -65,7 +73,7 @@ class Machine:
         try:
             while True:
                 shared = max(self._settings.timeout, GROUP_STEP_S)
-                message = self._worker.receive(shared if at.key is None else self._settings.timeout)
+                message = self._worker.receive(shared if at.key is None else timeout)
                 if isinstance(message, Outcome):
                     if message.status is Status.CRASHED:  # nobody knows what the device is left in
                         self._end()
@@ -154,7 +162,7 @@ class Tuner:
                 continue
             started = time.monotonic()
             self._settings.tell(self._progress(config))
-            outcome = self._machine.measure(self._contest(config, preset, artifacts))
+            outcome = self._machine.measure(self._contest(config, preset, artifacts), self._timeout())
             took = time.monotonic() - started if outcome.took is None else outcome.took
             trial = self._trial(config, preset, outcome, took + waited)
             waited = 0.0
@@ -166,6 +174,14 @@ class Tuner:
         self._tell(name)
         if self.standing.best != before:
             self._settings.say(self._news())
+
+    def _timeout(self) -> float:
+        """Return how long a step may take: not much longer than whole configurations that have a result did.
+
+        Otherwise one that hangs, or takes minutes to compile, would use up the budget of many.
+        """
+        took = [each.took for known in self.standing.trials.values() for each in known.values() if each.relative]
+        return min(self._settings.timeout, max(LEAST_TIMEOUT, SLOWER * max(took))) if took else self._settings.timeout
 
     def _tell(self, name: str) -> None:
         """Tell the search; by ``worst`` a score depends on what is best at each size, so all of them are told again."""
