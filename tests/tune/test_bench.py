@@ -61,6 +61,16 @@ def test_a_wrong_result_is_found_each_time(bench: Bench) -> None:
         assert wrong.status is Status.WRONG and "max abs error 1" in wrong.reason and not wrong.times
 
 
+def test_variants_of_one_problem_share_inputs_and_nothing_else(bench: Bench, told: list[StepStarted]) -> None:
+    assert bench.serve(contest(FAST)).status is Status.OK
+    assert bench.serve(contest(FAST, FAST)).status is Status.OK
+    other = bench.serve(contest({}, variant="bare"))  # has no such tunables: its kernel cannot be built
+    assert other.status is Status.CRASHED and not bench._grounds["quick"].rivals and not bench._grounds["quick"].passed
+    assert bench.serve(contest(FAST, FAST)).status is Status.OK
+    steps = [each.step for each in told]
+    assert steps.count("making inputs") == 1 and steps.count("building the best so far") == 2
+
+
 def test_sizes_have_inputs_of_their_own(bench: Bench, told: list[StepStarted]) -> None:
     for _ in range(2):
         assert bench.serve(contest(FAST)).status is Status.OK

@@ -10,6 +10,7 @@ import report_data as data
 import tunable_workload as tunable
 import yaml
 
+from perfport.backend.offline import opencl_info
 from perfport.model.device import DeviceInfo
 from perfport.model.errors import UsageError
 from perfport.tune.target import target
@@ -35,6 +36,14 @@ def test_variants_with_tunables_are_meant_at_the_headline_size(workloads: dict[s
     (goal,) = target(text, workloads).goals(workloads, [CPU])
     assert goal.name == tunable.VARIANT and goal.presets == {"quick": 1.0}
     assert goal.defaults == {"turns": 64, "fault": "none"} and goal.space.size == 18
+
+
+def test_all_are_the_variants_of_every_workload() -> None:
+    known = discover()
+    info = opencl_info("cpu")
+    everything = {goal.name for goal in target("all", known).goals(known, [info])}
+    apart = {goal.name for name in known for goal in target(name, known).goals(known, [info])}
+    assert everything == apart and {name.split("/")[0] for name in everything} == set(known)
 
 
 def test_a_peer_is_tuned_where_it_is_named(workloads: dict[str, Workload]) -> None:

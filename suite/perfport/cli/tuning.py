@@ -36,7 +36,9 @@ def _weights(presets: list[str] | None) -> dict[str, float]:
 def tune(
     target: Annotated[
         str,
-        typer.Argument(help="WORKLOAD[/PROBLEM[/VARIANT]] or an experiment file; with --report a folder of searches."),
+        typer.Argument(
+            help="WORKLOAD[/PROBLEM[/VARIANT]], all, or an experiment file; with --report a folder of searches."
+        ),
     ],
     budget: Annotated[
         str | None,

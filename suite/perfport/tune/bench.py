@@ -95,17 +95,20 @@ def main(connection: Connection, info: DeviceInfo, workload_paths: list[str], ou
 
 @dataclass
 class _Ground:
-    """What contests of one problem at one size share."""
+    """What contests of one problem at one size share; ``rivals`` and what ``passed`` are those of one variant."""
 
     session: Session
-    cls: type[Variant]
     modules: dict[str, Module] = field(default_factory=dict)
     rivals: dict[str, Built] = field(default_factory=dict)
     passed: set[tuple[tuple[int, ...], bytes]] = field(default_factory=set)
 
+    def forget(self) -> None:
+        while self.rivals:
+            self.rivals.popitem()[1].release()
+        self.passed.clear()
+
     def close(self) -> None:
-        for built in self.rivals.values():
-            built.release()
+        self.forget()
         self.session.close()
 
 
@@ -117,7 +120,7 @@ class Bench:
         self._device: OpenDevice | None = None
         self._workloads: dict[str, Workload] = {}
         self._grounds: dict[str, _Ground] = {}
-        self._subject = ""
+        self._problem = self._variant = ""
         self._ceilings: dict[str, Interval] = {}
 
     def serve(self, contest: Contest) -> Outcome:
@@ -135,10 +138,18 @@ class Bench:
         return outcome
 
     def _contend(self, contest: Contest) -> Outcome:
+        cls = self._workload(contest.workload).variant(contest.problem, contest.variant)
         ground = self._ground(contest)
         ground.session.artifacts.update(contest.artifacts)
-        rival = self._rival(ground, contest.rival) if contest.rival else None
-        return self._measure(ground, contest, rival)
+        rival = self._rival(ground, cls, contest.rival) if contest.rival else None
+        key = name_of(contest.config)
+        self._step(key, "building")
+        built = build(cls, ground.session, contest.config, {}, ground.modules)
+        try:
+            return self._measure(ground, contest, built, rival)
+        finally:
+            built.release()
+            ground.modules.clear()
 
     def _step(self, key: str | None, step: str) -> None:
         self._send(StepStarted(key, step))
@@ -158,52 +169,50 @@ class Bench:
         return self._device
 
     def _ground(self, contest: Contest) -> _Ground:
-        """Return session and class of a contest; those of another variant are closed."""
-        subject = f"{contest.workload}/{contest.problem}/{contest.variant}"
-        if subject != self._subject:
+        """Return what a contest is measured with; inputs of another problem are given back."""
+        problem, variant = f"{contest.workload}/{contest.problem}", f"{contest.problem}/{contest.variant}"
+        if problem != self._problem:
             self._close()
-            self._subject = subject
+        if variant != self._variant:
+            for ground in self._grounds.values():
+                ground.forget()
+        self._problem, self._variant = problem, variant
         if contest.preset not in self._grounds:
-            device = self.device
-            if contest.workload not in self._workloads:
-                self._workloads |= discover(self._paths, contest.workload)
-            workload = self._workloads[contest.workload]
+            device, workload = self.device, self._workload(contest.workload)
             self._step(None, "making inputs")
             cls = workload.problem(contest.problem)
-            problem = cls(cls.Parameters.model_validate(contest.parameters), contest.seed)
-            session = Session(device, problem, workload.folder)
-            self._grounds[contest.preset] = _Ground(session, workload.variant(contest.problem, contest.variant))
+            made = cls(cls.Parameters.model_validate(contest.parameters), contest.seed)
+            self._grounds[contest.preset] = _Ground(Session(device, made, workload.folder))
         return self._grounds[contest.preset]
+
+    def _workload(self, name: str) -> Workload:
+        if name not in self._workloads:
+            self._workloads |= discover(self._paths, name)
+        return self._workloads[name]
 
     def _close(self) -> None:
         for ground in self._grounds.values():
             ground.close()
         self._grounds.clear()
 
-    def _rival(self, ground: _Ground, config: Config) -> Built:
+    def _rival(self, ground: _Ground, cls: type[Variant], config: Config) -> Built:
         """Return the best so far, built when it becomes that."""
         name = name_of(config)
         if name not in ground.rivals:
             while ground.rivals:
                 ground.rivals.popitem()[1].release()
             self._step(None, "building the best so far")
-            ground.rivals[name] = build(ground.cls, ground.session, config, {})
+            ground.rivals[name] = build(cls, ground.session, config, {})
             self.device.finish()
         return ground.rivals[name]
 
-    def _measure(self, ground: _Ground, contest: Contest, rival: Built | None) -> Outcome:
+    def _measure(self, ground: _Ground, contest: Contest, built: Built, rival: Built | None) -> Outcome:
         key = name_of(contest.config)
-        self._step(key, "building")
-        built = build(ground.cls, ground.session, contest.config, {}, ground.modules)
-        try:
-            self._step(key, "verifying")
-            if complaint := self._complaint(ground, built):
-                return Outcome(Status.WRONG, complaint)
-            self._step(key, "sampling")
-            return self._hopeless(contest, built) or self._sample(contest, built, rival)
-        finally:
-            built.release()
-            ground.modules.clear()
+        self._step(key, "verifying")
+        if complaint := self._complaint(ground, built):
+            return Outcome(Status.WRONG, complaint)
+        self._step(key, "sampling")
+        return self._hopeless(contest, built) or self._sample(contest, built, rival)
 
     def _complaint(self, ground: _Ground, built: Built) -> str:
         """Execute once and return what is wrong with the outputs; bit for bit those that passed before are right."""

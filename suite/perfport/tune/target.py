@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,9 @@ from ..model.record import DEVICES
 from ..run.experiment import Experiment, Study, TuneOptions, find, load
 from ..workload import Problem, Variant, Workload
 from .space import Config, Space
+
+#: Stands for every workload.
+ALL = "all"
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,6 @@ class Target:
     name: str
     studies: tuple[Study, ...]
     options: TuneOptions
-    named: bool = False
 
     def goals(self, workloads: Mapping[str, Workload], devices: Sequence[DeviceInfo]) -> list[Goal]:
         """Return every variant with tunables that can run, device by device.
@@ -133,25 +135,29 @@ def _get(named: Mapping[str, Any], name: str, kind: str) -> Any:
     return named[name]
 
 
+def _studies(workload: Workload, problem: str | None = None, variant: str | None = None) -> Iterator[Study]:
+    """Yield an entry for each problem that has variants, or for one problem or variant alone."""
+    for name, variants in workload.variants.items():
+        if problem in (None, name) and variants:
+            yield Study(workload=workload.name, problem=name, variants=[variant] if variant else None)
+
+
 def target(text: str, workloads: Mapping[str, Workload]) -> Target:
-    """Return what a text names: a workload, one of its problems or variants (by slashes), or an experiment file.
+    """Return what a text names: a workload, one of its problems or variants (by slashes), `ALL`, or an experiment file.
 
     Raises
     ------
     UsageError
         If it names none of them.
     """
+    if text == ALL:
+        return Target(ALL, tuple(each for workload in workloads.values() for each in _studies(workload)), TuneOptions())
     parts = text.split("/")
     if parts[0] in workloads and len(parts) <= 3 and not Path(text).is_file():
         workload = workloads[parts[0]]
-        problems = [workload.problem(parts[1]).name] if len(parts) > 1 else list(workload.problems)
-        variants = [workload.variant(parts[1], parts[2]).name] if len(parts) > 2 else None
-        studies = tuple(
-            Study(workload=workload.name, problem=problem, variants=variants)
-            for problem in problems
-            if workload.variants.get(problem)
-        )
-        return Target("-".join(parts), studies, TuneOptions())
+        problem = workload.problem(parts[1]).name if len(parts) > 1 else None
+        variant = workload.variant(parts[1], parts[2]).name if len(parts) > 2 else None
+        return Target("-".join(parts), tuple(_studies(workload, problem, variant)), TuneOptions())
     try:
         definition: Experiment = load(find(text))
     except UsageError as error:
