@@ -94,11 +94,11 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     # One cache for all tests, kept between sessions: ceilings are swept once per device. Not the user's, because
-    # ceilings that are measured beside a test suite are too low.
+    # ceilings that are measured beside a test suite are too low; and the user's own profiles are no defaults here.
     cache = getattr(config, "cache", None)  # not with -p no:cacheprovider
     folder = str(cache.mkdir("perfport")) if cache else tempfile.mkdtemp(prefix="perfport-tests-")
     for environment in (os.environ, ENVIRONMENT):
-        environment["XDG_CACHE_HOME"] = folder
+        environment["XDG_CACHE_HOME"] = environment["XDG_CONFIG_HOME"] = folder
         environment["PYTHONPYCACHEPREFIX"] = f"{folder}/bytecode"  # hundreds of children start: compile modules once
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
     # How long an example takes says what else the machine does.

@@ -28,7 +28,7 @@ PROFILES = {"hd7970": {"group": 64}, "gtx680": {"width": 4}}
 @pytest.fixture(autouse=True)
 def profiles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tuning parameters for the tests' workload, which no shipped profile has."""
-    monkeypatch.setattr(crosstuning, "parameters_of", lambda profile, workload: PROFILES[profile])
+    monkeypatch.setattr(crosstuning, "parameters_of", lambda profile, identity: PROFILES[profile])
 
 
 def environment() -> dict[str, Any]:
@@ -112,7 +112,7 @@ def test_a_run_names_the_defaults_of_its_variants() -> None:
         ],
     })  # fmt: skip
     groups = plan.make(definition, "x", found, [info], 1)
-    said = describe(groups, found)[data.POCL]["face_detection/windows/tuned"]
+    said = describe(groups)[data.POCL]["face_detection/windows/tuned"]
     assert said == {
         n: t.default_for(info) for n, t in found["face_detection"].variant("windows", "tuned").tunables.items()
     }
@@ -146,3 +146,30 @@ def test_the_fastest_of_equal_settings_makes_no_other_slower(tmp_path: Path) -> 
     found = slowdowns(Collection([data.store(tmp_path / "run", [one, two], environment())]))
     slower = next(each for each in found if each.record.key != each.best.key)
     assert slower.ratio and slower.ratio.value == pytest.approx(1.0) == slower.ratio.high
+
+
+def test_portability_is_told_by_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each device's own parameters are at the best; the code's are half as fast on one, one profile's on both."""
+    whose = {data.POCL: "hd7970", data.INTEL: "gtx680"}
+    monkeypatch.setattr(crosstuning, "_names", lambda profile, case: whose[case.site.name] == profile)
+    times = {  # by device: the code's defaults, the first profile's, the second one's
+        data.POCL: (0.040, 0.020, 0.080),
+        data.INTEL: (0.020, 0.040, 0.020),
+    }
+    listed = []
+    for device, (own, first, second) in times.items():
+        listed += [
+            tuned(device, own, key=f"n{device}", noise=0.0),
+            tuned(device, first, key=f"a{device}", group=64, profile="hd7970", noise=0.0),
+            tuned(device, second, key=f"b{device}", profile="gtx680", noise=0.0),
+        ]
+    run = data.store(tmp_path / "run", listed, environment())
+    told = {each.parameters: each for each in crosstuning.by_parameters(slowdowns(Collection([run])))}
+    expected = {crosstuning.DEFAULT: 2 / 3, crosstuning.TUNED: 1.0, "hd7970": 2 / 3, "gtx680": 0.4}
+    assert told.keys() == expected.keys() and {each.sites for each in told.values()} == {2}
+    for name, value in expected.items():
+        assert told[name].application.value == pytest.approx(value, rel=0.01), name
+        bound = told[name].architectural
+        assert bound and 0 < bound.value < 1
+    page = view(Collection([run])).markdown
+    assert "## Portability by parameters" in page and "each device's own" in page

@@ -19,7 +19,7 @@ def test_a_run_says_what_they_were(tmp_path: Path) -> None:
     experiment = Experiment.model_validate({"name": "e", "experiments": [STUDY]})
     workloads, device = discover(only="svm_rbf"), DeviceInfo.model_validate(data.device(data.POCL))
     groups = plan.make(experiment, "e.yaml", workloads, [device], 1)
-    described = describe(groups, workloads)
+    described = describe(groups)
     assert set(described[data.POCL]) == {"svm_rbf/rbf_rows/vectorized", "svm_rbf/rbf_rows/row_major"}
     assert described[data.POCL]["svm_rbf/rbf_rows/vectorized"] == {"group": 64}
     identity = next(c.identity for g in groups for c in g.cases if c.identity.variant == "vectorized")

@@ -129,7 +129,7 @@ def test_defaults_and_overrides(tmp_path: Path) -> None:
     path.write_text(yaml.safe_dump({"name": "e", "experiments": [study], "measurement": {"cache": "warm"}}))
     found = load(path)
     assert (found.devices, found.timeout, found.seed, found.report.path) == (["all"], 120.0, 1, None)
-    assert found.measurement.cache == "warm" and found.experiments[0].profiles == ["native"]
+    assert found.measurement.cache == "warm" and found.experiments[0].profiles is None
     assert found.experiments[0].measurement == {"min_samples": 9}
 
 

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 import report_data
+import search_log
 import yaml
 from PIL import Image
 
@@ -150,6 +151,49 @@ def _profile(path: Path) -> None:
     from perfport.machine.device_profile import load_profile
 
     load_profile(path)
+
+
+def _tuned() -> dict[str, bytes]:
+    """A profile with what a search has found in it."""
+    content = yaml.safe_load((ROOT / "device_profiles" / "h200.yaml").read_bytes())
+    entry = {
+        "parameters": {"group": 64, "form": "a b"}, "next": [{"group": 32, "form": "a"}], "date": "2026-11-24",
+        "driver": "3.1", "commit": "c", "presets": {"quick": 1.0}, "tried": 3, "of": 9, "seed": 1, "share": 0.5,
+        "gain": {"value": 2.0, "low": 1.5, "high": 2.5},
+    }  # fmt: skip
+    held = _shipped("device_profiles/hd7970.yaml", 2)()
+    return {**held, "tuned": yaml.safe_dump({**content, "tuned": {"cuda:nvidia": {"demo/rows/tuned": entry}}}).encode()}
+
+
+def _search(path: Path) -> None:
+    from perfport.report.pages.tune import gains, spaces
+    from perfport.tune.anatomy import found
+
+    search = found(path.parent)
+    assert gains(search.results) and spaces(search.anatomies)
+
+
+def _searches() -> dict[str, bytes]:
+    """Short ones: a forest for each of a hundred mutations would take minutes."""
+    held = search_log.entries()
+    kept = [*held[:10], *held[-4:]]
+    return {"short": b"".join(entry.model_dump_json().encode() + b"\n" for entry in kept)}
+
+
+def _cache(path: Path) -> None:
+    from perfport.interop.kernel_tuner import read_cache
+
+    measured = read_cache(path)
+    assert measured.best > 0 and measured.space.size
+
+
+CACHE = {
+    "device_name": "A GPU", "kernel_name": "k", "tune_params_keys": ["block", "tile"],
+    "tune_params": {"block": [16, 32], "tile": [1, 2]},
+    "cache": {
+        "16,1": {"block": 16, "tile": 1, "time": 3.5}, "32,1": {"block": 32, "tile": 1, "time": "RuntimeFailedConfig"},
+    },
+}  # fmt: skip
 
 
 def _claims(path: Path) -> None:
@@ -383,7 +427,9 @@ TARGETS: dict[str, Target] = {
     "records": Target(_records, "records.jsonl", _lines, "lines"),
     "environment": Target(_environment, "environment.json", _environments, "json"),
     "experiment": Target(_experiment, "experiment.yaml", _shipped("experiments/quick.yaml", 2), "yaml"),
-    "profile": Target(_profile, "profile.yaml", _shipped("device_profiles/hd7970.yaml", 2), "yaml"),
+    "profile": Target(_profile, "profile.yaml", _tuned, "yaml"),
+    "search": Target(_search, "tune.jsonl", _searches, "lines"),
+    "kernel-tuner": Target(_cache, "cache.json", lambda: {"small": json.dumps(CACHE).encode()}, "json"),
     "claims": Target(_claims, "claims.yaml", _shipped("workloads/gdn/claims.yaml", 2), "yaml"),
     "published": Target(_published, "published.yaml", _shipped("results/published/gdn.yaml", 2), "yaml"),
     **{form: Target(_imports(form), "theirs.json", _foreign(content), "json") for form, content in FOREIGN.items()},

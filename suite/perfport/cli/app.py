@@ -14,7 +14,7 @@ import typer
 from ..machine.private import settle_caches
 from ..model.errors import InfrastructureError
 from ..model.untrusted import say
-from . import changes, developing, exchange, looking, nightly, reporting, running, validating
+from . import changes, developing, exchange, looking, nightly, reporting, running, tuning, validating
 from .ending import ending
 
 app = typer.Typer(
@@ -48,6 +48,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "quotes": reporting.quotes,
     "show": looking.show,
     "dev": developing.dev,
+    "tune": tuning.tune,
     "export": exchange.export,
     "import": exchange.import_,
     "validate": validating.validate,

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ..model.errors import InfrastructureError, UsageError, nearest
+from ..model.names import NATIVE
 from ..model.untrusted import say
 from .options import (
     DeviceOption,
@@ -41,6 +42,13 @@ def _peer(name: str | None) -> str | None:
     return name
 
 
+def _native(name: str | None) -> str | None:
+    if name not in (None, NATIVE):
+        hint = "profiles of other devices are named by an experiment's 'profiles'"
+        raise UsageError(f"--profile: expected {NATIVE!r}, got {name!r}; {hint}")
+    return name
+
+
 def run(
     experiment: Annotated[str, typer.Argument(help="An experiment file, or the name of one that ships: quick, ...")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would run, run nothing.")] = False,
@@ -58,6 +66,10 @@ def run(
     ] = None,
     device: DeviceOption = None,
     out: Annotated[Path | None, typer.Option("--out", help="Results folder of this run.")] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option("--profile", help="'native': defaults are the code's own, whatever was tuned.", callback=_native),
+    ] = None,
     workloads: WorkloadsOption = None,
     seed: TimedSeedOption = None,
 ) -> None:
@@ -73,7 +85,7 @@ def run(
         raise UsageError("--retry needs --resume")
     options = Options(
         dry_run=dry_run, resume=resume, retry=tuple(retry or ()), pattern=benchmark, devices=device, out=out,
-        workloads=workloads or [], seed=seed, command=command_line(),
+        workloads=workloads or [], seed=seed, native=profile is not None, command=command_line(),
     )  # fmt: skip
     done = run_experiment(experiment, options)
     if dry_run:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..machine.device_profile import load_profile, parameters_for
+from ..machine.device_profile import load_profile, parameters_at
 from ..model.errors import UsageError
 from ..model.names import NATIVE
-from ..model.record import Interval, Record, Status
+from ..model.record import Identity, Interval, Record, Status
 from ..run.defaults import defaults
 from ..store.case import Case, Site, Subject
 from ..store.collection import Collection
 from ..store.comparable import fastest
 from ..store.crossfit import compare_best
 from ..store.ratios import Comparison, compare, is_ranked
+from .portability import ZERO, metric
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Slowdown:
     """A variant with one profile's parameters on one site, against the fastest that it was there with any profile's.
 
     Tunables that a profile does not set are the variant's defaults for the device, in every row. ``ratio`` is the time
-    over that of ``best``, at least 1 but for noise; ``None`` without a result.
+    over that of ``best``, at least 1 but for noise; ``None`` without a result. ``own``: the profile names the device.
     """
 
     subject: Subject
@@ -34,6 +35,7 @@ class Slowdown:
     ratio: Interval | None
     record: Record
     best: Record
+    own: bool = False
 
 
 def slowdowns(collection: Collection) -> list[Slowdown]:
@@ -58,10 +60,12 @@ def slowdowns(collection: Collection) -> list[Slowdown]:
         for profile in sorted(alike, key=lambda name: (name != NATIVE, name)):
             if not alike[profile]:
                 continue
-            record = (fastest(alike[profile]) or alike[profile][0]).record
+            case = fastest(alike[profile]) or alike[profile][0]
+            record = case.record
             compared = _slowdown(record, best.record, ranked) if record.status == Status.OK else None
             ratio = compared.ratio if compared else None
-            listed.append(Slowdown(subject, variant, site, profile, record.status, ratio, record, best.record))
+            own = _names(profile, case)
+            listed.append(Slowdown(subject, variant, site, profile, record.status, ratio, record, best.record, own))
     return listed
 
 
@@ -76,13 +80,97 @@ def _differs_by_profile(case: Case) -> bool:
     known = defaults(case.run, identity)
     if known is None:
         return False
-    set_ = parameters_of(identity.profile, identity.workload) if identity.profile else {}
+    set_ = parameters_of(identity.profile, identity) if identity.profile else {}
     return identity.tunables == {name: set_.get(name, value) for name, value in known.items()}
 
 
-def parameters_of(profile: str, workload: str) -> Mapping[str, Any]:
-    """Return what a profile sets for a workload; nothing where there is no such profile any more."""
+def _names(profile: str, case: Case) -> bool:
+    """Whether a profile is of the device that a case ran on."""
+    device = (case.run.environment.get("devices") or {}).get(case.record.identity.devices[0]) or {}
     try:
-        return parameters_for(load_profile(profile), workload)
+        return profile != NATIVE and load_profile(profile).names(str(device.get("name", "")))
+    except UsageError:
+        return False
+
+
+def parameters_of(profile: str, identity: Identity) -> Mapping[str, Any]:
+    """Return what a profile sets for a case; nothing where there is no such profile any more."""
+    variant, family = (
+        f"{identity.workload}/{identity.problem}/{identity.variant}",
+        identity.devices[0].rpartition(":")[0],
+    )
+    try:
+        return parameters_at(load_profile(profile), variant, family)
     except UsageError:
         return {}
+
+
+#: Parameters of which the portability is told apart: the code's, on each device its own, and one profile's everywhere.
+DEFAULT, TUNED = "the code's defaults", "each device's own"
+
+
+@dataclass(frozen=True)
+class ByParameters:
+    """Pennycook's metric of a variant over the sites that it ran on, with one choice of parameters.
+
+    Attributes
+    ----------
+    parameters : str
+        `DEFAULT`, `TUNED`, or the name of the profile that is used everywhere.
+    application : Interval
+        By share of the speed with the best of these parameters on each site; 0 where a site has no result.
+    architectural : Interval, optional
+        By share of the problem bound; ``None`` where a site has no ceilings.
+    sites : int
+    """
+
+    subject: Subject
+    variant: str
+    parameters: str
+    application: Interval
+    architectural: Interval | None
+    sites: int
+
+
+def by_parameters(tuned: Sequence[Slowdown]) -> list[ByParameters]:
+    """Return, for each variant that ran with its own and other parameters on several sites, the metric by parameters.
+
+    What tuning each device adds over the code's defaults is the part of portability that is tuning; what one device's
+    parameters lose everywhere is the part that does not carry over.
+    """
+    groups: dict[tuple[Subject, str], list[Slowdown]] = {}
+    for cell in tuned:
+        groups.setdefault((cell.subject, cell.variant), []).append(cell)
+    listed = []
+    for (subject, variant), cells in groups.items():
+        sites = sorted({cell.site for cell in cells})
+        if len(sites) < 2:
+            continue
+        others = sorted({cell.profile for cell in cells} - {NATIVE})
+        choices = {DEFAULT: [cell for cell in cells if cell.profile == NATIVE]}
+        choices[TUNED] = [cell for cell in cells if cell.own]
+        choices |= {name: [cell for cell in cells if cell.profile == name] for name in others}
+        for name, chosen in choices.items():
+            at = {cell.site: cell for cell in chosen}
+            if at.keys() == set(sites):
+                by_speed = metric([_speed(at[site]) for site in sites])
+                assert by_speed
+                bound = metric([_share(at[site]) for site in sites])
+                listed.append(ByParameters(subject, variant, name, by_speed, bound, len(sites)))
+    return listed
+
+
+def _speed(cell: Slowdown) -> Interval:
+    if cell.ratio is None:
+        return ZERO
+    ends = [min(1.0, 1 / end) for end in (cell.ratio.value, cell.ratio.high, cell.ratio.low)]
+    return Interval(value=ends[0], low=min(ends), high=max(ends))
+
+
+def _share(cell: Slowdown) -> Interval | None:
+    if cell.ratio is None:
+        return ZERO
+    bound = cell.record.problem_bound
+    if bound is None:
+        return None
+    return Interval(**{end: min(1.0, getattr(bound.share, end)) for end in ("value", "low", "high")})

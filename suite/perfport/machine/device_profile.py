@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import platformdirs
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from ..model import schema
-from ..model.errors import UsageError, nearest
+from ..model.device import DeviceInfo
+from ..model.errors import UsageError, leave_out, nearest
+from ..model.record import Interval
 from ..model.schema import Model
 
 #: Ceilings that every profile states (null where unknown), and all of them with their units.
@@ -121,8 +125,51 @@ class Tuning(_Frozen):
         return value
 
 
+Whole = Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63)]
+Value = Whole | Annotated[float, Field(strict=True, allow_inf_nan=False)] | Text
+Parameters = dict[Name, Value]
+Positive = Annotated[float, Field(gt=0, lt=1e9, allow_inf_nan=False)]
+
+
+class Tuned(_Frozen):
+    """Parameters of one variant that ``perfport tune`` found on this device, and how.
+
+    Attributes
+    ----------
+    parameters : dict
+        A value of each tunable.
+    next : list of dict
+        Those that came next, best first: seeds of a search on a device like this one.
+    date, driver, commit : str
+        Of the search: when, on which driver, with which code (``-dirty`` where it was none that is committed).
+    presets : dict of str to float
+        Sizes that were tuned for, with their weights.
+    tried, of : int
+        Configurations that were measured, and how many there are.
+    seed : int
+        Of the search.
+    share : float, optional
+        Share of the problem bound that was reached, measured; the geometric mean over the presets.
+    gain : Interval
+        Time with the code's defaults over time with these parameters, measured by fresh workers, with its 95 %
+        interval; the geometric mean over the presets.
+    """
+
+    parameters: Parameters
+    next: list[Parameters] = Field(default_factory=list, max_length=20)
+    date: Text
+    driver: str
+    commit: str
+    presets: dict[Text, Positive] = Field(min_length=1)
+    tried: int = Field(ge=1, lt=10**30)
+    of: int = Field(ge=1, lt=10**30)
+    seed: Whole
+    share: Positive | None = None
+    gain: Interval
+
+
 class DeviceProfile(_Frozen):
-    """What is known about one device from its documentation and the literature.
+    """What is known about one device from its documentation and the literature, and what was found by tuning.
 
     Attributes
     ----------
@@ -136,6 +183,8 @@ class DeviceProfile(_Frozen):
         Ceilings that others measured and published; keys and units are those of ``MEASURED``.
     tuning : dict
         Workload -> parameter -> value that the literature gives for this device.
+    tuned : dict
+        Driver family (`family`) -> ``workload/problem/variant`` -> what ``perfport tune`` found.
     """
 
     name: Name
@@ -151,6 +200,7 @@ class DeviceProfile(_Frozen):
     measured: dict[str, Measurement] = Field(default_factory=dict)
     notes: list[str] = Field(default_factory=list)
     tuning: dict[str, dict[Name, Tuning]] = Field(default_factory=dict)
+    tuned: dict[Text, dict[Text, Tuned]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _consistent(self) -> DeviceProfile:
@@ -180,6 +230,19 @@ class DeviceProfile(_Frozen):
         if source not in self.sources:
             hint = f"{nearest(source, self.sources)}; known: {', '.join(self.sources)}"
             raise ValueError(f"{path}.source: {source!r} is not a key of sources{hint}")
+
+    def names(self, device_name: str) -> bool:
+        """Whether a pattern of ``match`` finds a device's name."""
+        return any(re.search(pattern, device_name, re.IGNORECASE) for pattern in self.match)
+
+    def found(self, variant: str, family: str) -> Tuned | None:
+        """Return what was found for a variant (``workload/problem/variant``) on a driver family.
+
+        Else what was found by another driver of the same backend, or by any: what this device needs is best known so.
+        """
+        backend = family.partition(":")[0]
+        order = sorted(self.tuned, key=lambda name: (name != family, name.partition(":")[0] != backend))
+        return next((self.tuned[name][variant] for name in order if variant in self.tuned[name]), None)
 
     @property
     def bandwidth(self) -> float | None:
@@ -217,8 +280,18 @@ def _shipped() -> dict[str, Traversable]:
     return {f.name.removesuffix(".yaml"): f for f in shipped}
 
 
+def user_folder() -> Path:
+    """Return the folder of the user's own profiles, where ``perfport tune`` writes unless it is told otherwise."""
+    return Path(platformdirs.user_config_dir("perfport")) / "profiles"
+
+
+def family(info: DeviceInfo) -> str:
+    """Return the driver family of a device: backend and platform, ``opencl:pocl``."""
+    return info.id.rpartition(":")[0]
+
+
 def load_profile(name_or_path: str | Path, at: str = "") -> DeviceProfile:
-    """Load a shipped profile by name (``hd7970``) or any profile by the path of its YAML file.
+    """Load a profile by name, a shipped one (``hd7970``) or the user's own, or any by the path of its YAML file.
 
     Parameters
     ----------
@@ -233,10 +306,42 @@ def load_profile(name_or_path: str | Path, at: str = "") -> DeviceProfile:
     name = str(name_or_path)
     if isinstance(name_or_path, Path) or name.endswith((".yaml", ".yml")) or "/" in name:
         return _read(Path(name_or_path), f"{at}{name}")
-    if name not in _shipped():
-        known = ", ".join(_shipped())
-        raise UsageError(f"{at}unknown device profile {name!r}{nearest(name, _shipped())}; known: {known}")
-    return _load_shipped(name)
+    if name in _shipped():
+        return _load_shipped(name)
+    own = {file.stem: file for file in _own_files()}
+    if name in own:
+        return _read(own[name], f"{at}{own[name]}")
+    known = [*_shipped(), *own]
+    raise UsageError(f"{at}unknown device profile {name!r}{nearest(name, known)}; known: {', '.join(known)}")
+
+
+def _own_files() -> list[Path]:
+    return sorted(user_folder().glob("*.yaml"))
+
+
+def own_profiles() -> Iterator[DeviceProfile]:
+    """Yield the user's own profiles; one that cannot be read is named and left out."""
+    for file in _own_files():
+        try:
+            yield _read(file, str(file))
+        except UsageError as error:
+            leave_out(error)
+
+
+def tuned(info: DeviceInfo) -> dict[str, tuple[str, Tuned]]:
+    """Return what was tuned on a device, and by the driver family that it is used through.
+
+    Returns
+    -------
+    dict
+        Profile's name and what was found, by ``workload/problem/variant``. The user's own profiles come before those
+        that ship.
+    """
+    found: dict[str, tuple[str, Tuned]] = {}
+    for profile in (*own_profiles(), *all_profiles().values()):
+        if profile.names(info.name):
+            found = {name: (profile.name, each) for name, each in profile.tuned.get(family(info), {}).items()} | found
+    return found
 
 
 @cache
@@ -252,11 +357,25 @@ def all_profiles() -> dict[str, DeviceProfile]:
 def match_profile(device_name: str, kind: str) -> DeviceProfile | None:
     """Return the first profile whose ``match`` finds the name; any other CPU gets ``generic_cpu``, the rest nothing."""
     for profile in all_profiles().values():
-        if any(re.search(pattern, device_name, re.IGNORECASE) for pattern in profile.match):
+        if profile.names(device_name):
             return profile
     return _load_shipped("generic_cpu") if kind == "cpu" else None
 
 
-def parameters_for(profile: DeviceProfile, workload: str) -> dict[str, int | float | str]:
-    """Return the profile's tuning parameters for a workload, empty where it has none."""
+def parameters_for(profile: DeviceProfile, workload: str) -> dict[str, Value]:
+    """Return the parameters that a profile has for a workload from the literature, empty where it has none."""
     return {name: tuning.value for name, tuning in profile.tuning.get(workload, {}).items()}
+
+
+def parameters_at(profile: DeviceProfile, variant: str, family: str) -> dict[str, Value]:
+    """Return a profile's parameters for a variant: those of its workload, then what was found by tuning the variant.
+
+    Parameters
+    ----------
+    variant : str
+        ``workload/problem/variant``.
+    family : str
+        Driver family of the device that they are for (`DeviceProfile.found`).
+    """
+    found = profile.found(variant, family)
+    return parameters_for(profile, variant.partition("/")[0]) | (found.parameters if found else {})

@@ -171,7 +171,8 @@ def of_cases(whole: Experiment, wanted: Sequence[Identity], seed: int) -> Experi
         entries.append(study.model_copy(update={
             "presets": [case.preset] if case.preset else None,
             "parameters": {name: [value] for name, value in case.parameters.items()},
-            "variants": [case.variant], "profiles": [case.profile or NATIVE], "devices": case.devices,
+            "variants": [case.variant], "devices": case.devices,
+            **({"profiles": [case.profile or NATIVE]} if study.profiles else {}),
             "tunables": {name: [case.tunables[name]] for name in study.tunables if name in case.tunables},
         }))  # fmt: skip
     devices = sorted({id_ for case in wanted for id_ in case.devices})

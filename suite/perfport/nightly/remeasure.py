@@ -10,6 +10,7 @@ from ..model.errors import InfrastructureError
 from ..model.record import Record
 from ..model.untrusted import inside
 from ..run import local, plan
+from ..run.cases import Group
 from ..run.experiment import ReportOptions, load
 from ..store.results import EXPERIMENT, RECORDS, Run
 
@@ -56,11 +57,13 @@ def measure_again(
     workloads = workload.discover(workload_paths)
     seed = wanted[0].seed
     keys = {record.key for record in wanted}
-    groups = []
-    for group in plan.make(definition, str(path), workloads, devices, seed):
-        cases = [case for case in group.cases if case.key in keys]
-        if cases:
-            groups.append(group.model_copy(update={"cases": cases}))
+    groups: list[Group] = []
+    for native in (False, True):  # whichever defaults the run was told to take
+        for group in plan.make(definition, str(path), workloads, devices, seed, native=native):
+            known = {case.key for group in groups for case in group.cases}
+            cases = [case for case in group.cases if case.key in keys - known]
+            if cases:
+                groups.append(group.model_copy(update={"cases": cases}))
     lost = keys - {case.key for group in groups for case in group.cases}
     if lost:
         names = sorted(record.identity.variant for record in wanted if record.key in lost)

@@ -23,12 +23,14 @@ def now() -> str:
 class Case(BaseModel):
     """One variant at one set of tunables and one profile; ``key`` changes with all that can change its result.
 
-    ``earlier`` is what the workers before measured of it: the next one adds its samples.
+    ``earlier`` is what the workers before measured of it: the next one adds its samples. ``defaults`` are the values of
+    its tunables where nobody chooses any.
     """
 
     key: str
     identity: Identity
     macros: dict[str, int | float | str] = {}
+    defaults: dict[str, Any] = {}
     earlier: Record | None = None
 
     def record(self, run: str, seed: int, status: Status, **fields: Any) -> Record:

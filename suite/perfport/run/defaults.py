@@ -1,14 +1,19 @@
-"""Defaults of tunables: what a run says they were, so that later ones change no judgement of it."""
+"""Defaults of tunables: those of a device, and what a run says they were, so that later ones change no judgement of it.
+
+Where a profile that names the device was tuned for a variant (`perfport tune`), its parameters are the variant's
+defaults there; the code's own serve anywhere else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
+from ..machine.device_profile import tuned
 from ..model.device import DeviceInfo
 from ..model.record import Identity
 from ..store.results import Run
-from ..workload import Variant, Workload
+from ..workload import Variant
 from .cases import Group
 from .sources import shipped
 
@@ -32,12 +37,36 @@ def _defaults(variant: type[Variant], info: DeviceInfo) -> dict[str, Any]:
     return {name: tunable.default_for(info) for name, tunable in variant.tunables.items()}
 
 
-def describe(groups: Iterable[Group], workloads: Mapping[str, Workload]) -> dict[str, dict[str, dict[str, Any]]]:
+class Defaults:
+    """The defaults of variants on a device.
+
+    Parameters
+    ----------
+    info : DeviceInfo
+    own : bool
+        Those of the code alone, whatever was tuned.
+    """
+
+    def __init__(self, info: DeviceInfo, own: bool = False) -> None:
+        self._info = info
+        self._tuned = {} if own else tuned(info)
+
+    def of(self, workload: str, variant: type[Variant]) -> dict[str, Any]:
+        """Return the default of each tunable. What was tuned for other tunables than the variant has does not count."""
+        own = _defaults(variant, self._info)
+        _, found = self._tuned.get(f"{workload}/{variant.problem.name}/{variant.name}", ("", None))
+        fits = found and all(
+            name in variant.tunables and value in (*variant.tunables[name].values, own[name])
+            for name, value in found.parameters.items()
+        )
+        return own | found.parameters if found and fits else own
+
+
+def describe(groups: Iterable[Group]) -> dict[str, dict[str, dict[str, Any]]]:
     """Return the defaults of the planned variants by device and variant, for a run's environment file."""
     by_device: dict[str, dict[str, dict[str, Any]]] = {}
     for group in groups:
-        for name in sorted({case.identity.variant for case in group.cases}):
-            variant = workloads[group.workload].variant(group.problem, name)
-            key = f"{group.workload}/{group.problem}/{name}"
-            by_device.setdefault(group.device.id, {})[key] = _defaults(variant, group.device)
-    return by_device
+        for case in group.cases:
+            key = f"{group.workload}/{group.problem}/{case.identity.variant}"
+            by_device.setdefault(group.device.id, {}).setdefault(key, case.defaults)
+    return {device: dict(sorted(known.items())) for device, known in by_device.items()}

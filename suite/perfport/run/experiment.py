@@ -132,6 +132,31 @@ def _spread(value: Any) -> Any:
         raise ValueError(schema.explain(error, Span)) from None
 
 
+class TuneOptions(Finite):
+    """``tune``: what `perfport tune` searches for.
+
+    Attributes
+    ----------
+    variants : list of str, optional
+        Of those that the entries have; default: every one with tunables that is no peer.
+    objective : str
+        ``mean``: the weighted geometric mean, over the presets, of the time over the best known at that preset;
+        ``worst``: the largest of these.
+    presets : dict of str to float, optional
+        Weight of each preset; default: the presets of the entries, or the headline size, with equal weights.
+    budget : float
+        Seconds of searching on each device; measuring the best again is not part of it.
+    seed : int
+        Of the search.
+    """
+
+    variants: Names | None = None
+    objective: Literal["mean", "worst"] = "mean"
+    presets: Annotated[dict[str, Annotated[float, Field(gt=0, lt=1e6)]], Field(min_length=1)] | None = None
+    budget: float = Field(600.0, gt=0, lt=1e7)
+    seed: int = Field(1, ge=0, lt=2**31)
+
+
 class Study(Finite):
     """One entry of ``experiments``: a problem of a workload, and the axes of its matrix.
 
@@ -144,8 +169,9 @@ class Study(Finite):
         Explicit parameters, over those of the preset; a list of values is an axis, and so is a `Span`.
     variants : list of str, optional
         Default: all, peers included.
-    profiles : list of str
-        ``native`` (a variant's own defaults) or device profiles whose tuning parameters are compiled in.
+    profiles : list of str, optional
+        ``native`` (the code's own defaults) or device profiles whose tuning parameters are compiled in. Default: the
+        device's defaults, which are those of the profile that names it where it was tuned, and else the code's.
     tunables : dict
         Values by tunable name; each is an axis for the variants that have it.
     devices : list of str, optional
@@ -159,7 +185,7 @@ class Study(Finite):
     presets: Names | None = None
     parameters: dict[str, Annotated[Any, BeforeValidator(_spread)]] = Field(default_factory=dict)
     variants: Names | None = None
-    profiles: Names = Field(default_factory=lambda: [NATIVE])
+    profiles: Names | None = None
     tunables: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
     devices: Names | None = None
     measurement: dict[str, Any] = Field(default_factory=dict)
@@ -171,7 +197,7 @@ class Study(Finite):
         """Whether a case of this identity is one of the entry's."""
         chosen = (
             (self.presets, identity.preset), (self.variants, identity.variant),
-            (self.profiles, identity.profile or NATIVE),
+            (self.profiles or [NATIVE], identity.profile or NATIVE),
         )  # fmt: skip
         axes = [(value if isinstance(value, list) else [value], name) for name, value in self.parameters.items()]
         return (
@@ -291,6 +317,8 @@ class Experiment(Finite):
         How many instances of the inputs are timed where the data decide the time (`perfport.workload.Problem`).
     check : CheckOptions
         For `perfport check`; an entry may have its own.
+    tune : TuneOptions
+        For `perfport tune`.
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9_.-]+$")
@@ -305,6 +333,7 @@ class Experiment(Finite):
     experiments: Annotated[list[Study], Field(min_length=1)]
     report: ReportOptions = Field(default_factory=ReportOptions)
     check: CheckOptions = Field(default_factory=CheckOptions)
+    tune: TuneOptions = Field(default_factory=TuneOptions)
 
     def study(self, identity: Identity) -> Study | None:
         """Return the first entry that holds a case of this identity."""

@@ -96,6 +96,7 @@ class Share(BaseModel):
     pattern: str | None
     retry: tuple[str, ...]
     workloads: list[str]
+    native: bool = False
     command: list[str]
 
     def __call__(self) -> None:
@@ -114,7 +115,8 @@ class Share(BaseModel):
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         options = local.Options(
             resume=(self.folder / RECORDS).exists(), retry=self.retry, pattern=self.pattern, devices=self.devices,
-            out=self.folder, workloads=self.workloads, seed=self.seed, command=self.command,
+            out=self.folder, workloads=self.workloads, seed=self.seed, native=self.native,
+            command=self.command,
         )  # fmt: skip
         try:
             prepared = local.prepare(self.experiment, load(self.experiment), options)

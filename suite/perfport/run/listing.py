@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ..machine.device_profile import all_profiles
+from ..machine.device_profile import all_profiles, tuned
 from ..machine.discovery import profiled
 from ..model.device import DeviceInfo
 from ..model.errors import InfrastructureError, UnavailableError, UnsupportedError, UsageError, nearest
@@ -49,10 +50,17 @@ def device_rows(devices: Sequence[DeviceInfo]) -> list[dict[str, Any]]:
             "max group": device.max_work_group,
             "image width": f"{device.image2d_max_width}" if "images" in device.capabilities else "no",
             "profile": device.profile or "",
+            "tuned": _tuned(device) if device.healthy else "",
             "health": "ok" if device.healthy else f"broken: {device.reason}",
         }
         for device in devices
     ]
+
+
+def _tuned(device: DeviceInfo) -> str:
+    """How many variants have other defaults here than the code's, by the profile that they are of."""
+    numbers = Counter(name for name, _ in tuned(device).values())
+    return ", ".join(f"{number} by {name}" for name, number in sorted(numbers.items()))
 
 
 def workloads(name: str | None, paths: Sequence[str]) -> list[Workload]:

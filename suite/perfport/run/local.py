@@ -41,7 +41,7 @@ REPORT = "report.md"
 
 @dataclass
 class Options:
-    """Options of ``perfport run``."""
+    """Options of ``perfport run``; ``native``: the code's own defaults, whatever was tuned."""
 
     dry_run: bool = False
     resume: bool = False
@@ -51,6 +51,7 @@ class Options:
     out: Path | None = None
     workloads: list[str] = field(default_factory=list)
     seed: int | None = None
+    native: bool = False
     command: list[str] = field(default_factory=list)
 
     @property
@@ -121,7 +122,9 @@ def prepare(path: Path, definition: Experiment, options: Options) -> Prepared:
     where = "--device" if options.devices else f"{path}: devices"
     devices = choose(options.devices or definition.devices, discovered, where)
     seed = _seed(folder, definition, options)
-    groups = plan.make(definition, str(path), workloads, devices, seed, pattern=options.pattern)
+    groups = plan.make(
+        definition, str(path), workloads, devices, seed, pattern=options.pattern, native=options.native
+    )  # fmt: skip
     if not groups:
         raise UsageError(f"{path}: no case is left" + (f" that matches {options.pattern!r}" if options.pattern else ""))
     return Prepared(groups, definition, path, workloads, folder, options, discovered)
@@ -318,7 +321,7 @@ def _environment(prepared: Prepared) -> dict[str, Any]:
         "host": environment.host(),
         "versions": environment.versions(),
         "commit": environment.commit(),
-        "defaults": defaults.describe(groups, workloads),
+        "defaults": defaults.describe(groups),
         "code": sources.describe(workloads, identities),
         "planned": len(_keys(groups)),
         "devices": shorten({name: device.model_dump() for name, device in used.items()}),

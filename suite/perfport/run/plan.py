@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..machine.device_profile import load_profile, parameters_for
+from ..machine.device_profile import DeviceProfile, Value, family, load_profile, parameters_for
 from ..measure.sampling import Targets
 from ..model.device import DeviceInfo
 from ..model.errors import InfrastructureError, PerfportError, UsageError, nearest
@@ -20,6 +20,7 @@ from ..model.record import Identity
 from ..model.schema import explain
 from ..workload import Problem, Variant, Workload
 from .cases import Case, Group
+from .defaults import Defaults
 from .experiment import NATIVE, Experiment, Study
 from .keys import case_key
 
@@ -69,6 +70,7 @@ def make(
     seed: int,
     *,
     pattern: str | None = None,
+    native: bool = False,
 ) -> list[Group]:
     """Expand an experiment's matrix over devices.
 
@@ -85,6 +87,8 @@ def make(
         Of the inputs that are timed.
     pattern : str, optional
         Only cases whose ``workload/problem/variant`` contains this text.
+    native : bool
+        Defaults of tunables are the code's own, whatever was tuned on a device.
 
     Raises
     ------
@@ -93,12 +97,15 @@ def make(
     """
     groups: dict[str, Group] = {}
     resolved = check(experiment, where, workloads, devices, pattern)
+    started = {(device.id, own): Defaults(device, own) for device in devices for own in (native, True)}
     for study, entry in zip(experiment.experiments, resolved, strict=True):
         number = study.instances or experiment.instances
         source = entry.workload.source_digest()
         for (preset, parameters), device in itertools.product(entry.sizes, _chosen(study, devices)):
             inputs = instances(entry.problem, parameters, seed, number)
-            size = _Size(study, entry, preset, parameters, device, inputs, source)
+            # Who names profiles means by `native` what the code says.
+            defaults = started[device.id, native or study.profiles is not None]
+            size = _Size(study, entry, preset, parameters, device, inputs, source, defaults)
             group = Group(
                 device=device, workload=entry.workload.name, problem=study.problem, preset=preset,
                 parameters=parameters, inputs=inputs, targets=entry.targets,
@@ -139,8 +146,8 @@ def instances(problem: type[Problem], parameters: Mapping[str, Any], seed: int, 
 class Resolved:
     """What the names of an entry of ``experiments`` stand for.
 
-    ``at`` is its key path, for errors; ``macros`` are what each profile sets for the workload; ``sizes`` are preset and
-    parameters of each problem.
+    ``at`` is its key path, for errors; ``macros`` are what each profile sets for the workload, ``profiles`` those that
+    were named; ``sizes`` are preset and parameters of each problem.
     """
 
     at: str
@@ -149,6 +156,7 @@ class Resolved:
     variants: list[type[Variant]]
     targets: Targets
     macros: dict[str, dict[str, int | float | str]]
+    profiles: dict[str, DeviceProfile]
     sizes: list[tuple[str | None, dict[str, Any]]]
 
     def named(self, pattern: str | None = None) -> list[type[Variant]]:
@@ -213,15 +221,17 @@ def _resolve(study: Study, experiment: Experiment, at: str, workloads: dict[str,
     for preset in study.presets or ():
         _lookup(problem.presets, preset, f"{at}.presets", "preset")
     _check_tunables(study, variants, at)
-    macros: dict[str, dict[str, int | float | str]] = {NATIVE: {}}
-    for number, profile in enumerate(study.profiles):
-        if profile != NATIVE:
-            macros[profile] = parameters_for(load_profile(profile, f"{at}.profiles[{number}]: "), workload.name)
+    profiles = {
+        name: load_profile(name, f"{at}.profiles[{number}]: ")
+        for number, name in enumerate(study.profiles or ())
+        if name != NATIVE
+    }
+    macros = {NATIVE: {}, **{name: parameters_for(profile, workload.name) for name, profile in profiles.items()}}
     try:
         targets = Targets.model_validate({**experiment.measurement.model_dump(), **study.measurement})
     except ValidationError as error:
         raise UsageError(f"{at}.measurement.{explain(error, Targets)}") from None
-    return Resolved(at, workload, problem, variants, targets, macros, [])
+    return Resolved(at, workload, problem, variants, targets, macros, profiles, [])
 
 
 def _axes(study: Study, entry: Resolved, devices: Sequence[DeviceInfo], pattern: str | None) -> dict[str, int]:
@@ -233,7 +243,7 @@ def _axes(study: Study, entry: Resolved, devices: Sequence[DeviceInfo], pattern:
     return {
         "presets": len(study.presets or [None]),
         **{f"parameters.{name}": len(v) for name, v in study.parameters.items() if isinstance(v, list) and v},
-        "profiles": len(study.profiles),
+        "profiles": len(study.profiles or [NATIVE]),
         "variants with their tunables": max(sum(swept), 1),
         "devices": max(len(_chosen(study, devices)), 1),
     }
@@ -309,24 +319,37 @@ class _Size:
     device: DeviceInfo
     inputs: dict[str, int]
     source_digest: str
+    defaults: Defaults
 
     def cases(self, pattern: str | None) -> Iterator[Case]:
         """Yield the cases of the variants that the pattern leaves: by variant, profile and tunables."""
-        for variant, profile in itertools.product(self.entry.named(pattern), self.study.profiles):
+        for variant, profile in itertools.product(self.entry.named(pattern), self.study.profiles or [NATIVE]):
             yield from self._cases_of(variant, profile)
 
     def _cases_of(self, variant: type[Variant], profile: str) -> Iterator[Case]:
-        workload, device, macros = self.entry.workload.name, self.device, self.entry.macros[profile]
-        tunables = {name: macros.get(name, tunable.default_for(device)) for name, tunable in variant.tunables.items()}
+        macros = self.entry.macros[profile]
+        defaults = self.defaults.of(self.entry.workload.name, variant)
+        set_ = macros | self._found(variant, profile)
+        tunables = {name: set_.get(name, value) for name, value in defaults.items()}
         axes = {name: values for name, values in self.study.tunables.items() if name in variant.tunables}
+        own = {name: value for name, value in macros.items() if name not in variant.tunables}
         for values in itertools.product(*axes.values()):
-            identity = Identity(
-                workload=workload, problem=self.study.problem, preset=self.preset, parameters=self.parameters,
-                variant=variant.name, role=variant.role, rung=variant.rung,
-                tunables={**tunables, **dict(zip(axes, values, strict=True))}, devices=[device.id],
-                backend=device.backend, profile=None if profile == NATIVE else profile, precision=variant.precision,
-                inputs=self.inputs,
-            )  # fmt: skip
-            key = case_key(identity, macros, device, self.entry.targets.cache, self.source_digest)
-            own = {name: value for name, value in macros.items() if name not in variant.tunables}
-            yield Case(key=key, identity=identity, macros=own)
+            identity = self.identity(variant, {**tunables, **dict(zip(axes, values, strict=True))}, profile)
+            key = case_key(identity, macros, self.device, self.entry.targets.cache, self.source_digest)
+            yield Case(key=key, identity=identity, macros=own, defaults=defaults)
+
+    def _found(self, variant: type[Variant], profile: str) -> dict[str, Value]:
+        """What a profile has of tuning a variant."""
+        if profile == NATIVE:
+            return {}
+        found = self.entry.profiles[profile].found(self.entry.name_of(variant), family(self.device))
+        return found.parameters if found else {}
+
+    def identity(self, variant: type[Variant], tunables: dict[str, Any], profile: str = NATIVE) -> Identity:
+        """Return what a case of a variant at some tunables is."""
+        return Identity(
+            workload=self.entry.workload.name, problem=self.study.problem, preset=self.preset,
+            parameters=self.parameters, variant=variant.name, role=variant.role, rung=variant.rung, tunables=tunables,
+            devices=[self.device.id], backend=self.device.backend, profile=None if profile == NATIVE else profile,
+            precision=variant.precision, inputs=self.inputs,
+        )  # fmt: skip

@@ -229,7 +229,7 @@ class Session:
             experiment=self.top / EXPERIMENT, folder=job.folder(self.top), devices=_devices(self.definition, job),
             part=job.part, parts=job.parts, seed=self.seed, pattern=self.options.pattern,
             retry=self.options.retry, workloads=[str(Path(p).resolve()) for p in self.options.workloads],
-            command=self.options.command,
+            native=self.options.native, command=self.options.command,
         )  # fmt: skip
         self.cluster.submit(job, share)
         self._store()

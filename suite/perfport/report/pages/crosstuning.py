@@ -10,14 +10,15 @@ from matplotlib import colormaps
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from ...judge.crosstuning import Slowdown, slowdowns
+from ...judge.crosstuning import Slowdown, by_parameters, slowdowns
 from ...judge.headline import amount
+from ...model.record import Interval
 from ...model.untrusted import slug
 from ...store.case import Site, Subject
 from ...store.collection import Collection
 from ..parts.markdown import NONE, code, join, middle, table, text
 from ..parts.plots import GREY, Plot, image, style, svg
-from ..parts.quantities import interval
+from ..parts.quantities import interval, percent
 from ..parts.view import View
 
 #: Slowdowns that the scale of a heat map may name.
@@ -30,10 +31,20 @@ READING = (
 )
 
 
+PORTABILITY = (
+    "Pennycook's metric of a variant over the devices: with the code's defaults on all of them, with the parameters "
+    "that were found on each, and with those of one device on all. What the second has over the first is tuning, what "
+    "the third lacks is what does not carry over. *Application*: share of the speed with the best of these parameters; "
+    "*architectural*: share of the problem bound (measured; ends from the ends of the intervals). Only where every "
+    "device has a row."
+)
+
+
 def view(collection: Collection) -> View:
     """Return the matrix of every variant that ran with another device's parameters."""
     blocks, plots = ["# Cross-tuning", READING], []
     tuned = slowdowns(collection)
+    blocks += portability_by_parameters(tuned, collection)
     for (subject, variant), same in groupby(tuned, key=lambda cell: (cell.subject, cell.variant)):
         body, plot = matrix(list(same), collection)
         where = f"{code(f'{subject.workload}/{subject.problem}')}, {text(setting(subject, collection), 100)}"
@@ -44,6 +55,26 @@ def view(collection: Collection) -> View:
     if not tuned:
         blocks.append("No variant ran with the parameters of another device (`profiles` of an experiment).")
     return View("Cross-tuning", join(blocks), rows(tuned, collection), plots)
+
+
+def portability_by_parameters(tuned: Sequence[Slowdown], collection: Collection) -> list[str]:
+    """Return the table of Pennycook's metric by parameters; nothing where no variant ran on several devices."""
+    listed = [
+        [
+            code(f"{each.subject.workload}/{each.subject.problem}"), text(setting(each.subject, collection), 60),
+            code(each.variant), text(each.parameters), str(each.sites), _share(each.application),
+            _share(each.architectural),
+        ]
+        for each in by_parameters(tuned)
+    ]  # fmt: skip
+    if not listed:
+        return []
+    headers = ["problem", "setting", "variant", "parameters", "devices", "PP, application", "PP, architectural"]
+    return ["## Portability by parameters", PORTABILITY, table(headers, listed, "llllrrr")]
+
+
+def _share(value: Interval | None) -> str:
+    return f"{percent(value.value)} ({percent(value.low)}–{percent(value.high)})" if value else NONE
 
 
 def setting(subject: Subject, collection: Collection) -> str:

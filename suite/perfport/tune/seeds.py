@@ -1,0 +1,47 @@
+"""Where a search begins: what was tuned on this device, on its siblings of the same vendor, and anywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..machine.device_profile import DeviceProfile, all_profiles, family, own_profiles
+from .space import Config
+from .target import Goal
+
+#: Vendors by a word of what drivers call them.
+VENDORS = ("nvidia", "advanced micro devices", "amd", "intel", "arm", "apple", "qualcomm")
+
+
+def seeds(goal: Goal) -> list[Config]:
+    """Return configurations to begin with, the most promising first.
+
+    Of each profile the winner and what came next to it, then what the literature gives for the workload; a value that a
+    tunable does not have becomes the nearest that it has.
+    """
+    profiles = sorted([*own_profiles(), *all_profiles().values()], key=lambda each: _distance(each, goal))
+    ranked = [list(_of(profile, goal)) for profile in profiles]
+    most = max((len(each) for each in ranked), default=0)
+    alternating = [each[rank] for rank in range(most) for each in ranked if rank < len(each)]
+    return [goal.space.nearest(config, goal.defaults) for config in alternating]
+
+
+def _distance(profile: DeviceProfile, goal: Goal) -> int:
+    """0: this device, 1: of its vendor, 2: any other."""
+    if profile.names(goal.device.name):
+        return 0
+    return 1 if vendor(profile.vendor) == vendor(goal.device.vendor) else 2
+
+
+def vendor(name: str) -> str:
+    """Return a vendor by one name, however drivers and profiles write it."""
+    known = next((each for each in VENDORS if each in name.lower()), name.lower())
+    return "amd" if known == "advanced micro devices" else known
+
+
+def _of(profile: DeviceProfile, goal: Goal) -> Iterator[Config]:
+    if found := profile.found(goal.name, family(goal.device)):
+        yield found.parameters
+        yield from found.next
+    published = {name: each.value for name, each in profile.tuning.get(goal.workload.name, {}).items()}
+    if published.keys() & goal.variant.tunables.keys():
+        yield published

@@ -1,0 +1,41 @@
+"""What a space looks like, of a log whose space is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import search_log
+
+from perfport.model.record import Status
+from perfport.tune.anatomy import found
+
+
+def test_shares_are_of_what_was_timed(tmp_path: Path) -> None:
+    known = found(search_log.write(tmp_path))
+    (anatomy,) = known.anatomies
+    assert (anatomy.tried, anatomy.size, len(anatomy.relative), anatomy.hopeless) == (24, 24, 20, 2)
+    assert anatomy.failed == {Status.TIMEOUT: 2}
+    assert anatomy.relative[0] == 1.0 and anatomy.default == pytest.approx(4.0)
+    assert anatomy.near == pytest.approx(6 / 20)  # the smallest group, whatever the others
+    assert anatomy.best["group"] == 16 and anatomy.best["unroll"] == 1
+    assert known.search and known.search.name == "demo" and known.results[0].gain
+
+
+def test_importance_tells_what_decides(tmp_path: Path) -> None:
+    (anatomy,) = found(search_log.write(tmp_path)).anatomies
+    first, *_ = anatomy.importance
+    assert first == "group" and anatomy.importance["group"] > 1.0 > 10 * abs(anatomy.importance["form"])
+    assert found(tmp_path).anatomies[0].importance == anatomy.importance
+
+
+def test_of_few_nothing_is_said(tmp_path: Path) -> None:
+    search_log.write(tmp_path)
+    log = tmp_path / "tune.jsonl"
+    log.write_text("".join(log.read_text().splitlines(keepends=True)[:10]))
+    (anatomy,) = found(tmp_path).anatomies
+    assert anatomy.importance == {} and anatomy.tried == 8
+
+
+def test_the_last_result_of_a_variant_counts(tmp_path: Path) -> None:
+    assert len(found(search_log.write(tmp_path, search_log.VARIANT, search_log.VARIANT, "demo/rows/x")).results) == 2

@@ -1,0 +1,91 @@
+"""What the measuring process keeps between configurations, and what it verifies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tunable_workload as tunable
+
+from perfport.model.device import DeviceInfo
+from perfport.model.record import Status
+from perfport.run.messages import StepStarted
+from perfport.tune.bench import Bench, Contest
+
+FAST, SLOW = {"turns": 4, "fault": "none"}, {"turns": 512, "fault": "none"}
+
+
+@pytest.fixture
+def told() -> list[StepStarted]:
+    return []
+
+
+@pytest.fixture
+def bench(
+    tmp_path: Path, opencl_infos: list[DeviceInfo], no_ceilings: dict[str, str], told: list[StepStarted],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Bench]:  # fmt: skip
+    monkeypatch.setenv("XDG_CACHE_HOME", no_ceilings["XDG_CACHE_HOME"])
+    made = Bench(opencl_infos[0], [str(tunable.write(tmp_path))], told.append)
+    yield made
+    made._close()
+
+
+def contest(config: dict[str, Any], rival: dict[str, Any] | None = None, **change: Any) -> Contest:
+    what = {"workload": "tunable", "problem": "double", "variant": "turns", "preset": "quick"}
+    values = {"parameters": {"n": 20000}, "seed": 1, "cache": "warm", "config": config, "rival": rival}
+    return Contest(**{**what, **values, **change})
+
+
+def test_inputs_and_the_best_are_made_once(bench: Bench, told: list[StepStarted], tmp_path: Path) -> None:
+    first = bench.serve(contest(FAST))
+    assert first.status is Status.OK and first.ratio is None and len(first.times) >= 7 and first.took
+    for _ in range(2):
+        again = bench.serve(contest(SLOW, FAST))
+        assert again.status is Status.OK and again.ratio and again.ratio.low > 1
+        assert len(again.times) < 7 and again.reason
+    steps = [each.step for each in told]
+    assert steps.count("making inputs") == 1 and steps.count("building the best so far") == 1
+    assert tunable.built(tmp_path / "tunable") == ["4 none 20000", "4 none 20000", "512 none 20000", "512 none 20000"]
+    better = bench.serve(contest(FAST, SLOW))
+    assert better.ratio and better.ratio.high < 1 and len(better.times) >= 7
+    assert [each.step for each in told].count("building the best so far") == 2
+
+
+def test_a_wrong_result_is_found_each_time(bench: Bench) -> None:
+    assert bench.serve(contest(FAST)).status is Status.OK
+    for _ in range(2):
+        wrong = bench.serve(contest({"turns": 4, "fault": "wrong"}, FAST))
+        assert wrong.status is Status.WRONG and "max abs error 1" in wrong.reason and not wrong.times
+
+
+def test_variants_of_one_problem_share_inputs_and_nothing_else(bench: Bench, told: list[StepStarted]) -> None:
+    assert bench.serve(contest(FAST)).status is Status.OK
+    assert bench.serve(contest(FAST, FAST)).status is Status.OK
+    other = bench.serve(contest({}, variant="bare"))  # has no such tunables: its kernel cannot be built
+    assert other.status is Status.CRASHED and not bench._grounds["quick"].rivals and not bench._grounds["quick"].passed
+    assert bench.serve(contest(FAST, FAST)).status is Status.OK
+    steps = [each.step for each in told]
+    assert steps.count("making inputs") == 1 and steps.count("building the best so far") == 2
+
+
+def test_sizes_have_inputs_of_their_own(bench: Bench, told: list[StepStarted]) -> None:
+    for _ in range(2):
+        assert bench.serve(contest(FAST)).status is Status.OK
+        assert bench.serve(contest(FAST, preset="more", parameters={"n": 40000})).status is Status.OK
+    assert [each.step for each in told].count("making inputs") == 2
+
+
+@pytest.mark.parametrize(
+    ("config", "change", "status"),
+    [
+        ({"turns": 4, "fault": "no_compile"}, {}, Status.COMPILE_ERROR),
+        (FAST, {"parameters": {"n": "many"}}, Status.CRASHED),
+        (FAST, {"variant": "gone"}, Status.UNSUPPORTED),
+    ],
+)
+def test_what_goes_wrong_is_told(bench: Bench, config: dict[str, Any], change: dict[str, Any], status: Status) -> None:
+    outcome = bench.serve(contest(config, **change))
+    assert outcome.status is status and outcome.reason and outcome.log

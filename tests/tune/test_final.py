@@ -1,0 +1,88 @@
+"""The winner among finalists: by fresh workers' records alone, and only beyond the interval of its gain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import report_data as data
+import tunable_workload as tunable
+
+from perfport.model.device import DeviceInfo
+from perfport.model.record import Record, Status
+from perfport.tune.final import WORKERS, Finalists, groups, result
+from perfport.tune.target import Goal
+from perfport.workload import discover
+
+CPU = DeviceInfo.model_validate(data.device(data.POCL))
+DEFAULT = {"turns": 64, "fault": "none"}
+FAST, OTHER = {"turns": 4, "fault": "none"}, {"turns": 512, "fault": "none"}
+
+
+def finalists(folder: Path, **presets: float) -> Finalists:
+    workloads = discover([tunable.write(folder)])
+    goal = Goal(workloads["tunable"], workloads["tunable"].variant("double", "turns"), CPU, presets or {"quick": 1.0})
+    return Finalists(goal, (DEFAULT, FAST, OTHER), 7)
+
+
+def record(config: dict[str, Any], seconds: float, **change: Any) -> Record:
+    named = {"workload": "tunable", "problem": "double", "preset": "quick", "tunables": config, **change}
+    key = f"{config}{named['preset']}"
+    return data.record("turns", seconds, key=key, **named)
+
+
+def test_groups_hold_the_finalists_at_every_size(tmp_path: Path) -> None:
+    planned = groups([finalists(tmp_path, quick=1.0, more=1.0)], 1, "warm", 9.0)
+    assert [group.preset for group in planned] == ["quick", "more"]
+    assert all(group.workers == WORKERS and group.targets.cache == "warm" for group in planned)
+    assert [case.identity.tunables for case in planned[0].cases] == [DEFAULT, FAST, OTHER]
+    assert len({case.key for group in planned for case in group.cases}) == 6
+    assert planned[0].cases[1].defaults == DEFAULT and planned[0].cases[0].identity.profile is None
+
+
+def test_the_fastest_wins_by_its_gain(tmp_path: Path) -> None:
+    known = [record(DEFAULT, 0.050), record(FAST, 0.025), record(OTHER, 0.040)]
+    won = result(finalists(tmp_path), known, "mean")
+    assert won.parameters == FAST and won.next == [OTHER] and (won.tried, won.of) == (7, 18)
+    assert won.gain and won.gain.low > 1.9 and won.gain.value == pytest.approx(2, rel=0.03)
+    assert won.share == pytest.approx(known[1].problem_bound.share.value)  # type: ignore[union-attr]
+
+
+def test_a_gain_within_its_interval_is_none(tmp_path: Path) -> None:
+    known = [record(DEFAULT, 0.0500, noise=0.2), record(FAST, 0.0495, noise=0.2), record(OTHER, 0.09)]
+    won = result(finalists(tmp_path), known, "mean")
+    assert won.parameters is None and won.reason in (
+        "no gain beyond its interval",
+        "the code's defaults are the best of the finalists",
+    )
+
+
+@pytest.mark.parametrize("status", [Status.WRONG, Status.CONTENDED, Status.CRASHED])
+def test_what_may_not_be_ranked_neither_wins_nor_is_compared_with(tmp_path: Path, status: Status) -> None:
+    fast = [record(DEFAULT, 0.050), record(FAST, 0.01, status=status), record(OTHER, 0.025)]
+    assert result(finalists(tmp_path / "a"), fast, "mean").parameters == OTHER
+    default = [record(DEFAULT, 0.050, status=status), record(FAST, 0.01)]
+    lost = result(finalists(tmp_path / "b"), default, "mean")
+    assert lost.parameters is None and "the code's defaults have no result" in lost.reason
+
+
+def test_over_several_sizes_the_mean_or_the_worst_decides(tmp_path: Path) -> None:
+    seconds = {"quick": (0.050, 0.0125, 0.030), "more": (0.050, 0.060, 0.030)}
+    known = [
+        record(config, time, preset=preset, parameters={**data.SIZES, "points": len(preset)})
+        for preset, times in seconds.items()
+        for config, time in zip((DEFAULT, FAST, OTHER), times, strict=True)
+    ]
+    each = finalists(tmp_path, quick=1.0, more=1.0)
+    assert result(each, known, "mean").parameters == FAST
+    assert result(each, known, "worst").parameters == FAST
+    heavy = Finalists(Goal(each.goal.workload, each.goal.variant, CPU, {"quick": 1.0, "more": 9.0}), each.configs, 7)
+    won = result(heavy, known, "mean")
+    assert won.parameters == OTHER and won.gain and won.gain.value == pytest.approx(5 / 3, rel=0.03)
+
+
+def test_a_size_without_a_result_rules_a_configuration_out(tmp_path: Path) -> None:
+    known = [record(DEFAULT, 0.05), record(DEFAULT, 0.05, preset="more"), record(FAST, 0.01)]
+    won = result(finalists(tmp_path, quick=1.0, more=1.0), known, "mean")
+    assert won.parameters is None and won.reason == "the code's defaults are the best of the finalists"

@@ -1,0 +1,188 @@
+"""Profiles are written without a change to what others wrote, and are then defaults of the devices that they name."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import platformdirs
+import pytest
+import report_data as data
+import tunable_workload as tunable
+import yaml
+
+from perfport.machine import device_profile
+from perfport.machine.device_profile import load_profile, parameters_at, tuned
+from perfport.model.device import DeviceInfo
+from perfport.model.errors import UsageError
+from perfport.model.record import Interval
+from perfport.run import plan
+from perfport.run.defaults import Defaults, describe
+from perfport.run.experiment import Experiment
+from perfport.run.listing import device_rows
+from perfport.tune import profiles
+from perfport.tune.log import Result
+from perfport.tune.seeds import seeds
+from perfport.tune.target import Goal
+from perfport.workload import Workload, discover
+
+CPU = DeviceInfo.model_validate(data.device(data.POCL))
+INTEL = DeviceInfo.model_validate({**data.device(data.INTEL), "name": CPU.name})
+OTHER = CPU.model_copy(update={"name": "another processor"})
+GAIN = Interval(value=1.5, low=1.25, high=1.7512345)
+TURNS = Result(
+    device=CPU.id, variant=tunable.VARIANT, presets={"quick": 1.0}, parameters={"turns": 4, "fault": "none"},
+    next=[{"turns": 512, "fault": "none"}], gain=GAIN, share=0.4, tried=7, of=18,
+)  # fmt: skip
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's own folder of profiles, empty."""
+    monkeypatch.setattr(platformdirs, "user_config_dir", lambda name: str(tmp_path / "config" / name))
+    return device_profile.user_folder()
+
+
+@pytest.fixture
+def workloads(tmp_path: Path) -> dict[str, Workload]:
+    return discover([tunable.write(tmp_path)])
+
+
+def test_a_new_profile_holds_what_was_found_and_how(own: Path) -> None:
+    path = profiles.own_file(CPU)
+    assert path.parent == own
+    profiles.check(path, CPU)
+    assert profiles.update(path, CPU, {tunable.VARIANT: TURNS}, seed=3) == [tunable.VARIANT]
+    profile = load_profile(path)
+    assert load_profile(path.stem).tuned == profile.tuned and profile.names(CPU.name) and not profile.names(OTHER.name)
+    found = profile.tuned["opencl:pocl"][tunable.VARIANT]
+    assert found.parameters == {"turns": 4, "fault": "none"} and found.next == [{"turns": 512, "fault": "none"}]
+    assert (found.tried, found.of, found.seed, found.driver, found.presets) == (7, 18, 3, "3.1", {"quick": 1.0})
+    assert found.gain.low == 1.25 and found.gain.high == 1.751 and found.share == 0.4 and found.commit and found.date
+
+
+def test_what_others_wrote_stays_byte_for_byte(own: Path, tmp_path: Path) -> None:
+    shipped = (Path(device_profile.__file__).parents[3] / "device_profiles" / "h200.yaml").read_text()
+    path = tmp_path / "h200.yaml"
+    path.write_text(shipped)
+    gpu = CPU.model_copy(update={"id": "cuda:nvidia:0", "name": "NVIDIA H200"})
+    profiles.update(path, gpu, {tunable.VARIANT: TURNS}, 1)
+    assert path.read_text().startswith(shipped.rstrip() + "\ntuned:\n")
+    opencl = gpu.model_copy(update={"id": "opencl:nvidia:0"})
+    another = TURNS.model_copy(update={"parameters": {"turns": 64, "fault": "none"}})
+    profiles.update(path, opencl, {tunable.VARIANT: another}, 1)
+    profiles.update(path, gpu, {"w/p/other": TURNS, "w/p/none": TURNS.model_copy(update={"parameters": None})}, 1)
+    tuned_ = load_profile(path).tuned
+    assert set(tuned_["cuda:nvidia"]) == {tunable.VARIANT, "w/p/other"}
+    assert tuned_["cuda:nvidia"][tunable.VARIANT].parameters["turns"] == 4
+    assert tuned_["opencl:nvidia"][tunable.VARIANT].parameters["turns"] == 64
+    assert path.read_text().startswith(shipped.rstrip())
+
+
+def test_without_a_winner_nothing_is_written(own: Path) -> None:
+    path = profiles.own_file(CPU)
+    assert profiles.update(path, CPU, {"w/p/v": TURNS.model_copy(update={"parameters": None})}, 1) == []
+    assert not path.exists()
+
+
+def test_a_profile_of_another_device_is_refused(own: Path) -> None:
+    path = profiles.own_file(CPU)
+    profiles.update(path, CPU, {tunable.VARIANT: TURNS}, 1)
+    with pytest.raises(UsageError, match="expected a pattern that finds 'another processor'"):
+        profiles.check(path, OTHER)
+    path.write_text(path.read_text() + "notes: []\n")
+    with pytest.raises(UsageError, match="tuned: expected as the last key"):
+        profiles.check(path, CPU)
+
+
+def test_parameters_are_defaults_where_they_were_found(own: Path, workloads: dict[str, Workload]) -> None:
+    profiles.update(profiles.own_file(CPU), CPU, {tunable.VARIANT: TURNS}, 1)
+    variant = workloads["tunable"].variant("double", "turns")
+    code, found = {"turns": 64, "fault": "none"}, {"turns": 4, "fault": "none"}
+    assert Defaults(CPU).of("tunable", variant) == found
+    for others in (Defaults(CPU, own=True), Defaults(INTEL), Defaults(OTHER)):
+        assert others.of("tunable", variant) == code
+    (name, _) = tuned(CPU)[tunable.VARIANT]
+    assert name == profiles.own_file(CPU).stem
+
+
+def test_of_several_profiles_the_first_counts(own: Path) -> None:
+    other = TURNS.model_copy(update={"parameters": {"turns": 512, "fault": "none"}})
+    for name, results in (("a", {tunable.VARIANT: TURNS}), ("b", {tunable.VARIANT: other, "w/p/other": other})):
+        profiles.update(own / f"{name}.yaml", CPU, results, 1)
+    known = {variant: (name, each.parameters["turns"]) for variant, (name, each) in tuned(CPU).items()}
+    assert known == {tunable.VARIANT: ("a", 4), "w/p/other": ("b", 512)}
+
+
+def test_devices_say_what_is_tuned(own: Path) -> None:
+    rows = [row["tuned"] for row in device_rows([CPU, OTHER])]
+    assert rows == ["", ""]
+    profiles.update(profiles.own_file(CPU), CPU, {tunable.VARIANT: TURNS, "w/p/other": TURNS}, 1)
+    named = profiles.own_file(CPU).stem
+    assert [row["tuned"] for row in device_rows([CPU, OTHER, INTEL])] == [f"2 by {named}", "", ""]
+
+
+@pytest.mark.parametrize("parameters", [{"turns": 5, "fault": "none"}, {"turns": 4, "gone": 1}])
+def test_parameters_that_the_variant_no_longer_takes_do_not_count(
+    own: Path, workloads: dict[str, Workload], parameters: dict[str, int | str]
+) -> None:
+    old = TURNS.model_copy(update={"parameters": parameters})
+    profiles.update(profiles.own_file(CPU), CPU, {tunable.VARIANT: old}, 1)
+    variant = workloads["tunable"].variant("double", "turns")
+    assert Defaults(CPU).of("tunable", variant) == {"turns": 64, "fault": "none"}
+
+
+def cases(workloads: dict[str, Workload], native: bool = False, **study: object) -> list[tuple[int, str | None]]:
+    """The turns and the profile of each planned case, and that the run says what the defaults were."""
+    entry = {"workload": "tunable", "problem": "double", "presets": ["quick"], "variants": ["turns"], **study}
+    definition = Experiment.model_validate({"name": "x", "experiments": [entry]})
+    groups = plan.make(definition, "x", workloads, [CPU], 1, native=native)
+    said = describe(groups)[CPU.id][tunable.VARIANT]["turns"]
+    assert said == (64 if native or study.get("profiles") else 4)
+    return [(case.identity.tunables["turns"], case.identity.profile) for case in groups[0].cases]
+
+
+def test_a_run_takes_them_unless_it_names_profiles_or_is_told_not_to(own: Path, workloads: dict[str, Workload]) -> None:
+    path = profiles.own_file(CPU)
+    profiles.update(path, CPU, {tunable.VARIANT: TURNS}, 1)
+    assert cases(workloads) == [(4, None)]
+    assert cases(workloads, native=True) == [(64, None)]
+    assert cases(workloads, profiles=["native", path.stem]) == [(64, None), (4, path.stem)]
+    assert cases(workloads, tunables={"turns": [512]}) == [(512, None)]
+
+
+def test_another_driver_gets_the_nearest_family(own: Path) -> None:
+    path = profiles.own_file(CPU)
+    profiles.update(path, CPU, {tunable.VARIANT: TURNS}, 1)
+    profile = load_profile(path)
+    for family in ("opencl:intel", "cuda:nvidia"):
+        assert parameters_at(profile, tunable.VARIANT, family) == TURNS.parameters
+    assert parameters_at(profile, "w/p/v", "opencl:pocl") == {}
+
+
+def test_a_broken_profile_of_the_user_is_named_and_left_out(own: Path, caplog: pytest.LogCaptureFixture) -> None:
+    own.mkdir(parents=True)
+    (own / "broken.yaml").write_text("name: 7\n")
+    with caplog.at_level(logging.WARNING):
+        assert tuned(CPU) == {}
+    assert "broken.yaml" in caplog.text
+
+
+def test_a_search_begins_with_what_is_known(own: Path, workloads: dict[str, Workload]) -> None:
+    goal = Goal(workloads["tunable"], workloads["tunable"].variant("double", "turns"), OTHER, {"quick": 1.0})
+    assert seeds(goal) == []
+    profiles.update(profiles.own_file(CPU), CPU, {tunable.VARIANT: TURNS}, 1)
+    odd = TURNS.model_copy(update={"parameters": {"turns": 300, "fault": "gone"}, "next": []})
+    profiles.update(profiles.own_file(OTHER), OTHER, {tunable.VARIANT: odd}, 1)
+    assert [config["turns"] for config in seeds(goal)] == [512, 4, 512]
+    assert seeds(goal)[0]["fault"] == "none"
+
+
+def test_a_value_in_a_profile_must_be_one(own: Path) -> None:
+    path = profiles.own_file(CPU)
+    profiles.update(path, CPU, {tunable.VARIANT: TURNS}, 1)
+    content = yaml.safe_load(path.read_text())
+    content["tuned"]["opencl:pocl"][tunable.VARIANT]["parameters"]["turns"] = [1]
+    path.write_text(yaml.safe_dump(content))
+    with pytest.raises(UsageError, match=r"tuned\.opencl:pocl\.tunable/double/turns\.parameters\.turns"):
+        load_profile(path)
