@@ -222,7 +222,7 @@ def test_each_planned_case_is_held_by_its_entry() -> None:
     for number, entry in enumerate(experiment.experiments):
         for case in cases(entries[number]):
             assert experiment.study(case.identity) is entry
-            assert experiment.threshold(case.identity) == (0.1 if number == 0 else 0.03)
+            assert experiment.checked(case.identity).threshold == (0.1 if number == 0 else 0.03)
     (other,) = cases(study(variants=["row_major"]))
     assert experiment.study(other.identity) is None
     assert not experiment.experiments[1].holds(

@@ -52,7 +52,7 @@ def report(
         (cases, recount), convergences = selection.counted_cases(results), selection.convergences(results)
         gc.freeze()  # records live to the end: the collector goes through them no more, and so gets to plots' cycles
         judged = ledger([*map(Path, workloads or [])])
-        files = render_suite(cases, judged, convergences, destination, seen_by(recount), nights)
+        files = render_suite(cases, judged, convergences, destination, counted=seen_by(recount), history=nights)
         say(f"{destination}: {len(files) - 1} files beside it")
         return
     from ..report.pages.run import render, stored

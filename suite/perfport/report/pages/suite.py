@@ -53,6 +53,7 @@ def render(
     ledger: Mapping[str, Iterable[Claim]],
     converged: Sequence[Convergence],
     destination: Path,
+    *,
     counted: Counted = nothing_counted,
     history: History | None = None,
 ) -> list[Path]:
