@@ -62,6 +62,18 @@ def test_of_several_inputs_those_of_the_latest_result_stand(tmp_path: Path, seed
     assert chosen.subject.inputs == f"seed {seed}"
 
 
+@pytest.mark.parametrize("later", ["written out", "left to the default"])
+def test_a_default_that_is_written_out_makes_no_other_size(tmp_path: Path, later: str) -> None:
+    """An old run that says ``dims: 7`` is no reason to show its times in place of those of a new one."""
+    records = [sized(4, data.GPU), sized(4, data.GPU, parameters={"points": 4, "dims": 7}, key="e" * 16)]
+    records[later == "written out"].time = "2099-01-01T00:00:00.000+00:00"
+    workloads = {"demo": {"problems": {"rows": {"title": "Rows", **SIZES}}}}
+    collection = Collection([data.store(tmp_path / "run", records, data.environment(workloads=workloads))])
+    ((_, subjects),) = collection.families.items()
+    (chosen,) = standing(collection, subjects, collection.sites).values()
+    assert chosen.headline and ("dims" in chosen.subject.values) == (later == "written out")
+
+
 def test_where_nothing_succeeded_the_failures_at_the_size_stand(tmp_path: Path) -> None:
     failed = [sized(points, status=Status.CRASHED) for points in (1, 2, 3)]
     assert stands(tmp_path / "1", failed) == {data.POCL: (2, True)}

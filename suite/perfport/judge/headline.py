@@ -48,8 +48,8 @@ def standing(collection: Collection, subjects: Sequence[Subject], sites: Iterabl
     """Return at which setting one problem stands on each site that tried it, in one precision class.
 
     A setting has a result where a variant may be ranked: neither a peer nor a control arm alone. Where no setting has
-    one, the failures at the headline size stand, or else those at another. Of one setting on several inputs, those of
-    the latest result stand.
+    one, the failures at the headline size stand, or else those at another. Of one setting on several inputs, or once
+    with a default written out and once without, those of the latest result stand.
 
     Parameters
     ----------
@@ -68,8 +68,9 @@ def standing(collection: Collection, subjects: Sequence[Subject], sites: Iterabl
         at_size = [subject for subject in candidates if declared and sizes.complete(subject.values) == declared]
         if candidates:
             pool = at_size or candidates
-            on_inputs = [subject for subject in pool if subject.on_any_inputs == pool[0].on_any_inputs]
-            chosen = max(on_inputs, key=lambda subject: max(map(currency, collection.at(subject, site))))
+            size = sizes.complete(pool[0].values)
+            equal = [subject for subject in pool if sizes.complete(subject.values) == size]
+            chosen = max(equal, key=lambda subject: max(map(currency, collection.at(subject, site))))
             standings[site] = Standing(chosen, bool(at_size) if declared else None)
     return standings
 
