@@ -60,7 +60,7 @@ def report(
     runs, counted = stored(results)
     gc.freeze()
     files = render(runs, destination, counted)
-    say(f"{destination}: {len(files) - 1} plots beside it")
+    say(f"{destination}: {len(files) - 1} files beside it")
 
 
 @filtered("workload", "problem", "variant", "device", "precision")

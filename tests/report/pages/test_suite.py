@@ -15,6 +15,8 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from urllib.parse import unquote
 
+import history_data
+import numpy as np
 import pytest
 import report_data as data
 
@@ -326,3 +328,17 @@ def test_a_named_platform_set_and_the_export(tmp_path: Path, monkeypatch: pytest
     found = json.loads(out.read_text())
     assert {(row["platform set"], row["platforms"]) for row in found} == {("mine", 1)}
     assert [row["platform"] for row in csv.DictReader(exported.open())] == [data.POCL]
+
+
+def test_the_nights_of_a_history_are_in_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data.store(tmp_path / "run", [data.record("a", 0.02)])
+    for number in range(3):
+        history_data.write_night(tmp_path / "nights", number, np.array([0.01]))
+    out = tmp_path / "out" / "suite.md"
+    assert (
+        data.call(monkeypatch, "report", "--suite", tmp_path / "run", "-o", out, "--history", tmp_path / "nights") == 0
+    )
+    held = re.findall(r'id="data">(.*?)</script>', out.with_suffix(".html").read_text(), re.DOTALL)
+    assert len(json.loads(held[0])["history"]["nights"]) == 3
+    assert data.call(monkeypatch, "report", tmp_path / "run", "-o", out, "--history", tmp_path / "nights") == 2
+    assert data.call(monkeypatch, "report", "--suite", tmp_path / "run", "-o", out, "--history", tmp_path / "no") == 2

@@ -62,4 +62,4 @@ def test_published_figures_of_the_same_metric_stand_beside_the_measured_ones(tmp
 
 
 def test_bars_end_at_their_ends() -> None:
-    assert bar(0.0) == bar(-1.0) == "░" * 8 and bar(1.0) == bar(1.3) == "█" * 8 and bar(0.5) == "████░░░░"
+    assert bar(0.0) == bar(-1.0) == "░" * 6 and bar(1.0) == bar(1.3) == "█" * 6 and bar(0.5) == "███░░░"

@@ -45,7 +45,7 @@ CLAIMS_PAGE = "claims.md"
 #: A share of the bound that the summary counts as close to the roof.
 CLOSE = 0.75
 #: Rows of the summary's ranking of what could be gained.
-MOST_PAYING = 10
+MOST_PAYING = 8
 
 
 def render(

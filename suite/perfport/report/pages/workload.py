@@ -72,9 +72,13 @@ def page(workload: str, material: Material, summary: str) -> tuple[str, list[Plo
     _portability(made, of)
     _tuning(made, workload, of)
     made.add("## Claims", "The numbers behind each verdict: [all claims](../claims.md).")
-    made.add(claims.matrix(of.judgements, of.collection) if of.judgements else "This workload has no claims.")
+    if of.judgements:
+        made.add(details("What each claim came to on each device", claims.matrix(of.judgements, of.collection)))
+    else:
+        made.add("This workload has no claims.")
     if of.converged:
-        made.add("## Code convergence", portable.convergence_table(of.converged, variants=True))
+        lines_of = portable.convergence_table(of.converged, variants=True)
+        made.add("## Code convergence", details("Source lines that every backend compiles, by variant", lines_of))
     cases = [case.newest for case in of.collection.cases if case.subject.workload == workload]
     made.add("## What failed", failures_table(cases))
     made.add("## Where the source is inconsistent", inconsistent([workload]))

@@ -19,7 +19,7 @@ from .quantities import percent, rate, significant
 from .summary import NOT_HERE
 
 #: Steps of a bar of characters.
-STEPS = 8
+STEPS = 6
 #: How a verdict over a peer is drawn: a shape, so that no meaning rests on colour.
 SHAPES = {Verdict.FASTER: "▲", Verdict.SLOWER: "▼", Verdict.SAME: "=", Verdict.AMBIGUOUS: "≈"}
 
@@ -164,7 +164,7 @@ def _cell(line: Line, column: Column) -> str:
     parts = [f"**{text(rate(metric.value, metric.unit))}**{best_marks(ladder)}{ELSEWHERE if cell.off else ''}"]
     if bound := record.problem_bound:
         stale = " †" if bound.stale else ""
-        parts.append(f"{bar(bound.share.value)} {percent(bound.share.value)}{stale}")
+        parts.append(f"{bar(bound.share.value)} {percent(bound.share.value)}{stale}".replace(" ", "\N{NO-BREAK SPACE}"))
     parts.append(versus_peer(ladder))
     if (times := line.times_published(metric)) is not None:
         parts.append(f"{significant(times)} × published")
