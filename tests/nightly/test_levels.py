@@ -30,7 +30,7 @@ STEADY: tuple[tuple[Change, ...], list[float]] = ((), [SAME] * 5)
 
 def test_without_events_all_nights_are_the_level() -> None:
     assert level(STEADY) == Level((0, 1, 2, 3, 4), (SAME,) * 5)
-    assert level() == Level()
+    assert level() == Level() and level(since=[SOURCE]) == Level(events=(SOURCE,))
 
 
 @pytest.mark.parametrize("tonight", [SAME, SLOW, FAST])
