@@ -54,9 +54,10 @@ class Machine:
         names = [name for study in load(file).experiments for name in study.variants or ()]
         assert how["limit"] > 0 and load(file).workers == 1
         self.called.append((out.name, len(names)))
+        done = min(len(names), int(how["limit"] / self.cost))
         self.now += min(self.cost * len(names), how["limit"])
         records = []
-        for name in names:
+        for name in names[:done]:
             given = self.takes.get(out.name, {}).get(name, 0.05)
             if isinstance(given, dict):
                 records.append(case(name, 0.05, seed=len(self.called), workers=1, **given))
@@ -126,6 +127,16 @@ def test_without_time_for_three_rounds_there_is_no_verdict(tmp_path: Path, machi
         f"{n} rounds in the time given; 3 are needed" for n in (1, 2)
     }
     assert judgement.colour == "yellow"
+
+
+def test_what_the_time_did_not_allow_has_not_vanished(tmp_path: Path, machine: Machine) -> None:
+    """The head's side of the first round was cut off after two of three cases."""
+    machine.cost = 1.0
+    both, wanted = sides(tmp_path), planned(tmp_path)
+    rounds = measured(both, wanted, 5.0, lambda _: None)
+    assert sorted(rounds) == sorted(each.series for each in wanted[:2])
+    judgement = judged(both, wanted, rounds, "main")
+    assert {finding.outcome for finding in judgement.findings} == {Outcome.CANNOT_TELL}
 
 
 def test_nothing_measured_is_no_verdict(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from perfport.nightly.levels import LEAST_NIGHTS, Level, Stretch, held_to
 from perfport.nightly.night import Change
 
 SOURCE, DRIVER, OTHER = Change("source", "a", "b"), Change("driver", "580", "590"), Change("source", "b", "c")
-FAST, SAME, SLOW, SLOWER = math.log(0.9), 0.0, math.log(1.05), math.log(1.12)
+FAST, SAME, SLOW, SLOWER = (math.log(0.05 * factor) for factor in (0.9, 1.0, 1.05, 1.12))
 
 
 def level(
@@ -30,7 +30,7 @@ STEADY: tuple[tuple[Change, ...], list[float]] = ((), [SAME] * 5)
 
 def test_without_events_all_nights_are_the_level() -> None:
     assert level(STEADY) == Level((0, 1, 2, 3, 4), (SAME,) * 5)
-    assert level() == Level()
+    assert level() == Level() and level(since=[SOURCE]) == Level(events=(SOURCE,))
 
 
 @pytest.mark.parametrize("tonight", [SAME, SLOW, FAST])
@@ -40,7 +40,7 @@ def test_what_changed_tonight_is_an_event(tonight: float) -> None:
 
 
 def test_what_an_event_left_as_it_was_is_part_of_the_base() -> None:
-    held = level(STEADY, ([SOURCE], [0.019]), tonight=SLOW)
+    held = level(STEADY, ([SOURCE], [SAME + 0.019]), tonight=SLOW)
     assert held.nights == (0, 1, 2, 3, 4, 5) and held.events == (), "an innocent event is not blamed"
 
 
@@ -76,6 +76,6 @@ def test_a_faster_level_counts_when_it_is_known() -> None:
 
 def test_the_latest_nights_say_where_the_level_is() -> None:
     """A slow drift within the threshold a night is followed, not held against the oldest nights."""
-    drift = [0.003 * night for night in range(30)]
+    drift = [SAME + 0.003 * night for night in range(30)]
     held = level(((), drift), ([SOURCE], [drift[-1] + 0.003]), tonight=drift[-1])
     assert len(held.logs) == 31

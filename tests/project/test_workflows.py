@@ -17,6 +17,7 @@ from code_repository import git, needs_git, of_this_code, replaced
 from typer.main import get_command
 
 from perfport.cli.app import app
+from perfport.model.device import DeviceInfo
 
 ROOT = Path(__file__).parents[2]
 GITHUB, GITLAB = ROOT / ".github" / "workflows" / "nightly.yml", ROOT / ".gitlab-ci.yml"
@@ -126,7 +127,7 @@ def execute(script: str, folder: Path, environment: dict[str, str]) -> subproces
     environment = {"GITHUB_SERVER_URL": "https://git.example", "GITHUB_REPOSITORY": "a/b", **environment}
     return subprocess.run(
         ["bash", "-e", "-o", "pipefail", "-c", program + script], cwd=folder, env=environment,
-        capture_output=True, text=True, timeout=300, check=False,
+        capture_output=True, text=True, timeout=560, check=False,
     )  # fmt: skip
 
 
@@ -159,10 +160,12 @@ def test_yellow_is_a_warning_and_red_a_failure(tmp_path: Path, step: str, code: 
 
 @pytest.mark.timeout(600)
 @needs_git
-def test_the_commands_of_the_request_run(repository: Path, no_ceilings: dict[str, str], tmp_path: Path) -> None:
+def test_the_commands_of_the_request_run(
+    repository: Path, no_ceilings: dict[str, str], opencl_infos: list[DeviceInfo]
+) -> None:
     """Really measured: in the request's commit a clock sleeps twenty times as long; another workload is the same."""
     shutil.copytree(repository / "clocks" / "nightly", repository / "workloads" / "nightly")
-    clock = {"workload": "nightly", "problem": "double", "variants": ["clock_b"]}
+    clock = {"workload": "nightly", "problem": "double", "variants": ["clock_b"], "devices": [opencl_infos[0].id]}
     clock["parameters"] = {"n": 64, "rounds": 1, "seconds": 0.01}  # type: ignore[assignment]
     content = {**TINY, "check": {"threshold": 0.5}, "experiments": [*TINY["experiments"], clock]}
     (repository / "experiments" / "nightly.yaml").write_text(yaml.safe_dump(content))
@@ -172,7 +175,7 @@ def test_the_commands_of_the_request_run(repository: Path, no_ceilings: dict[str
     replaced(repository / "workloads/nightly/variants.py", "time.sleep(self.seconds", "time.sleep(20 * self.seconds")
     git(repository, "commit", "-qam", "slower")
     environment = {**no_ceilings, "PYTHONPATH": str(repository / "suite"), "PYTHONSAFEPATH": "1", "BASE": base}
-    done = execute(REQUESTS["github-cpu"].replace("--minutes 20", "--minutes 8"), repository, environment)
+    done = execute(REQUESTS["github-cpu"].replace("--minutes 20", "--minutes 7"), repository, environment)
     assert done.returncode == 5, done.stdout + done.stderr
     table = (repository / "diff.md").read_text()
     assert re.match(r"## Red: \d slower, of \d cases\n", table) and "**slower**" in table and base[:12] in table

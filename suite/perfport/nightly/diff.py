@@ -239,7 +239,10 @@ def measured(
 
 
 def _round(sides: Sides, together: Sequence[Planned], number: int, until: float) -> dict[str, Round]:
-    """Measure each side once, by a fresh worker; returns what each case gave, by series."""
+    """Measure each side once, by a fresh worker; returns what each case gave, by series.
+
+    Where the time is up meanwhile, what a side has no record of says nothing of the case, and is left out.
+    """
     folder = Path(tempfile.mkdtemp(dir=sides.folder, prefix="round-"))
     file = folder / EXPERIMENT
     file.write_text(for_sides(of_cases(sides.definition, [each.identity for each in together], sides.definition.seed)))
@@ -249,7 +252,9 @@ def _round(sides: Sides, together: Sequence[Planned], number: int, until: float)
         run_side(file, folder / side, sides.workloads, code, limit=limit, variables=sides.variables)
         held[side] = records_of(folder / side, sides.definition.name)
     first, second = (held[side] for side in sides.codes)
-    return {each.series: Round(_of(each, first), _of(each, second)) for each in together}
+    rounds = {each.series: Round(_of(each, first), _of(each, second)) for each in together}
+    cut = time.monotonic() >= until
+    return {series: each for series, each in rounds.items() if not cut or (each.base and each.now)}
 
 
 def _of(planned: Planned, records: Mapping[str, Record]) -> Record | None:
