@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from perfport.tune import search as searching
 from perfport.tune.search import Search, expected_improvement, levelled
 from perfport.tune.space import Config, Space, name_of
 
@@ -33,18 +34,25 @@ def test_a_small_space_is_measured_whole_seeds_first() -> None:
     assert seen[0] == seed and sorted(map(name_of, seen)) == sorted(map(name_of, SMALL.every()))
 
 
+def test_after_the_seeds_come_neighbours_of_theirs_and_some_at_random() -> None:
+    seed = dict.fromkeys("abcde", 3)
+    seen = visits(Search(LARGE, [seed], 1), 9)
+    apart = [sum(value != 3 for value in config.values()) for config in seen]
+    assert apart[:5] == [0, 1, 1, 1, 1] and max(apart[5:]) > 1
+
+
 def test_no_configuration_comes_twice_and_the_seed_decides() -> None:
-    one, again, other = (visits(Search(LARGE, [], seed), 60) for seed in (1, 1, 2))
-    assert len(set(map(name_of, one))) == 60 and one == again != other
+    one, again, other = (visits(Search(LARGE, [], seed), 25) for seed in (1, 1, 2))
+    assert len(set(map(name_of, one))) == 25 and one == again != other
 
 
 def test_a_search_that_is_told_what_is_known_goes_on_as_if_it_had_never_ended() -> None:
-    whole = visits(Search(LARGE, [], 1), 40)
+    whole = visits(Search(LARGE, [], 1), 20)
     resumed = Search(LARGE, [], 1)
-    for config in whole[:20]:
+    for config in whole[:12]:
         resumed.tell(config, cost(config))
-    later = visits(resumed, 20)
-    assert not set(map(name_of, later)) & set(map(name_of, whole[:20]))
+    later = visits(resumed, 8)
+    assert not set(map(name_of, later)) & set(map(name_of, whole[:12]))
 
 
 def test_it_finds_what_chance_does_not() -> None:
@@ -73,9 +81,9 @@ def test_where_everything_fails_it_still_goes_on() -> None:
         search.tell(config, None)
 
 
-def test_it_ends_when_a_large_space_is_used_up() -> None:
-    space = Space({"a": list(range(300))})
-    assert len(visits(Search(space, [], 1), 999)) == 300
+def test_it_ends_when_a_large_space_is_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searching, "SMALL", 5)
+    assert len(visits(Search(Space({"a": list(range(30))}), [], 1), 99)) == 30
 
 
 def test_the_bad_half_is_as_bad_as_its_best_and_so_is_what_failed() -> None:

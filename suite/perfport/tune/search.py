@@ -1,9 +1,10 @@
 """Which configuration is measured next.
 
 A small space is measured whole. In a larger one the seeds come first (defaults, what siblings of the device like), then
-a part at random, then what a forest of regression trees expects to improve most: sequential model-based optimisation
-(F. Hutter, H. H. Hoos, K. Leyton-Brown, "Sequential model-based optimization for general algorithm configuration", LION
-2011) with scikit-learn's extremely randomised trees. docs/decisions/tuning-search.md has the evidence for that choice.
+some of their neighbours and some at random, then what a forest of regression trees expects to improve most: sequential
+model-based optimisation (F. Hutter, H. H. Hoos, K. Leyton-Brown, "Sequential model-based optimization for general
+algorithm configuration", LION 2011) with scikit-learn's extremely randomised trees. docs/decisions/tuning-search.md has
+the evidence for that choice.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .space import Config, Space, name_of
 
 #: A space of so many configurations or fewer is measured whole.
 SMALL = 200
-#: Configurations drawn at random beside the seeds before the first model, and one in so many after it.
+#: Configurations beside the seeds before the first model; after it, one in so many is drawn at random.
 FIRST, EXPLORE = 8, 10
 #: Trees of the model; configurations that it ranks at a time: random ones, and neighbours of the best so many.
 TREES, POOL, BEST = 32, 600, 6
@@ -56,7 +57,16 @@ class Search:
             np.random.default_rng(seed).shuffle(rest)
             self._queue += rest
         else:
-            self._queue += space.draw(np.random.default_rng([seed, 0]), FIRST)
+            self._queue += self._first(np.random.default_rng([seed, 0]))
+
+    def _first(self, rng: np.random.Generator) -> list[Config]:
+        """Return what the first model learns from beside the seeds: half of it neighbours of theirs.
+
+        Of some spaces most configurations cannot be built, or take minutes to compile: those near a seed rather can.
+        """
+        near = list({name_of(c): c for seed in self._queue for c in self.space.neighbours(seed)}.values())
+        chosen = rng.permutation(len(near))[: FIRST // 2]
+        return [near[i] for i in chosen] + self.space.draw(rng, FIRST - len(chosen))
 
     def tell(self, config: Config, value: float | None) -> None:
         """Take a result, which a later one replaces: the logarithm of a time, or ``None`` where there is none."""
@@ -79,7 +89,7 @@ class Search:
                 config = self._ranked.pop(0)
                 if name_of(config) not in self._asked:
                     return self._take(config)
-        fresh = [config for config in self.space.draw(rng, 64) if name_of(config) not in self._asked]
+        fresh = [config for config in self.space.draw(rng, 16, 8) if name_of(config) not in self._asked]
         if not fresh:  # few are left
             fresh = list(islice((c for c in self.space.every() if name_of(c) not in self._asked), 1))
         return self._take(fresh[0]) if fresh else None
