@@ -222,7 +222,7 @@ def ceilings(
         raise UsageError("ceilings: --report FILE and FOLDERS of stored ceilings belong together")
     if report:
         files = render(list(survey.read(folders or [])), report)
-        say(f"{report}: {len(files) - 1} files beside it")
+        say(f"{report}: {len(files) - 1} plots beside it")
         return
     surveys = []
     for info in usable_devices(device):

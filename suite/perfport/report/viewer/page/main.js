@@ -35,6 +35,10 @@ function draw(before) {
 }
 
 listeners.push(draw);
+ROOMY.addEventListener("change", () => {
+  delete document.getElementById("main").dataset.drawn;
+  update();
+});
 addEventListener("popstate", update);
 addEventListener("hashchange", update);
 state = {...PLAIN};

@@ -1,5 +1,7 @@
 // The first screen: every problem by every device.
 
+// Columns of published figures take room that only wide windows have, and cards, one below the other.
+const ROOMY = matchMedia("(min-width: 68rem), (max-width: 44rem)");
 const SIZES = ["tiny", "quick", "full", "large", "paper"];
 
 function filters() {
@@ -92,7 +94,7 @@ function chosenRows() {
 
 function matrix() {
   const columns = DATA.columns.map((_, at) => at).filter(at => state.device === "" || Number(state.device) === at);
-  const archival = state.device === "" ? DATA.archival : [];
+  const archival = state.device === "" && ROOMY.matches ? DATA.archival : [];
   let rows = chosenRows();
   if (state.sort) rows = d3.sort(rows, row => d3.min(columns, at => facts(row, at)[state.sort]));
   const heads = columns.map(at => h("th", {scope: "col"}, DATA.columns[at].chip, h("br"), h("small", {}, DATA.columns[at].platform)));
