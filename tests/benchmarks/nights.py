@@ -3,8 +3,9 @@
     python tests/benchmarks/nights.py cpu [--nights 5] [--experiment FILE] [--results FOLDER] [--reports FOLDER]
 
 Every night is the job ``cpu`` (or ``gpu``) of .github/workflows/nightly.yml, step by step, but for what it installs;
-the nights follow each other at once, in a folder of their own. The history goes to results/nights/JOB, its page to
-reports/nights-JOB.html, and reports/nights-JOB.md tells each night's exit codes and the first line of its summary.
+the nights follow each other at once, in a folder of their own. The history goes to results/committed/nights/JOB, its
+page to reports/committed/nights-JOB.html; nights-JOB.md beside it tells each night's exit codes and the first line of
+its summary.
 Further nights are added to those that lie there. A night of ``nightly`` takes some 7 minutes on an H200, and 20 on two
 CPU cores for each OpenCL runtime.
 """
@@ -37,8 +38,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("job", choices=("cpu", "gpu"))
     parser.add_argument("--nights", type=int, default=5)
     parser.add_argument("--experiment", type=Path, default=ROOT / "experiments" / "nightly.yaml")
-    parser.add_argument("--results", type=Path, default=ROOT / "results" / "nights")
-    parser.add_argument("--reports", type=Path, default=ROOT / "reports")
+    parser.add_argument("--results", type=Path, default=ROOT / "results" / "committed" / "nights")
+    parser.add_argument("--reports", type=Path, default=ROOT / "reports" / "committed")
     return parser.parse_args()
 
 

@@ -11,6 +11,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import nights
 import pytest
 import yaml
 from code_repository import git, needs_git, of_this_code, replaced
@@ -112,6 +113,13 @@ def test_every_option_exists(script: str) -> None:
             command = command.commands[words.pop(0)]
         options = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
         assert {word for word in words if word.startswith("-")} <= options, line
+
+
+@pytest.mark.parametrize("job", ["cpu", "gpu"])
+def test_a_history_of_real_nights_is_made_by_the_steps_of_the_job(job: str) -> None:
+    made = dict(nights.steps(job))
+    assert list(made) == ["Devices", "Measure", "Judge", "Add to the history"]
+    assert commands("\n".join(made.values())) == commands(SCRIPTS[f"github-{job}"])
 
 
 @pytest.fixture
