@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,10 @@ import tunable_workload as tunable
 
 from perfport.model.device import DeviceInfo
 from perfport.model.record import Record, Status
+from perfport.tune import final
 from perfport.tune.final import WORKERS, Finalists, groups, result
+from perfport.tune.log import Trial
+from perfport.tune.standing import Standing
 from perfport.tune.target import Goal
 from perfport.workload import discover
 
@@ -39,6 +43,20 @@ def test_groups_hold_the_finalists_at_every_size(tmp_path: Path) -> None:
     assert [case.identity.tunables for case in planned[0].cases] == [DEFAULT, FAST, OTHER]
     assert len({case.key for group in planned for case in group.cases}) == 6
     assert planned[0].cases[1].defaults == DEFAULT and planned[0].cases[0].identity.profile is None
+
+
+@pytest.mark.parametrize(
+    ("relative", "chosen"), [(0.5, True), (0.985, True), (0.995, False), (1.2, False), (None, False)]
+)
+def test_only_a_gain_that_is_worth_it_is_measured_again(tmp_path: Path, relative: float | None, chosen: bool) -> None:
+    goal, standing = finalists(tmp_path).goal, Standing({"quick": 1.0}, "mean")
+    for config, value in ((DEFAULT, 1.0), (FAST, relative)):
+        status = Status.OK if value else Status.WRONG
+        named = {"device": CPU.id, "variant": tunable.VARIANT, "preset": "quick"}
+        standing.add(Trial(**named, config=config, status=status, relative=value, seconds=value))
+    found = final.finalists(SimpleNamespace(goal=goal, standing=standing, tried=2))  # type: ignore[arg-type]
+    assert (found.configs if found else None) == ((DEFAULT, FAST) if chosen else None)
+    assert final.finalists(SimpleNamespace(goal=goal, standing=Standing({"quick": 1.0}, "mean"))) is None  # type: ignore
 
 
 def test_the_fastest_wins_by_its_gain(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from ..model.errors import InfrastructureError, UsageError, nearest
-from ..model.names import NATIVE
 from ..model.untrusted import say
 from .options import (
     DeviceOption,
@@ -43,9 +42,9 @@ def _peer(name: str | None) -> str | None:
 
 
 def _native(name: str | None) -> str | None:
-    if name not in (None, NATIVE):
+    if name not in (None, "native"):
         hint = "profiles of other devices are named by an experiment's 'profiles'"
-        raise UsageError(f"--profile: expected {NATIVE!r}, got {name!r}; {hint}")
+        raise UsageError(f"--profile: expected 'native', got {name!r}; {hint}")
     return name
 
 

@@ -32,6 +32,8 @@ from .tuner import Tuner
 RUN, EXPERIMENT = "final", "final.yaml"
 #: Configurations of each search that are measured again, beside the code's defaults; fresh workers that do so.
 FINALISTS, WORKERS = 5, 3
+#: Gain over the code's defaults, by the search's own times, below which nothing is measured again.
+LEAST_GAIN = 0.01
 #: Instances of the inputs that they are timed on where the data decide the time, as `perfport run` has them.
 INSTANCES = 3
 TARGETS = Targets(min_samples=7, max_samples=60, time_budget=0.7)
@@ -47,10 +49,14 @@ class Finalists:
 
 
 def finalists(tuner: Tuner) -> Finalists | None:
-    """Return what of a search is measured again; ``None`` where nothing was found beside the defaults."""
-    standing = tuner.standing
-    best = [standing.configs[name] for name in standing.ranked()[:FINALISTS]]
-    if not best or name_of(best[0]) == name_of(tuner.goal.defaults):
+    """Return what of a search is measured again; ``None`` where its own times promise less than `LEAST_GAIN`."""
+    standing, defaults = tuner.standing, name_of(tuner.goal.defaults)
+    ranked = standing.ranked()
+    if not ranked:
+        return None
+    best = [standing.configs[name] for name in ranked[:FINALISTS]]
+    known = standing.score(defaults) if defaults in standing.trials else None
+    if known is not None and known - (standing.score(ranked[0]) or 0.0) < math.log(1 + LEAST_GAIN):
         return None
     return Finalists(tuner.goal, (tuner.goal.defaults, *(c for c in best if c != tuner.goal.defaults)), tuner.tried)
 

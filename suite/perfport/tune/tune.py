@@ -211,7 +211,7 @@ def _nothing(tuner: Tuner) -> Result:
     failed = next(
         (t.reason for each in tuner.standing.trials.values() for t in each.values() if t.relative is None), ""
     )
-    reason = "nothing was found that is faster than the code's defaults"
+    reason = f"nothing was found that is {final.LEAST_GAIN:.0%} faster than the code's defaults"
     if tuner.standing.best is None:
         reason = f"no configuration has a result: {failed}" if failed else "the budget was too small to try any"
     return Result(
