@@ -55,6 +55,16 @@ def test_a_side_without_a_record_is_named(tmp_path: Path) -> None:
     assert found.verdict is Verdict.NOT_MEASURED and found.reason == "no record of fast"
 
 
+def test_where_peers_alone_ran_there_is_nothing_to_judge(tmp_path: Path) -> None:
+    """Forms of libraries are measured apart, on another machine perhaps: no claim is missing there."""
+    own = [record("slow", 0.05), record("fast", 0.04)]
+    lib = record("slow", 0.05, role="peer", device=data.GPU, ceilings=None)
+    sites = [
+        found.site.name for found in evaluate({"demo": [claim()]}, Collection([data.store(tmp_path, [*own, lib])]))
+    ]
+    assert sites == [own[0].identity.devices[0]]
+
+
 def test_settings_that_disagree_cannot_tell(tmp_path: Path) -> None:
     big = {"parameters": {"points": 1000, "dims": 10}}
     records = [record("slow", 0.04), record("fast", 0.02)]

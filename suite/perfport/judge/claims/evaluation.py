@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ...model.record import Identity, Interval
 from ...store.case import Case, Site
 from ...store.collection import Collection
-from ...store.comparable import fastest, fastest_first
+from ...store.comparable import fastest, fastest_first, is_peer
 from .ledger import Claim, Selector
 from .measures import Missing, Number, measure
 from .verdicts import Verdict, combined, judged, reason, settled
@@ -50,14 +50,17 @@ class Judgement:
 def evaluate(claims: Mapping[str, Iterable[Claim]], collection: Collection) -> list[Judgement]:
     """Judge every claim at every place of the collection that ran its workload, with however many devices.
 
-    Of a workload that ran nowhere every place says so. Of a setting on several inputs those of the latest result count:
+    Where peers of a workload ran and nothing else there is nothing to judge. Of a workload that ran nowhere every place
+    says so. Of a setting on several inputs those of the latest result count:
     no claim compares times on different ones.
     """
     index: dict[tuple[Site, str, str, str], list[Case]] = {}
+    ran = set()
     for case in collection.current:
         identity = case.record.identity
         index.setdefault((case.site.alone, identity.workload, identity.problem, identity.variant), []).append(case)
-    ran = {(site, workload) for site, workload, *_ in index}
+        if not is_peer(case):
+            ran.add((case.site.alone, identity.workload))
     return [
         _judge(workload, claim, site, index)
         for workload, listed in claims.items()
