@@ -6,7 +6,6 @@ from collections.abc import Container, Iterable, Sequence
 from itertools import groupby
 from urllib.parse import quote
 
-from ...judge.headline import standing
 from ...judge.predict import (
     COLUMNS,
     Device,
@@ -16,16 +15,16 @@ from ...judge.predict import (
     coverage,
     live_pairs,
     published,
-    targets,
 )
 from ...judge.predict.table import row
 from ...model.errors import UsageError
 from ...model.untrusted import slug
 from ...store.case import Subject
-from ...store.collection import Collection, Filter
+from ...store.collection import Filter
 from ...store.columns import frame_of
 from ..parts.device_roofs import roofs_plot
 from ..parts.markdown import code, join, text
+from ..parts.modelled import telling
 from ..parts.plots import Plot, image
 from ..parts.predicted import (
     READING,
@@ -43,8 +42,6 @@ from ..parts.view import View, plain_rows
 
 TRUST = "How far this model can be trusted"
 PAGE = "predictions.md"
-#: Of these there is a number.
-SHOWN = (Outcome.MEASURED, Outcome.MODELLED)
 ALONE = (
     "No two live devices of these results have a result of the same case that may be ranked (contended ones predict "
     "nothing): intervals have the widths of public data."
@@ -109,53 +106,29 @@ def _trust(predictor: Predictor) -> list[str]:
     ]
 
 
-def page(predictor: Predictor, summary: str, folder: str) -> tuple[str, list[Plot]]:
+def page(
+    predictor: Predictor, held: Iterable[list[list[Prediction]]], summary: str, folder: str
+) -> tuple[str, list[Plot]]:
     """Return the suite's page of predictions, and its plots.
 
     Parameters
     ----------
     predictor : Predictor
+    held : iterable
+        From `parts.modelled.settings_by_device`.
     summary, folder : str
         Names of the summary's file and of the folder of plots, both beside the page.
     """
     blocks = [f"# {TRUST}", f"[Summary]({quote(summary)})", READING, *_trust(predictor), "# Every device"]
     plots: list[Plot] = []
-    devices = targets(predictor)
-    predicted = {device: list(predictor.predictions(device)) for device in devices}
-    for subject in _standing(predictor.collection):
-        columns = _columns(predicted.values(), subject)
-        if not columns:
-            continue
+    for columns in held:
         blocks += [f"## {heading(columns[0][0])}", matrix(columns)]
+        subject = columns[0][0].key.subject
         plot = roofs_plot(columns, slug(*subject.family), f"Roofs: {subject.problem}")
         if plot and all(plot.name != other.name for other in plots):
             plots.append(plot)
             blocks += image(plot, folder)
     return join(blocks), plots
-
-
-def _standing(collection: Collection) -> list[Subject]:
-    """Return the settings at which problems stand on GPUs, in the order of tables: profiles are of GPUs."""
-    chosen = []
-    for subjects in collection.families.values():
-        sites = [site for site in collection.sites if site.kind != "cpu" and not site.several]
-        stands = standing(collection, subjects, sites)
-        chosen += [each.subject.on_any_inputs for each in stands.values()]
-    return list(dict.fromkeys(chosen))
-
-
-def _columns(predicted: Iterable[Sequence[Prediction]], subject: Subject) -> list[list[Prediction]]:
-    own = [[each for each in column if each.key.subject == subject and not each.key.profile] for column in predicted]
-    return _telling([column for column in own if column])
-
-
-def _telling(columns: list[list[Prediction]]) -> list[list[Prediction]]:
-    """Return the columns of profiles and of the live devices that there is a number of; none of what CPUs alone ran."""
-    kept = [
-        column for column in columns
-        if not column[0].device.runtime or any(each.outcome in SHOWN for each in column)
-    ]  # fmt: skip
-    return kept if any(each.case.site.kind != "cpu" for column in columns for each in column) else []
 
 
 def beside(predictor: Predictor, subjects: Iterable[Subject], devices: Sequence[Device]) -> list[str]:
@@ -165,7 +138,7 @@ def beside(predictor: Predictor, subjects: Iterable[Subject], devices: Sequence[
         keys = [key for key in predictor.sources if key.subject == subject and not key.profile]
         for _, alike in groupby(sorted(keys, key=lambda key: key.cache), key=lambda key: key.cache):
             held = list(alike)
-            columns = _telling([[predictor.predict(key, device) for key in held] for device in devices])
+            columns = telling([[predictor.predict(key, device) for key in held] for device in devices])
             if columns:
                 blocks += [f"Every device, {code(held[0].cache)} cache:", matrix(columns)]
     return [READING, *blocks] if blocks else []

@@ -28,6 +28,7 @@ from ..parts.markdown import code, details, join, table, text
 from ..parts.marks import best_marks
 from ..parts.material import Material
 from ..parts.matrix import lines, matrix_table
+from ..parts.modelled import settings_by_device
 from ..parts.plots import Plot, image, plot_folder, write_page
 from ..parts.quantities import percent
 from ..parts.summary import alarms, best_tables
@@ -99,12 +100,14 @@ def render(
         pages[f"{folder}/{slug(name)}.md"], drawn = workload_page(name, material, destination.name)
         plots += drawn
     pages[CLAIMS_PAGE] = ledger_page
-    pages[predict.PAGE], drawn = predict.page(Predictor(collection, counted), destination.name, folder)
+    predictor = Predictor(collection, counted)
+    held = settings_by_device(predictor)
+    pages[predict.PAGE], drawn = predict.page(predictor, held, destination.name, folder)
     plots += drawn
     files = write_page(destination, summary, plots)
     for file, page in pages.items():
         files += write_page(inside(destination.parent, file), page, [])
-    document = viewer_document(TITLE, as_json(content(material, TITLE, history)))
+    document = viewer_document(TITLE, as_json(content(material, TITLE, history, held)))
     return files + write_page(inside(destination.parent, whole), document, [])
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from statistics import median
 
 from ...judge.predict import CONFIDENCE, WIDEST, Coverage, Device, Outcome, Pair, Prediction, Published, figure_of
 from ...model.names import setting, settings
+from ...model.record import Interval
 from .markdown import NONE, code, details, join, table, text, titled
 from .quantities import interval, percent, seconds, significant, time_interval
 
@@ -98,20 +100,53 @@ def called(device: Device) -> str:
     return code(device.name) if device.runtime else text(device.title)
 
 
-def _cell(column: Sequence[Prediction], variant: str) -> str:
-    """Return what a table says of a variant on a device: measured, else published, else modelled, else why not."""
+@dataclass(frozen=True)
+class Told:
+    """What a table tells of a variant on a device: a number and where it is from, or the outcomes without one.
+
+    Attributes
+    ----------
+    kind : str
+        ``measured``, ``published`` or ``modelled``; else the outcomes, parted by ``/``.
+    value : Interval or None
+        In the problem's metric, or in seconds where it has none; of a published figure both ends are the figure.
+    why : str
+        What a modelled time was carried over from; the source of a figure; why there is no number.
+    """
+
+    kind: str
+    value: Interval | None = None
+    why: str = ""
+
+
+def told(column: Sequence[Prediction], variant: str) -> Told:
+    """Return what is told of a variant on a device: measured, else published, else modelled, else why not.
+
+    Of several tunables the fastest on the device counts.
+    """
     own = [each for each in column if each.key.variant == variant]
     for outcome in (Outcome.MEASURED, Outcome.MODELLED):
         timed = [each for each in own if each.outcome is outcome]
         best = min(timed, key=lambda each: each.seconds.value if each.seconds else 0.0, default=None)
         if outcome is Outcome.MODELLED and (stated := next(filter(None, map(figure_of, own)), None)):
-            return significant(stated.value) + PUBLISHED
+            return Told("published", Interval(value=stated.value, low=stated.value, high=stated.value), stated.source)
         if best and best.seconds:
-            mark = MARK if outcome is Outcome.MODELLED else ""
-            if best.metric is None:
-                return mark + time_interval(best.seconds)
-            return mark + (interval(best.metric) if mark else significant(best.metric.value))
-    return "/".join(dict.fromkeys(each.outcome.value for each in own)) or NONE
+            source = best.estimate.source.device.name if best.estimate and outcome is Outcome.MODELLED else ""
+            return Told(outcome.value, best.metric or best.seconds, source)
+    outcomes = "/".join(dict.fromkeys(each.outcome.value for each in own))
+    return Told(outcomes, why="; ".join(dict.fromkeys(each.reason for each in own if each.reason)))
+
+
+def _cell(column: Sequence[Prediction], variant: str) -> str:
+    said, metric = told(column, variant), column[0].case.record.metric
+    if said.value is None:
+        return said.kind or NONE
+    mark = MARK if said.kind == "modelled" else ""
+    if metric is None:
+        return mark + time_interval(said.value)
+    if said.kind == "published":
+        return significant(said.value.value) + PUBLISHED
+    return mark + (interval(said.value) if mark else significant(said.value.value))
 
 
 def _reasons(predictions: Iterable[Prediction]) -> str:

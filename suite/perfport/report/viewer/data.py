@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...judge.explain import where_work_pays
+from ...judge.predict import Prediction
 from ...model.untrusted import printable
 from ...nightly.history import History
 from ...store.collection import Collection
@@ -16,13 +17,19 @@ from ..parts.material import Material, by_size
 from ..parts.matrix import Column, Line, columns, lines
 from . import answers
 from .ladders import ladder
+from .modelled import modelled
 from .sources import sources
 
 #: Cases that the page holds: of more, those of the headline sizes, and then of the largest settings of each problem.
 MOST_CASES = 4000
 
 
-def content(material: Material, title: str, history: History | None = None) -> dict[str, Any]:
+def content(
+    material: Material,
+    title: str,
+    history: History | None = None,
+    predicted: Sequence[Sequence[Sequence[Prediction]]] = (),
+) -> dict[str, Any]:
     """Return the data of the page.
 
     Parameters
@@ -31,6 +38,8 @@ def content(material: Material, title: str, history: History | None = None) -> d
     title : str
     history : History, optional
         Nights, for what changed since the last one.
+    predicted : sequence, optional
+        From `parts.modelled.settings_by_device`.
     """
     collection, listed = material.collection, lines(material)
     heads, held = columns(listed), _held(material)
@@ -49,6 +58,7 @@ def content(material: Material, title: str, history: History | None = None) -> d
         "claims": answers.claims(material.judgements, collection),
         "portability": answers.portability(material.metrics, collection),
         "tuning": answers.tuning(material.tuned, collection),
+        "modelled": [modelled(columns) for columns in predicted],
         "ceilings": answers.ceilings(material.ladders), "runs": answers.runs(collection),
         "history": answers.history(history),
         "converged": answers.converged(material.converged), "sources": sources(held), "failures": _failures(collection),

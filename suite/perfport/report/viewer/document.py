@@ -16,7 +16,7 @@ from ..parts import web
 #: In the order in which they need each other.
 SCRIPTS = (
     "dom.js", "words.js", "state.js", "matrix.js", "plots.js", "curves.js", "ladder.js", "source.js", "drawer.js",
-    "tables.js", "claims.js", "portability.js", "history.js", "main.js",
+    "tables.js", "claims.js", "portability.js", "modelled.js", "history.js", "main.js",
 )  # fmt: skip
 #: Libraries, each a script that makes a global of its own.
 LIBRARIES = ("d3.min.js", "plot.umd.min.js", "diff.min.js")

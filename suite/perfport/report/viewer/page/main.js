@@ -2,7 +2,7 @@
 
 const PAGES = [
   ["overview", "Overview", overview], ["pays", "Where work pays", pays], ["claims", "Claims", claims],
-  ["portability", "Portability", portability], ["tuning", "Cross-tuning", tuning], ["ceilings", "Ceilings", ceilings],
+  ["portability", "Portability", portability], ["modelled", "Modelled", modelled], ["tuning", "Cross-tuning", tuning], ["ceilings", "Ceilings", ceilings],
   ["failures", "Failures", failures], ["history", "History", nights], ["runs", "Runs", runs],
 ];
 

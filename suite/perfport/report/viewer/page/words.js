@@ -10,6 +10,7 @@ const WORDS = {
   approach: "How many times as fast this variant could be with the memory traffic and operations that it causes.",
   perfect: "How many times as fast a perfect kernel could be: the time over the bound.",
   published: "A figure that others published, on other hardware. It is not measured here.",
+  modelled: "Carried over from times measured on live devices, by the ceilings of the device; its interval holds nine of ten times.",
   ceiling: "The highest rate that a small kernel of the suite reached on this device: memory bandwidth, arithmetic and so on.",
   portability: "Harmonic mean of the shares of the bound over all devices, 0 where one has no result (Pennycook's metric).",
   interval: "95 % interval of the median time.",
