@@ -97,7 +97,7 @@ for (const [question, ask] of Object.entries(QUESTIONS)) {
   await context.close();
 }
 
-const VIEWS = ["#", "#tab=pays", "#tab=claims", "#tab=portability", "#tab=tuning", "#tab=ceilings", "#tab=failures", "#tab=history", "#tab=runs"];
+const VIEWS = ["#", "#tab=pays", "#tab=claims", "#tab=portability", "#tab=modelled", "#tab=tuning", "#tab=ceilings", "#tab=failures", "#tab=history", "#tab=runs"];
 for (const [width, colorScheme] of [[1440, "light"], [1440, "dark"], [900, "light"], [390, "light"], [390, "dark"]]) {
   const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme, bypassCSP: true });
   const page_ = await context.newPage();

@@ -34,7 +34,7 @@ function modelled() {
       return [said(cell, of.unit), NUMBERED.includes(cell[0]) ? h("small", {}, variant) : ""];
     }}))];
   const each = DATA.modelled.map(of => section(`${of.workload}/${of.problem}, ${of.precision}: ${of.setting}`,
-    sortable(`${of.problem} by variant and device`, [{name: "variant", value: row => row[0], show: row => row[0]},
+    sortable(`${of.problem}, ${of.precision}, ${of.setting}: by variant and device`, [{name: "variant", value: row => row[0], show: row => row[0]},
       ...of.devices.map((device, at) => ({name: device, value: row => row[1][at][1] ?? -1, show: row => said(row[1][at], of.unit)}))], Object.entries(of.cells))));
   return [h("h2", {}, "Modelled devices"), intro, sortable("Best variant of each problem on each device", columns, DATA.modelled), each];
 }
