@@ -111,7 +111,7 @@ WEEKS = [
     later(None, 0, 4, words=("Red: 2 vanished, of 3 cases", "no such case in this run"), more=("-b", "clock_a")),
     later(SLOW_A, 0, 5,
           words=("Red: 1 slower since source changed (a1b2c3d..c3d4e5f: nightly/kernels/rounds.cl), of 3 cases",
-                 "is not in the repository"),
+                 "measured again by the run's code alone"),
           more=AGAIN, edit=SLOWER_KERNEL, commit=CHANGED, told="a commit makes a kernel slower"),
     later(SLOW_A, 0, 6, words=(TOO_FEW, "(3 contended)"), loud=True, commit=CHANGED, told="others use the machine"),
     later(SLOW_A, 0, 5, words=("Red: 1 slower since source changed",), commit=CHANGED, told="it is still slower"),
