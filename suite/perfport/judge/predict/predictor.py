@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -176,10 +176,14 @@ class Predictor:
         """The widths that all residuals together ask for."""
         return Widths.of(self.residuals)
 
-    def predictions(self, target: Device) -> Iterator[Prediction]:
-        """Yield every case on a device, in the order of tables."""
+    def predictions(self, target: Device, subjects: Container[Subject] | None = None) -> Iterator[Prediction]:
+        """Yield every case on a device, in the order of tables; with ``subjects`` those of these settings alone."""
         place = {id(case): number for number, group in enumerate(self.collection.comparable) for case in group.rows}
-        sources = {key: list(by_device.values()) for key, by_device in self.sources.items()}
+        sources = {
+            key: list(by_device.values())
+            for key, by_device in self.sources.items()
+            if subjects is None or key.subject in subjects
+        }
 
         def row(key: Key) -> tuple[Any, ...]:
             first = sources[key][0]

@@ -15,8 +15,9 @@ SHOWN = (Outcome.MEASURED, Outcome.MODELLED)
 
 def settings_by_device(predictor: Predictor) -> list[list[list[Prediction]]]:
     """Return each setting at which a problem stands on GPUs, as a column for each device; profiles are of GPUs."""
-    predicted = [list(predictor.predictions(device)) for device in targets(predictor)]
-    held = (_columns(predicted, subject) for subject in _standing(predictor.collection))
+    subjects = _standing(predictor.collection)
+    predicted = [list(predictor.predictions(device, subjects)) for device in targets(predictor)]
+    held = (_columns(predicted, subject) for subject in subjects)
     return [columns for columns in held if columns]
 
 
