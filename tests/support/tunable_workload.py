@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from doubling import problem
+
 VARIANT = "tunable/double/turns"
 KERNEL = """__kernel void scale(__global const float *x, __global float *y, uint n) {
     uint i = get_global_id(0);
@@ -13,6 +15,8 @@ KERNEL = """__kernel void scale(__global const float *x, __global float *y, uint
     y[i] = (sum > -1.0f ? x[i] * 2.0f : sum) + WRONG;
 }
 """
+PRESETS = """{"quick": {"n": 20000}, "more": {"n": 40000}}
+    headline = {"cpu": "quick", "gpu": "quick"}"""
 PYTHON = '''"""A workload that is tuned."""
 import os
 import time
@@ -24,32 +28,7 @@ from pydantic import BaseModel
 from perfport.workload import Metric, Output, Peer, Problem, Traffic, Tunable, Variant, Work, compare
 
 
-class Double(Problem):
-    name = "double"
-    metric = Metric("double.rate", "GB/s", "higher", "bytes per second")
-    presets = {"quick": {"n": 20000}, "more": {"n": 40000}}
-    headline = {"cpu": "quick", "gpu": "quick"}
-    check_sizes = ({"n": 65}, {"n": 131})
-
-    class Parameters(BaseModel):
-        n: int
-
-    def __init__(self, parameters, seed):
-        super().__init__(parameters, seed)
-        self.n = parameters.n
-        self.x = np.random.default_rng(seed).uniform(1.0, 2.0, self.n).astype(np.float32)
-
-    def work(self, *which):
-        return Work(flops=self.n, read_bytes=4 * self.n, write_bytes=4 * self.n)
-
-    def metric_value(self, seconds):
-        return 8 * self.n / seconds / 1e9
-
-    def outputs(self, *which):
-        return {"y": Output(np.float32, (self.n,))}
-
-    def check(self, outputs, *which):
-        return {name: compare(value, 2.0 * self.x, self.n, max_abs=1e-6) for name, value in outputs.items()}
+@D@
 
 
 class Turns(Variant):
@@ -92,7 +71,7 @@ class Library(Peer):
 
     def compute(self):
         return {"y": self.data.x * np.float32(2)}
-'''
+'''.replace("@D@", problem(PRESETS))
 
 
 def write(folder: Path) -> Path:
