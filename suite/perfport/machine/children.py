@@ -1,11 +1,15 @@
-"""What a child process does first."""
+"""What a child process does first, and how one answers its parent."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
 
 #: Ctrl-C and the end of the terminal: every process of a terminal gets them.
 LEFT = (signal.SIGINT, signal.SIGHUP)
@@ -39,3 +43,20 @@ def obey_parent(*ignored: signal.Signals) -> None:
     die_with_parent()
     for name in (*LEFT, *ignored):
         signal.signal(name, signal.SIG_IGN)
+
+
+def answer(connection: Connection, output: Path, ready: Callable[[], Callable[[Any], Any]]) -> None:
+    """Answer the parent's questions until it closes the connection. What is printed meanwhile goes to ``output``.
+
+    ``ready`` is called once printing goes there, and returns what answers a question.
+    """
+    with output.open("wb") as file:
+        for stream in (1, 2):
+            os.dup2(file.fileno(), stream)
+    told = ready()
+    while True:
+        try:
+            question = connection.recv()
+        except EOFError:
+            return
+        connection.send(told(question))

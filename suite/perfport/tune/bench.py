@@ -6,7 +6,6 @@ on the inputs that are timed; what wins is measured again by the workers of `per
 
 from __future__ import annotations
 
-import os
 import time
 import traceback
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from typing import Any, Literal
 from .. import backend
 from ..backend import Artifact, Module, OpenDevice
 from ..machine import platforms
-from ..machine.children import obey_parent
+from ..machine.children import answer, obey_parent
 from ..measure.ceilings import load_cached, store, sweep
 from ..measure.contention import Watch
 from ..measure.contents import Contents
@@ -81,16 +80,7 @@ class Outcome:
 def main(connection: Connection, info: DeviceInfo, workload_paths: list[str], output: Path) -> None:
     """Serve contests until the parent closes the connection. What compilers and kernels print goes to ``output``."""
     obey_parent(*BATCH)
-    with output.open("wb") as file:
-        for stream in (1, 2):
-            os.dup2(file.fileno(), stream)
-    bench = Bench(info, workload_paths, connection.send)
-    while True:
-        try:
-            contest: Contest = connection.recv()
-        except EOFError:
-            return
-        connection.send(bench.serve(contest))
+    answer(connection, output, lambda: Bench(info, workload_paths, connection.send).serve)
 
 
 @dataclass

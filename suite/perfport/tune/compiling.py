@@ -60,7 +60,7 @@ class Ahead:
     def __init__(self, info: DeviceInfo, paths: list[str]) -> None:
         self._info, self._paths = info, paths
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        self.processes = min(MOST, cores - 1) if info.backend == "cuda" else 0
+        self.processes = min(MOST, cores - 1) if "cuda" in info.capabilities else 0
         self._pool: ProcessPoolExecutor | None = None
         self._jobs: dict[str, Future[dict[str, Artifact]]] = {}
 

@@ -21,7 +21,7 @@ from .. import backend
 from ..backend import Module, OpenDevice
 from ..backend.offline import OfflineDevice
 from ..machine import platforms
-from ..machine.children import obey_parent
+from ..machine.children import answer, obey_parent
 from ..measure.ceilings import load_cached
 from ..measure.contention import Watch
 from ..measure.intervals import Ratio, Series, speedup
@@ -102,16 +102,7 @@ def main(connection: Connection, info: DeviceInfo, identity: Identity, seed: int
     """Serve tasks until the parent closes the connection. What compilers and kernels print goes to ``output``."""
     obey_parent(*BATCH)
     os.environ.setdefault("POCL_KERNEL_CACHE", "0")
-    with output.open("wb") as file:
-        for stream in (1, 2):
-            os.dup2(file.fileno(), stream)
-    bench = Bench(info, identity, seed, connection.send)
-    while True:
-        try:
-            task: Task = connection.recv()
-        except EOFError:
-            return
-        connection.send(bench.serve(task))
+    answer(connection, output, lambda: Bench(info, identity, seed, connection.send).serve)
 
 
 @dataclass
