@@ -1,4 +1,4 @@
-"""Peers of retrieval: on the host every form gives exactly the reference's words, also where words lie at many depths."""
+"""Peers of retrieval: on the host every form gives exactly the words, also where they lie at many depths."""
 
 from __future__ import annotations
 
