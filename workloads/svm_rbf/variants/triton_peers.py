@@ -34,12 +34,12 @@ class TritonRows(_Triton):
     }
 
     def prepare(self) -> None:
-        from ..kernels import triton_kernels
+        from ..triton_kernels import rows_and_extrema
 
         data = self.data
         matrix = self.tensor(inputs.row_major(self.setup).buffer, (data.points, data.dims))
         self.rows = {name: self.torch.empty_like(matrix[:, 0]).contiguous() for name in ("high_kernel", "low_kernel")}
-        self.kernel = triton_kernels.two_rows
+        self.kernel = rows_and_extrema.two_rows
         self.arguments = (
             matrix, matrix[data.high].clone(), matrix[data.low].clone(), *self.rows.values(), data.points, data.dims,
             -float(data.gamma),
@@ -65,7 +65,7 @@ class _Extrema(_Triton):
     }
 
     def prepare(self) -> None:
-        from ..kernels import triton_kernels
+        from ..triton_kernels import rows_and_extrema
 
         torch, data, chosen = self.torch, self.data, self.setup.tunables
         most = self.device.info.compute_units * chosen["programs"]
@@ -77,7 +77,7 @@ class _Extrema(_Triton):
         self.parts = make(extrema * self.programs), make(extrema * self.programs, dtype=torch.int32)
         self.values, self.indices = make(extrema), make(extrema, dtype=torch.int64)
         self.first = -1.0 if data.extrema[0] == "max" else 1.0
-        self.reduce, self.join = triton_kernels.parts, triton_kernels.whole
+        self.reduce, self.join = rows_and_extrema.parts, rows_and_extrema.whole
 
     def compute(self) -> Mapping[str, Any]:
         extrema, chosen = self.data.extrema, self.setup.tunables

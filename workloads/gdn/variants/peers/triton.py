@@ -27,10 +27,10 @@ class TritonForward(TorchCudaPeer):
     tunables: ClassVar = {**TILES, "product": Tunable("tf32x3", ("tf32x3", "ieee"), "how FP32 is multiplied")}
 
     def prepare(self) -> None:
-        from ...kernels import triton_forward
+        from ...triton_kernels import forward
 
         data, chosen = self.data, self.setup.tunables
-        self.kernel = triton_forward.forward
+        self.kernel = forward.forward
         w, gamma, beta = (
             self.tensor(inputs.array(self.setup, name), getattr(data, name).shape) for name in ("w", "gamma", "beta")
         )

@@ -1,6 +1,6 @@
 """The forward pass in Triton, as one writes it in an afternoon: a tiled product whose operand is squared on its way.
 
-Outside of packages, so that no one imports Triton but the peer that needs it.
+No package (there is no __init__.py): discovery imports packages, and Triton only who has it.
 """
 
 import triton

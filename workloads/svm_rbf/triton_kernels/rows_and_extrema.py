@@ -1,6 +1,6 @@
 """RBF rows and arg-extrema in Triton, as one writes them in an afternoon.
 
-Outside of packages, so that no one imports Triton but the peers that need it.
+No package (there is no __init__.py): discovery imports packages, and Triton only who has it.
 """
 
 import triton
