@@ -28,8 +28,8 @@ class TritonRows(_Triton):
     problem = RbfRows
     name, title, rung = "triton", "Triton, direct form, row-major data", 8
     tunables: ClassVar = {
-        "rows": Tunable(4, (1, 4, 8), "rows of a block"),
-        "columns": Tunable(256, (128, 256, 512), "columns of a tile"),
+        "rows": Tunable(8, (1, 4, 8), "rows of a block"),
+        "columns": Tunable(128, (128, 256, 512), "columns of a tile"),
         "warps": WARPS,
     }
 
