@@ -27,6 +27,7 @@ from perfport.workloads.vocab_tree.variants import peers
 
 CLUSTERS, LEVELS, ITERATIONS, SEED, DIMS = 5, 4, 5, 11, 32
 LIMIT = 120_000  # bytes: a chunk holds about 1400 points
+SOURCE = {"two_kernels": True, "resident": False}
 LOADERS: dict[str, passes.Loader] = {}
 
 
@@ -55,7 +56,11 @@ def local(device: OpenDevice) -> Iterator[Callable[[Settings], LocalWorker]]:
     made: list[LocalWorker] = []
 
     def make(chosen: Settings) -> LocalWorker:
-        made.append(LocalWorker(device, loader, chosen, passes.defaults(device.info, chosen.clusters, chosen.dims)))
+        made.append(
+            LocalWorker(
+                device, loader, chosen, passes.defaults(device.info, chosen.clusters, chosen.dims, chosen.two_kernels)
+            )
+        )
         return made[-1]
 
     yield make
@@ -77,6 +82,12 @@ def local(device: OpenDevice) -> Iterator[Callable[[Settings], LocalWorker]]:
         {"memory_limit": LIMIT, "places": 5, "kept": 5},
         {"memory_limit": LIMIT, "host_limit": 1000},
         {"memory_limit": 30_000, "host_limit": 1000, "fragment": 300},
+        SOURCE,
+        {**SOURCE, "batch": 1},
+        {**SOURCE, "fragment": 100, "batch": 3},
+        {**SOURCE, "memory_limit": LIMIT},
+        {**SOURCE, "memory_limit": LIMIT, "kept": 0},
+        {**SOURCE, "memory_limit": 30_000, "host_limit": 1000, "fragment": 300},
     ],
     ids=str,
 )
@@ -100,7 +111,7 @@ def test_every_mode_gives_the_reference_tree(
     assert worker.inner.device.allocated == before
 
 
-@pytest.mark.parametrize("changes", [{}, {"memory_limit": LIMIT}], ids=str)
+@pytest.mark.parametrize("changes", [{}, {"memory_limit": LIMIT}, SOURCE, {**SOURCE, "memory_limit": LIMIT}], ids=str)
 def test_empty_classes_of_points_of_any_length(
     local: Callable[[Settings], LocalWorker], changes: dict[str, Any]
 ) -> None:
