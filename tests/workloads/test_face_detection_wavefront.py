@@ -1,4 +1,4 @@
-"""face_detection on AMD's wavefronts of 64, compiled by Clang for the HD 7970: no barrier in groups of one wavefront."""
+"""face_detection on AMD's wavefronts, compiled by Clang for the HD 7970: no barrier in groups of one wavefront."""
 
 from __future__ import annotations
 
