@@ -126,14 +126,22 @@ def test_empty_classes_of_points_of_any_length(
     assert build.report.reseeded > 10
 
 
+@pytest.mark.parametrize("changes", [{}, SOURCE], ids=str)
 def test_host_threads_in_pieces_give_the_same_tree(
-    local: Callable[[Settings], LocalWorker], points: np.ndarray, expected: tree.Tree, monkeypatch: pytest.MonkeyPatch
+    local: Callable[[Settings], LocalWorker],
+    points: np.ndarray,
+    expected: tree.Tree,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, Any],
 ) -> None:
     """What is split among threads for large trees alone is so here for a small one."""
     monkeypatch.setattr("perfport.workloads.vocab_tree.builder.resident.NODES_EACH", 3)
     monkeypatch.setattr("perfport.workloads.vocab_tree.builder.resident.BYTES_EACH", 5 * 2 * CLUSTERS * DIMS)
     monkeypatch.setattr("perfport.workloads.vocab_tree.builder.assembly.LEAVES", 7)
-    assert Build(PrivatePoints(points), settings(), [local(settings())]).run().same_as(expected)
+    monkeypatch.setattr("perfport.workloads.vocab_tree.builder.merging.MERGED", 2)
+    monkeypatch.setattr("perfport.workloads.vocab_tree.builder.preparing.BLOCK", 64)
+    chosen = settings(**changes)
+    assert Build(PrivatePoints(points), chosen, [local(chosen)]).run().same_as(expected)
 
 
 def test_jobs_hold_no_host_memory_once_loaded_and_the_largest_comes_first(

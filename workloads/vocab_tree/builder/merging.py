@@ -11,6 +11,8 @@ from .jobs import Nodes
 from .resident import Resident
 from .streamed import PassResult, Streamed
 
+MERGED = 256  # nodes that a host thread makes new centres of, at least
+
 
 class MergedResident(Resident):
     """Splits nodes whose points are on the device by one level; the host makes new centres of the sums."""
@@ -30,23 +32,37 @@ class MergedResident(Resident):
             self.kernel.classify(len(table), *buffers)
             device.finish()
             self.kernel.add(len(table), *buffers)
-            sums = state.read("sums", np.uint32, count, s.clusters, s.dims)
-            counts = state.read("counts", np.uint32, count, s.clusters)
-            new, empty = fixed_point.from_sums(sums, counts), (counts == 0) & moving[:, None]
-            new[counts == 0] = centres[counts == 0]  # and those of nodes that do not move
-            moving = moving & ((new != centres).any(axis=(1, 2)) | empty.any(axis=1))
-            state.write_centres(new)
+            centres, moving, empty = self._merge(centres, moving)
             device.write(state.buffers["moving"], moving.astype(np.uint32))
             if empty.any():
-                device.write(state.buffers["empty"], empty.sum(axis=1, dtype=np.uint32))
+                device.write(state.buffers["empty"], empty)
                 self._refill(first, size, (len(table), tiles), rows, labels)
                 state.reseeded += int(empty.sum())
-                new = state.read("centres", np.uint16, *new.shape)
-            centres = new
+                centres = state.read("centres", np.uint16, *centres.shape)
             if not moving.any():
                 break
         self.kernel.classify(len(table), *buffers)
         tiles.free()
+
+    def _merge(self, centres: np.ndarray, moving: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Write new centres of the moving nodes; return them, which nodes still move, and their empty classes."""
+        state, (count, k, dims) = self.state, centres.shape
+        sums, counts = state.read("sums", np.uint32, count, k, dims), state.read("counts", np.uint32, count, k)
+        new, halves = np.empty_like(centres), np.empty((count, k), np.int32)
+        moves, empty = np.empty(count, bool), np.empty(count, np.uint32)
+
+        def merge(some: slice) -> None:
+            new[some] = fixed_point.from_sums(sums[some], counts[some])
+            none = counts[some] == 0  # also of nodes that do not move
+            new[some][none] = centres[some][none]
+            halves[some] = fixed_point.halves(new[some])
+            empty[some] = none.sum(axis=1) * moving[some]
+            moves[some] = moving[some] & ((new[some] != centres[some]).any(axis=(1, 2)) | (empty[some] > 0))
+
+        self._each(merge, count, MERGED)
+        self.device.write(state.buffers["centres"], new)
+        self.device.write(state.buffers["halves"], halves)
+        return new, moves, empty
 
 
 class TwiceStreamed(Streamed):
