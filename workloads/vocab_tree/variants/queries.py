@@ -10,6 +10,8 @@ from perfport.workload import Buffer, Setup, Traffic, Tunable, Variant, ceil_div
 
 from ..tree_problems import TreeQuery
 
+SUMS = 8192  # partial sums of a work-group: 32 KB of the 48 that every device has
+
 
 class _Query(Variant):
     problem = TreeQuery
@@ -156,7 +158,7 @@ class Teams(_Query):
     name, title, role, rung = "teams", "one launch, several work-items per descriptor, 8-bit dot products", "beyond", 4
     unit = "dp4a"
     tunables: ClassVar = {
-        "group": Tunable({"cpu": 64, "gpu": 128}, (64, 128, 256), "work-items per work-group"),
+        "group": Tunable({"cpu": 64, "gpu": 128}, (64, 128, 256), "work-items per work-group, if sums have room"),
         "lanes": Tunable({"cpu": 1, "gpu": 8}, (1, 2, 4, 8, 16), "work-items per descriptor, if it has as many units"),
     }
 
@@ -166,6 +168,8 @@ class Teams(_Query):
         upload, table = setup.device.upload, data.tables
         self.units, self.group = data.dims // 16, int(setup.tunables["group"])
         self.lanes = min(int(setup.tunables["lanes"]), 1 << self.units.bit_length() - 1)
+        while self.group > 32 and self.group // self.lanes * (data.clusters * self.lanes + 8) > SUMS:
+            self.group //= 2
         self.groups = ceil_div(self.count * self.lanes, self.group)
         self.kernel = setup.kernel(
             "teams.cl", "descend_teams", K=data.clusters, DIMS=data.dims, GROUP=self.group, LANES=self.lanes,
