@@ -179,7 +179,7 @@ def test_jobs_hold_no_host_memory_once_loaded_and_the_largest_comes_first(
 def test_reversed_traversal_loads_as_the_source_says(
     local: Callable[[Settings], LocalWorker], points: np.ndarray, changes: dict[str, Any]
 ) -> None:
-    """One level, no empty classes: C + (passes - 1)(C - 1) for the only large node, also where each kernel has its pass."""
+    """One level, no empty classes: C + (passes - 1)(C - 1) for the only large node, also where kernels pass in turn."""
     chosen = Settings(2, 1, 7, SEED, DIMS, memory_limit=LIMIT, **changes)
     worker = local(chosen)
     build = Build(PrivatePoints(points[2000:]), chosen, [worker])
