@@ -100,7 +100,8 @@ class InterleavingPreparer(Preparer):
 
         def part(first: int) -> None:
             own = order[first : first + BLOCK]
-            passes.interleave(self.points.array[own], rows.array[first : first + round_up(len(own), passes.RUN)])
+            gathered = np.take(self.points.array, own, axis=0, mode="clip")  # "clip": nothing is checked
+            passes.interleave(gathered, rows.array[first : first + round_up(len(own), passes.RUN)])
 
         list(self.pool.map(part, range(0, len(order), BLOCK)))
         return rows, release
