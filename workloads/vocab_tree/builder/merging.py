@@ -11,7 +11,7 @@ from .jobs import Nodes
 from .resident import Resident
 from .streamed import PassResult, Streamed
 
-MERGED = 256  # nodes that a host thread makes new centres of, at least
+MERGED = 64  # nodes that a host thread makes new centres of, at least
 
 
 class MergedResident(Resident):
