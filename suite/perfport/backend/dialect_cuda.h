@@ -42,6 +42,7 @@ __device__ __forceinline__ void barrier(int flags) {
 __device__ __forceinline__ void mem_fence(int flags) {
     if (flags & CLK_GLOBAL_MEM_FENCE) __threadfence(); else __threadfence_block();
 }
+#define HW_THREAD_ITEMS 32
 #define HW_THREAD_SYNC() __syncwarp()
 
 #define LOCAL_ARRAY(type, name, count) __shared__ type name[count]

@@ -29,10 +29,18 @@
    for minutes on long straight code. */
 #define EXPLICIT_VECTORS(type) __attribute__((vec_type_hint(type)))
 
-/* Work-items of one hardware thread are not in lock step on CPUs. */
-#ifdef PERFPORT_WARP_SYNC
+/* Work-items of one hardware thread are not in lock step on CPUs. AMD's wavefronts are, of 64 up to GCN and CDNA, later of 32
+   mostly: only the order of accesses is to be kept. HW_THREAD_ITEMS: how many work-items HW_THREAD_SYNC() is meant for. */
+#ifdef __AMDGCN_WAVEFRONT_SIZE
+#define HW_THREAD_ITEMS __AMDGCN_WAVEFRONT_SIZE
+#else
+#define HW_THREAD_ITEMS 32
+#endif
+#if defined(PERFPORT_WARP_SYNC)
 void hw_thread_sync(void) { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
 #define HW_THREAD_SYNC() hw_thread_sync()
+#elif defined(__AMDGCN_WAVEFRONT_SIZE)
+#define HW_THREAD_SYNC() mem_fence(CLK_LOCAL_MEM_FENCE)
 #else
 #define HW_THREAD_SYNC() barrier(CLK_LOCAL_MEM_FENCE)
 #endif
