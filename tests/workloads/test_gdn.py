@@ -316,10 +316,10 @@ def test_generated_vectors_are_the_same_on_device_and_host(device: OpenDevice) -
 
 
 def test_splits_share_the_steps_out() -> None:
-    assert split_steps(units=132, longest=256, steps=32768, tiles=9) == 256  # many positions: the longest sum
-    assert split_steps(units=132, longest=256, steps=2048, tiles=9) == 35  # fewer: about 4 groups to a unit
-    assert split_steps(units=132, longest=256, steps=3, tiles=1) == 4
-    assert split_steps(units=2, longest=0, steps=100, tiles=1) == 1
+    assert split_steps(groups=528, longest=256, steps=32768, tiles=9) == 256  # many positions: the longest sum
+    assert split_steps(groups=528, longest=256, steps=2048, tiles=9) == 35  # fewer: about so many groups
+    assert split_steps(groups=528, longest=256, steps=3, tiles=1) == 4
+    assert split_steps(groups=8, longest=0, steps=100, tiles=1) == 1
 
 
 def test_presets_and_check_sizes_make_problems() -> None:
