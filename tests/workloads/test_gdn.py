@@ -17,7 +17,7 @@ from perfport.workloads.gdn.variants import gamma_gradient, inputs
 from perfport.workloads.gdn.variants.tiled import split_steps
 
 GDN = workload.discover()["gdn"]
-LADDER = ("replicated", "naive", "shared_memory", "registers", "column_per_group")
+LADDER = ("replicated", "naive", "shared_memory", "registers", "row_by_row", "column_per_group")
 # Channels, height, width, batch. Words: odd sizes; vectors: multiples of 4. The first has tails in every direction.
 ODD = {"channels": 13, "height": 5, "width": 7, "batch": 3}
 EVEN = {"channels": 36, "height": 6, "width": 10, "batch": 2}
@@ -92,7 +92,7 @@ def right(problem: Any, outputs: dict[str, np.ndarray]) -> None:
 
 def test_every_variant_of_the_source_is_there() -> None:
     roles = {name: cls.role for name, cls in GDN.variants["gdn_gamma_gradient"].items()}
-    assert [roles[name] for name in LADDER] == ["rung"] * 4 + ["control"]
+    assert [roles[name] for name in LADDER] == ["rung"] * 5 + ["control"]
     assert {"reduce_gemv_loop", "reduce_gemm_batched", "reduce_wide"} <= set(GDN.variants["gdn_reduction"])
     for problem, name in (
         ("gdn_forward", "fused_forward"),
@@ -110,7 +110,14 @@ def test_ladder(solve: Solver, name: str) -> None:
     for form in [*FORMS, ONE]:
         problem = problem_of("gdn_gamma_gradient", **form)
         right(problem, solve(problem, name))
-    right(problem, solve(problem, name, batched=1, group=32))
+    right(problem, solve(problem, name, group=32, **({} if name == "row_by_row" else {"batched": 1})))
+
+
+def test_separate_gradients(solve: Solver) -> None:
+    for form in [*FORMS, ONE]:
+        problem = problem_of("gdn_backward", **form)
+        right(problem, solve(problem, "separate_gradients"))
+    right(problem, solve(problem, "separate_gradients", group=32))
 
 
 @pytest.mark.parametrize("name", ["reduce_gemv_loop", "reduce_gemm_batched", "reduce_wide"])
