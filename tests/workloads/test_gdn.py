@@ -276,6 +276,19 @@ def test_memory_of_the_ladder_is_what_is_allocated(solve: Solver, name: str) -> 
         assert notes["wasted_bytes_per_operand"] == 4 * 12 * 13 * 105
 
 
+def test_largest_batches_in_the_readme() -> None:
+    """What variants say that they need, and for the fused ones delta, w, D and dgamma."""
+    needs = [
+        gamma_gradient.Replicated.bytes_needed, gamma_gradient.Registers.bytes_needed,
+        gamma_gradient.RowByRow.bytes_needed, lambda n, p: 4 * (3 * n * p + n * n),
+    ]  # fmt: skip
+    text = (GDN.folder / "README.md").read_text()
+    for channels in (64, 128, 192, 256):
+        for side in (64, 128, 256):
+            batches = [gamma_gradient.largest_batch(need, channels, side * side) for need in needs]
+            assert f"| {channels} | {side} x {side} | " + " | ".join(map(str, batches)) + " |\n" in text
+
+
 def test_fewer_than_four_images_fit_a_gtx1080() -> None:
     needed = gamma_gradient.Replicated.bytes_needed
     assert needed(128, 3 * 128 * 128) <= gamma_gradient.GTX1080_BYTES < needed(128, 4 * 128 * 128)

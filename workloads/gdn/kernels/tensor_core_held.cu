@@ -114,35 +114,72 @@ __kernel void REQD_GROUP_RESIDENT(ITEMS, RESIDENT) PRODUCT(PRODUCT_PARAMETERS(ui
                 }
             }
         }
-        #pragma unroll
-        for (int i = 0; i < TILES_DOWN; ++i) {
-            #pragma unroll
-            for (int h = 0; h < 2; ++h) {
-                uint row = warp_row + 16 * i + 8 * h + g;
-                #pragma unroll
-                for (int j = 0; j < TILES_ACROSS; ++j) {
-                    uint p = column + 8 * j + 2 * t, to = start + row * CHANNEL_STRIDE + p * POSITION_STRIDE;
-                    if (row >= channels || p >= left) continue;
-                    float root[2], value[2];
-                    #pragma unroll
-                    for (int r = 0; r < 2; ++r) {
-                        uint line = NHWC ? p + r : row;
-                        uint at = row * OF_CHANNEL + (p + r) * OF_POSITION + AHEAD(start + line * LINE_STRIDE);
-                        float s = sum[i][j][2 * h + r];
+        auto place_of = [&](uint row, uint p) {
+            return row * OF_CHANNEL + p * OF_POSITION + AHEAD(start + (NHWC ? p : row) * LINE_STRIDE);
+        };
+        /* The result of a sum, which becomes the root that is saved. */
+        auto finish = [&](float &s, uint at) {
 #ifdef FORWARD
-                        root[r] = native_rsqrt(s);
-                        value[r] = copy[at] * (INVERSE ? s * root[r] : root[r]);
+            float z = s;
+            s = native_rsqrt(z);
+            return copy[at] * (INVERSE ? z * s : s);
 #else
-                        value[r] = copy[2 * TILE + at] + 2.0f * copy[at] * s;
+            return copy[2 * TILE + at] + 2.0f * copy[at] * s;
 #endif
+        };
+        auto for_pairs = [&](auto take) { /* of neighbouring positions, by row, first position, sums */
+            #pragma unroll
+            for (int i = 0; i < TILES_DOWN; ++i) {
+                #pragma unroll
+                for (int h = 0; h < 2; ++h) {
+                    uint row = warp_row + 16 * i + 8 * h + g;
+                    #pragma unroll
+                    for (int j = 0; j < TILES_ACROSS; ++j) {
+                        uint p = column + 8 * j + 2 * t;
+                        if (row < channels && p < left) take(row, p, sum[i][j] + 2 * h);
                     }
-#if SAVE
-                    store_two(saved, to, POSITION_STRIDE, root, p + 1 < left);
-#endif
-                    store_two(RESULT, to, POSITION_STRIDE, value, p + 1 < left);
                 }
             }
-        }
+        };
+#if VECTOR == 1 && !NHWC /* by way of w's copy, so that neighbours store neighbours: parts of sectors are stored less often */
+        auto store_lines = [&](float *to) {
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (uint i = item; i < channels * COLUMNS; i += ITEMS) {
+                uint row = i / COLUMNS, p = i % COLUMNS;
+                if (p < left) __stcs(to + start + row * pixels + p, copy[place_of(row, p)]);
+            }
+        };
+#ifdef FORWARD
+        barrier(CLK_LOCAL_MEM_FENCE); /* no warp needs the copy as an operand any more */
+#endif
+        for_pairs([&](uint row, uint p, float *s) {
+            #pragma unroll
+            for (uint r = 0; r < 2; ++r) {
+                uint at = place_of(row, p + r);
+                if (p + r < left) copy[at] = finish(s[r], at);
+            }
+        });
+        store_lines(RESULT);
+#if SAVE
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for_pairs([&](uint row, uint p, float *s) {
+            #pragma unroll
+            for (uint r = 0; r < 2; ++r) {
+                if (p + r < left) copy[place_of(row, p + r)] = s[r];
+            }
+        });
+        store_lines(saved);
+#endif
+#else
+        for_pairs([&](uint row, uint p, float *s) {
+            uint to = start + row * CHANNEL_STRIDE + p * POSITION_STRIDE;
+            float value[2] = {finish(s[0], place_of(row, p)), finish(s[1], place_of(row, p + 1))};
+            store_two(RESULT, to, POSITION_STRIDE, value, p + 1 < left);
+#if SAVE
+            store_two(saved, to, POSITION_STRIDE, s, p + 1 < left);
+#endif
+        });
+#endif
 #ifdef FORWARD
         copy = other;
 #else

@@ -29,12 +29,18 @@ def operands(setup: Setup) -> tuple[Any, ...]:
     return (*(inputs.array(setup, name) for name in ("delta", "w", "d")), *(np.uint32(size) for size in sizes))
 
 
+def largest_batch(bytes_needed: Callable[[int, int], int], channels: int, pixels: int) -> int:
+    """Return the most images that a GTX 1080's 8 GB hold, by bytes needed for channels and positions (computed)."""
+    fixed = bytes_needed(channels, 0)
+    return max((GTX1080_BYTES - fixed) // (bytes_needed(channels, pixels) - fixed), 0)
+
+
 def memory_notes(bytes_needed: Callable[[int, int], int], data: GammaGradient) -> dict[str, Any]:
-    """Return the bytes needed, and the most images of this size that a GTX 1080's 8 GB hold (computed)."""
-    n, pixels = data.channels, data.pixels
-    fixed = bytes_needed(n, 0)
-    images = (GTX1080_BYTES - fixed) // (bytes_needed(n, pixels) - fixed)
-    return {"bytes_needed": bytes_needed(n, data.positions), "largest_batch_gtx1080": max(images, 0)}
+    """Return the bytes needed, and the largest batch of such images on a GTX 1080."""
+    return {
+        "bytes_needed": bytes_needed(data.channels, data.positions),
+        "largest_batch_gtx1080": largest_batch(bytes_needed, data.channels, data.pixels),
+    }
 
 
 class _Raw(Variant):

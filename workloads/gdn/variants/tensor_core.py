@@ -38,6 +38,7 @@ class TensorCores(Tiled):
             48, (0, 32, 48, 64), "positions of a tile where gamma stays in local memory; 0: it does not"
         ),
         "held_across": Tunable(2, (1, 2), "warps side by side along them"),
+        "held_unroll": Tunable(4, (1, 2, 4), "as unroll, where gamma stays in local memory"),
     }
     GAMMA_TUNABLES: ClassVar[dict[str, Tunable]] = {
         "gamma_rows": Tunable(192, (64, 96, 128, 192), "rows of a tile of dgamma, at most"),
@@ -134,7 +135,7 @@ class TensorCores(Tiled):
         rows = min(HELD_ROWS, key=lambda rows: round_up(channels, rows)) if channels > FRAGMENT_ROWS else FRAGMENT_ROWS
         shape = {
             "ROWS": round_up(channels, rows), "WARP_ROWS": rows, "WORDS": FRAGMENT_WORDS, "HELD": 1,
-            "STEPS": self._inner({}) // self._depth({"WORDS": FRAGMENT_WORDS}), "UNROLL": self.tunables["unroll"],
+            "STEPS": self._inner({}) // self._depth({"WORDS": FRAGMENT_WORDS}), "UNROLL": self.tunables["held_unroll"],
         }  # fmt: skip
         for columns in range(self.tunables["held_columns"], LEAST_HELD - 1, -FRAGMENT_ROWS):
             shape |= {"COLUMNS": columns, "WARP_COLUMNS": columns // across}
@@ -152,7 +153,9 @@ class TensorCores(Tiled):
 
     def _over_positions(self, step: OverPositions, ending: Callable[[dict[str, int]], Traffic]) -> Enqueue:
         copies = max(2, step.arrays)  # forward's one array is copied a tile ahead
-        shape = self._held_shape(copies)
+        # Each warp splits the squares that it needs: that pays where the other kernel stores word by word.
+        pays = self.parts == 1 or step.arrays > 1 or self._vector() == 1
+        shape = self._held_shape(copies) if pays else None
         if shape is None:
             return super()._over_positions(step, ending)
         packed, packing = self._pack(shape, step.of_transpose)
@@ -169,10 +172,13 @@ class TensorCores(Tiled):
         inner, maps = self._inner(shape), self.data.map_bytes
         down = shape["ROWS"] // shape["WARP_ROWS"]
         staged = float(tiles) * shape["COLUMNS"] * inner  # words of an array; forward's warps square their own
+        forward = step.arrays == 1
+        results = 0 if self.data.nhwc or self._vector() == 4 else 1 + step.macros.get("SAVE", 0)  # by way of copies
         multiply = Traffic(
-            flops=staged * (2 * self.terms * shape["ROWS"] + step.staged_flops * (down if step.arrays == 1 else 1)),
-            local_write=step.arrays * maps + 8 * staged * (step.arrays > 1) + float(groups) * packed.nbytes,
-            local_read=2 * step.arrays * maps + tiles * self._across(shape) * packed.nbytes + 4.0 * down * staged,
+            flops=staged * (2 * self.terms * shape["ROWS"] + step.staged_flops * (down if forward else 1)),
+            local_write=(step.arrays + results) * maps + 8 * staged * (not forward) + float(groups) * packed.nbytes,
+            local_read=((1 if forward else 2) + results) * maps + 4 * staged * (down + 3 * (not forward))
+            + tiles * self._across(shape) * packed.nbytes,
             global_read=float(groups) * packed.nbytes, dram_read=packed.nbytes,
         )  # fmt: skip
         return Enqueue(launch, Traffic.total(packing.traffic(), multiply, ending(shape)))
