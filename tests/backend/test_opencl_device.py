@@ -10,8 +10,7 @@ import pyopencl as cl
 import pytest
 
 from perfport import backend
-from perfport.backend import OpenDevice, opencl_device, ptx
-from perfport.backend.opencl_gate import EventGate
+from perfport.backend import OpenDevice, ptx
 from perfport.backend.opencl_launch import Launch
 from perfport.model.errors import CompileError, DeviceMemoryError, UnsupportedError
 
@@ -208,16 +207,6 @@ def test_errors_of_memory_are_told_as_such(steps: Steps, monkeypatch: pytest.Mon
     monkeypatch.setattr(Launch, "enqueue", refuses)
     with pytest.raises(DeviceMemoryError):
         steps.launch("one", 1)
-
-
-def test_a_timed_execution_is_behind_the_gate_that_trials_have_shown(
-    opencl: OpenDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(opencl_device, "SpinGate", lambda context, queue: ("spins", context))
-    assert isinstance(opencl._gate, EventGate)  # type: ignore[attr-defined]
-    capable = opencl.info.model_copy(update={"capabilities": [*opencl.info.capabilities, "spin_gate"]})
-    device: Any = backend.get("opencl").open(capable)
-    assert device._gate == ("spins", device.context)
 
 
 def test_ptx_is_loaded_as_a_binary_no_newer_than_the_driver(

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-import threading
 from dataclasses import replace
 from typing import Any
 
 import nvidia_opencl
 import pytest
-from gates import STANDING
 
 from perfport.backend import OpenDevice, assembler, opencl_trials
 from perfport.backend.opencl_device import FEATURES
-from perfport.backend.opencl_gate import EventGate
-from perfport.backend.opencl_trials import TRIALS, Assembled, Feature, Gate, Limit, Trial, gives, trials
+from perfport.backend.opencl_trials import TRIALS, Assembled, Feature, Limit, Trial, gives, trials
 from perfport.model.errors import CompileError
 
 FEATURE_TRIALS = [trial for trial in TRIALS if isinstance(trial, Feature)]
@@ -77,33 +74,11 @@ def test_a_product_of_a_warpgroup_is_tried_by_one() -> None:
     assert "wgmma.mma_async" in text and not re.search(r"^\s*mma\.sync", text, re.M)
 
 
-@pytest.mark.parametrize(("condition", "works"), [("*open == 0", True), ("false", False)])
-def test_a_gate_has_to_hold(condition: str, works: bool, opencl: OpenDevice) -> None:
-    device: Any = opencl
-    assert Gate(STANDING.replace("*open == 0", condition)).works(device) == works
-
-
-def test_a_gate_has_to_open_when_the_host_says_so(opencl: OpenDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    class GivesUp(EventGate):
-        """One that does not see the host's word."""
-
-        def __init__(self, context: Any, queue: Any, limit_ns: int, source: str) -> None:
-            super().__init__(context, queue)
-
-        def open(self) -> None:
-            threading.Timer(0.3, super().open).start()
-
-    device: Any = opencl
-    monkeypatch.setattr(opencl_trials, "SpinGate", GivesUp)
-    monkeypatch.setattr(opencl_trials, "GIVEN_UP", 0.4)
-    assert not Gate().works(device)
-
-
 def test_what_is_tried_where() -> None:
     def names(capability: str) -> set[str]:
         return {trial.name for trial in trials(nvidia_opencl.untried(capability))}
 
-    everywhere = {*FEATURES, "ptx", "spin_gate", "full_groups", "local_memory_bytes"}
+    everywhere = {*FEATURES, "ptx", "full_groups", "local_memory_bytes"}
     assert names("9.0") == {*everywhere, "mma", "wgmma"}
     assert names("8.6") == {*everywhere, "mma"} and names("7.0") == everywhere
     small = nvidia_opencl.untried().model_copy(update={"max_work_group": 512, "local_memory_bytes": 99 << 10})

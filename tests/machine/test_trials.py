@@ -27,8 +27,8 @@ def refused(): raise CompileError("planted")
 def lost(): raise RuntimeError("planted: out of resources")
 OUTCOMES = {
     "dp4a": lambda: True, "warp_sync": lambda: os.kill(os.getpid(), signal.SIGSEGV), "wide_loads": refused,
-    "ptx": lambda: True, "mma": lost, "wgmma": lambda: HANGS and time.sleep(60), "spin_gate": refused,
-    "full_groups": lambda: True, "local_memory_bytes": lambda: True,
+    "ptx": lambda: True, "mma": lost, "wgmma": lambda: HANGS and time.sleep(60), "full_groups": lambda: True,
+    "local_memory_bytes": lambda: True,
 }
 HANGS = HANGS_HERE
 class Trial(SimpleNamespace):

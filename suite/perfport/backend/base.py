@@ -16,8 +16,6 @@ from ..model.errors import UnsupportedError
 
 #: The kernel that stands before each window of `OpenDevice.profiled` in a profiler's output.
 MARKER = "perfport_marker"
-#: A gate that is a kernel opens by itself after so long: a synchronising call in the queue cannot deadlock.
-GATE_LIMIT_NS = 200_000_000
 
 Macros = Mapping[str, int | float | str]
 
@@ -55,9 +53,8 @@ class Times:
     """Device times of one execution, in seconds.
 
     ``span`` runs from the first to the last device activity, ``busy`` is the sum of activities (``None`` where
-    measuring it would lengthen the span, or the host's time for a launch), ``kernels`` splits ``busy`` by kernel name,
-    and is empty without it. ``outside`` is the time from the gate to the end that the span leaves out; 0 where it is
-    all of it.
+    measuring it would lengthen the span), ``kernels`` splits ``busy`` by kernel name, and is empty without it.
+    ``outside`` is the time from the gate to the end that the span leaves out; 0 where it is all of it.
     """
 
     span: float
@@ -237,7 +234,7 @@ class OpenDevice(Protocol):
         before : callable, optional
             Enqueued ahead of the timed window (cache flush).
         split : bool
-            Ask for times by kernel even where reading them takes time.
+            Ask for times by kernel even where reading them lengthens the span.
         """
         ...
 

@@ -18,7 +18,6 @@ from ..model.errors import CompileError, DeviceMemoryError, UnsupportedError
 from . import ptx
 from .base import Artifact, Times, as_tuple, check_image, check_launch
 from .diagnostics import compile_error
-from .opencl_gate import EventGate, SpinGate
 from .opencl_launch import Launch, OpenCLKernel
 
 _MEMORY_ERRORS = (
@@ -98,7 +97,6 @@ class OpenCLDevice:
         self.context = cl.Context([device])
         self._queues: list[cl.CommandQueue] = []
         self._own = self.queue()
-        self._gate = (SpinGate if "spin_gate" in info.capabilities else EventGate)(self.context, self._own)
         self._trace: list[tuple[str, cl.Event | None]] | None = None
         self._split = False
         self._held: Launch | None = None
@@ -295,12 +293,13 @@ class OpenCLDevice:
     def timed(
         self, execute: Callable[[], None], before: Callable[[], None] | None = None, split: bool = False
     ) -> Times:
-        """Time one execution behind a gate: nothing starts until everything is queued.
+        """Time one execution behind a user event: nothing starts until everything is queued.
 
         Times by kernel are those of the launches' events: without ``split`` of two launches at most, which are first
         and last.
         """
-        self._gate.close(self._own)
+        gate = cl.UserEvent(self.context)
+        cl.enqueue_barrier(self._own, wait_for=[gate])
         try:
             if before:
                 before()
@@ -312,7 +311,7 @@ class OpenCLDevice:
             self._own.flush()
         finally:
             self._trace = self._held = None
-            self._gate.open()
+            gate.set_status(cl.command_execution_status.COMPLETE)
             self._own.finish()
         events = [event for _, event in trace if event]
         span = (events[-1].profile.end - events[0].profile.start) * 1e-9 if events else 0.0

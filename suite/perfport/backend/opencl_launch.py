@@ -1,8 +1,8 @@
 """Kernels of an OpenCL device, and their launches at the least cost to the host.
 
-PyOpenCL makes an event for each launch, which takes NVIDIA's runtime longer than the launch: one whose event nobody
-asks for goes to the runtime's own function. And it takes microseconds to find out what a NumPy scalar is, unless it is
-told.
+PyOpenCL makes an event for each launch, which takes NVIDIA's host and device longer than an empty kernel: a launch
+whose event nobody asks for goes to the runtime's own function. And it takes microseconds to find out what a NumPy
+scalar is, unless it is told.
 """
 
 from __future__ import annotations

@@ -8,20 +8,16 @@ than it states for the device. A trial can fail in a way that costs the process 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import pyopencl as cl
 
 from ..model.device import DeviceInfo
 from .base import Artifact
 from .cuda import matrix_capabilities
 from .opencl import OpenCLBackend
 from .opencl_device import OpenCLDevice
-from .opencl_gate import SOURCE as GATE
-from .opencl_gate import SpinGate
 
 GROUPS, GROUP = 8, 128  # a warpgroup
 WORDS = 4  # of input and of output for each work-item
@@ -166,9 +162,6 @@ WGMMA = """
     wgmma.wait_group.sync.aligned 0;
 """
 
-#: How long the gate is held for its trial, and after how long it gives up; in seconds.
-HELD, GIVEN_UP = 0.02, 2.0
-
 
 def inputs() -> np.ndarray:
     """Return the words that every trial gets, uint32, ``WORDS`` for each work-item."""
@@ -304,35 +297,7 @@ def _exchanges(device: OpenCLDevice, group: int, words: int, declared: bool) -> 
     return np.array_equal(device.read(result, np.uint32, (groups, group)), expected)
 
 
-@dataclass(frozen=True)
-class Gate:
-    """The gate that is a kernel, which opens when the host writes a word."""
-
-    source: str = GATE
-    name: str = "spin_gate"
-    value: int = 1
-
-    def works(self, device: OpenCLDevice) -> bool:
-        """Whether what is behind it does not start before the host opens it, and starts then, each time."""
-        queue = device.queue()
-        gate = SpinGate(device.context, queue, int(GIVEN_UP * 1e9), self.source)
-        behind = cl.Kernel(cl.Program(device.context, "__kernel void behind() {}").build(cache_dir=False), "behind")
-        return all(_holds(gate, behind, queue) for _ in range(3))
-
-
-def _holds(gate: SpinGate, behind: cl.Kernel, queue: cl.CommandQueue) -> bool:
-    gate.close(queue)
-    event = cl.enqueue_nd_range_kernel(queue, behind, (1,), (1,))
-    queue.flush()
-    time.sleep(HELD)
-    held = event.command_execution_status != cl.command_execution_status.COMPLETE
-    gate.open()
-    opened = time.perf_counter()
-    queue.finish()
-    return held and time.perf_counter() - opened < GIVEN_UP / 2
-
-
-Trial = Feature | Assembled | Limit | Gate
+Trial = Feature | Assembled | Limit
 
 TRIALS: tuple[Trial, ...] = (
     Feature("dp4a", DOT, _dots),
@@ -341,7 +306,6 @@ TRIALS: tuple[Trial, ...] = (
     Assembled("ptx", REVERSE_PTX, _reversed),
     Assembled("mma", MATRIX_PTX, _products, product=MMA),
     Assembled("wgmma", MATRIX_PTX, _products, "a", WGMMA),
-    Gate(),
     *(Limit("full_groups", size) for size in GROUP_SIZES),
     *(Limit("local_memory_bytes", kib << 10) for kib in LOCAL_KIB),
 )

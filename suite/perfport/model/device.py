@@ -28,8 +28,8 @@ class DeviceInfo(Model):
     capabilities : list of str
         What variants may ask for: ``images``, ``fp64``, ``dp4a``, ``ptx``, ``mma``, ``wgmma``,
         ``unaligned_vload``, ``vnni``, ``cuda``, ``opencl``. On NVIDIA's OpenCL some of them are found by trial, and
-        so are ``warp_sync``, ``wide_loads`` (the dialect uses them), ``spin_gate`` (timing does) and ``full_groups``:
-        work-groups up to ``max_work_group`` run, whatever the runtime states of a kernel.
+        so are ``warp_sync``, ``wide_loads`` (the dialect uses them) and ``full_groups``: work-groups up to
+        ``max_work_group`` run, whatever the runtime states of a kernel.
     healthy, reason
         Outcome of the health check (a trivial kernel built and run in a child process).
     lost : bool
