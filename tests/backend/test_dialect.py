@@ -56,6 +56,16 @@ def test_kernels_keep_to_the_dialect(path: Path) -> None:
     assert lint(path.read_text()) == []
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_resident_groups_are_said_in_the_body_too(path: Path) -> None:
+    """OpenCL has no attribute for them, NVIDIA's PTX has."""
+    text = path.read_text()
+    heads = re.findall(r"REQD_GROUP_RESIDENT(\(.*?\)) void [^{]*\{\s*(.*);", text)
+    assert len(heads) == text.count("REQD_GROUP_RESIDENT")
+    for arguments, first in heads:
+        assert first == f"RESIDENT_GROUPS{arguments}"
+
+
 @pytest.mark.parametrize(
     ("line", "rule"),
     [

@@ -10,6 +10,7 @@
 #define INLINE __forceinline__
 #define REQD_GROUP(x) __launch_bounds__(x)
 #define REQD_GROUP_RESIDENT(x, groups) __launch_bounds__(x, groups)
+#define RESIDENT_GROUPS(x, groups)
 /* Helper functions of kernels are written as in OpenCL C; the build runs with -default-device. */
 
 typedef unsigned char uchar;

@@ -138,6 +138,12 @@ float4 LOAD_PAST_L1_4(size_t i, __global const float *p) {
 #define INLINE __attribute__((always_inline))
 #define REQD_GROUP(x) __attribute__((reqd_work_group_size(x, 1, 1)))
 #define REQD_GROUP_RESIDENT(x, groups) REQD_GROUP(x)
+/* What REQD_GROUP_RESIDENT says, again, as a statement of the kernel's body: a comment in NVIDIA's PTX (ptx.py). */
+#ifdef __NV_CL_C_VERSION
+#define RESIDENT_GROUPS(x, groups) asm volatile("// perfport.resident %0 %1" ::"n"(x), "n"(groups))
+#else
+#define RESIDENT_GROUPS(x, groups)
+#endif
 
 uint dot4_u8(uint a, uint b, uint c) {
 #ifdef PERFPORT_DP4A
