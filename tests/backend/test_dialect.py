@@ -226,6 +226,20 @@ def test_select_chooses_the_second_where_the_condition_holds(device: OpenDevice)
     assert np.array_equal(found.view(np.uint32)[1::2], np.where(X.view(np.uint32) & 1, 4, 3))
 
 
+def test_select_and_comparisons_of_vectors(device: OpenDevice) -> None:
+    body = """
+    float4 a = vload4(0, x), b = vload4(1, x);
+    vstore4(select(a, b, b < a), 0, y);
+    vstore4(select(a, b, b > a), 1, y);
+    vstore4(select(MAKE_INT4(1, 2, 3, 4), MAKE_INT4(5, 6, 7, 8), a > b), 2, (__global int *)v);
+    """
+    a, b = (X[4 * k : 4 * k + 4] for k in range(2))
+    found = run(device, body, X, 12)
+    assert np.array_equal(found[:4], np.minimum(a, b)) and np.array_equal(found[4:8], np.maximum(a, b))
+    assert np.array_equal(found.view(np.int32)[8:], np.where(a > b, [5, 6, 7, 8], [1, 2, 3, 4]))
+    assert 0 < np.count_nonzero(a > b) < 4, "both outcomes"
+
+
 def test_integer_products(device: OpenDevice) -> None:
     small = U & 0xFFF
     body = """

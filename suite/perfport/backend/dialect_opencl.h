@@ -25,6 +25,15 @@
 #define ATOMIC_LOAD(p) atomic_or((p), 0u)
 #define ATOMIC_STORE(p, v) atomic_xchg((p), (v))
 
+/* On both sides of a barrier of the grid: what a work-group wrote is seen by all that come after. OpenCL C 1.2 promises it
+   within a work-group only, which on CPUs is as good; NVIDIA's compiler takes the fence of the whole device in PTX. */
+#ifdef __NV_CL_C_VERSION
+void device_fence(void) { asm volatile("membar.gl;" ::: "memory"); }
+#define DEVICE_FENCE() device_fence()
+#else
+#define DEVICE_FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
+#endif
+
 /* The kernel is written in vectors of this type: work-items need not be merged into vectors, which Intel's compiler tries
    for minutes on long straight code. */
 #define EXPLICIT_VECTORS(type) __attribute__((vec_type_hint(type)))
