@@ -43,6 +43,9 @@ class Probed:
         self.given, self.disturbed = probe, disturbed
         self.probes: list[str] = []
 
+    def disturbed_for(self, seconds: float) -> str:
+        return self.disturbed
+
     def probe(self, when: str) -> Ceilings:
         self.probes.append(when)
         if self.given is None:

@@ -93,7 +93,7 @@ def test_a_ceiling_that_moved_is_probed_again_until_it_is_quiet(monkeypatch: pyt
     bench = Bench(monkeypatch, ceilings(1e10))
     bench.rates = [0.43e10, 0.6e10]
     used = bench.start("dram_read", "fp32_fma")
-    assert len(bench.probed) == 3 and not used.disturbed
+    assert len(bench.probed) == 3 and not used.disturbed_for(1.0)
     assert used.values["dram_read"].low == pytest.approx(0.99e10), "the disturbed probes widen nothing"
     told = [message.probe["entries"] for message in bench.sent if isinstance(message, CeilingsProbed)]
     assert [entries["dram_read"]["value"] for entries in told] == [0.43e10, 0.6e10, 1e10], "and are stored"
@@ -110,7 +110,7 @@ def test_only_what_moved_is_probed_again(monkeypatch: pytest.MonkeyPatch) -> Non
         return both
 
     monkeypatch.setattr(probing, "probe_again", first)
-    assert not bench.start("dram_read", "fp32_fma").disturbed
+    assert not bench.start("dram_read", "fp32_fma").disturbed_for(1.0)
     assert bench.probed == [{"dram_read", "fp32_fma"}, {"dram_read"}]
 
 
@@ -123,12 +123,23 @@ def test_a_ceiling_that_stays_off_is_not_used_and_says_so(monkeypatch: pytest.Mo
     used = bench.start("dram_read")
     assert len(bench.probed) == probing.ATTEMPTS and pauses == [0.05, 0.1, 0.2], "what disturbed may be over by then"
     assert (used.values["dram_read"].low, used.values["dram_read"].high) == (0.99e10, 2e10)
-    assert (
-        f"dram_read at {rate / 1e10:.0%} of what is stored" in used.disturbed and "perfport ceilings" in used.disturbed
-    )
+    assert f"dram_read at {rate / 1e10:.0%} of what is stored" in used.disturbed_for(
+        1.0
+    ) and "perfport ceilings" in used.disturbed_for(1.0)
     bench.rate = 1e10
     used.take(used.probe("again"))
-    assert used.disturbed, "a quiet moment afterwards does not make it good"
+    assert used.disturbed_for(1.0), "a quiet moment afterwards does not make it good"
+
+
+def test_an_empty_execution_that_is_off_is_nothing_to_a_long_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = ceilings(5e-6, "empty_span", "dram_read")
+    bench = Bench(monkeypatch, known, rate=3e-6)
+    monkeypatch.setattr(probing.time, "sleep", lambda _: None)
+    used = bench.start("empty_span")
+    assert "empty_span at 60% of what is stored" in used.disturbed_for(15e-6), "13 % of the case"
+    assert not used.disturbed_for(25e-6), "8 % of it"
+    both = bench.start("empty_span", "dram_read")
+    assert "dram_read at 60%" in (reason := both.disturbed_for(25e-6)) and "empty_span" not in reason
 
 
 def test_a_disturbed_probe_does_not_open_the_next_group(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,16 +147,16 @@ def test_a_disturbed_probe_does_not_open_the_next_group(monkeypatch: pytest.Monk
     first = bench.start("dram_read")
     bench.rate = 0.5e10
     first.take(first.probe("after"))
-    assert first.disturbed
+    assert first.disturbed_for(1.0)
     bench.rate = 1e10
-    assert not bench.start("dram_read").disturbed
+    assert not bench.start("dram_read").disturbed_for(1.0)
     assert len(bench.probed) == 2 + probing.ATTEMPTS
 
 
 def test_a_probe_just_within_the_limit_is_quiet_and_widens(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(monkeypatch, ceilings(1e10), rate=0.92e10)
     used = bench.start("dram_read")
-    assert len(bench.probed) == 1 and not used.disturbed
+    assert len(bench.probed) == 1 and not used.disturbed_for(1.0)
     assert used.values["dram_read"].low == pytest.approx(0.99 * 0.92e10)
 
 
@@ -153,8 +164,10 @@ def test_ceilings_that_others_disturbed_disturb_a_group_that_they_bound(monkeypa
     busy = {"dram_read": "others used 50%"}
     bench = Bench(monkeypatch, ceilings(1e10).model_copy(update={"contended": busy}))
     monkeypatch.setattr(stored, "wait_until_quiet", lambda device, limit: "others used 50%")
-    assert "dram_read are not to be trusted: others disturbed their sweep" in bench.start("dram_read").disturbed
-    assert not bench.start("fp32_fma").disturbed
+    assert "dram_read are not to be trusted: others disturbed their sweep" in bench.start("dram_read").disturbed_for(
+        1.0
+    )
+    assert not bench.start("fp32_fma").disturbed_for(1.0)
 
 
 def record(binding: str, low: float) -> Any:
@@ -182,7 +195,7 @@ def test_a_time_beyond_its_bound_has_the_ceiling_swept_again(
     bench.rates = [1e10]
     bench.rate = 2e10  # of the sweep
     assert used.end([record(binding, low), type("R", (), {"problem_bound": None})()]) == bool(swept)
-    assert bench.swept == swept and not used.disturbed
+    assert bench.swept == swept and not used.disturbed_for(1.0)
     for name in ("dram_read", "fp32_fma"):
         assert used.values[name].value == (2e10 if swept and name in swept[0] else 1e10)
     if swept:
@@ -195,12 +208,12 @@ def test_a_probe_that_stays_off_has_its_ceiling_swept_again_after_the_group(monk
     bench = Bench(monkeypatch, ceilings(1e10), rate=0.5e10)
     monkeypatch.setattr(probing.time, "sleep", lambda seconds: None)
     used = bench.start("dram_read")
-    assert used.disturbed and not bench.swept, "not while the group's buffers are there"
-    assert used.end([]) and bench.swept == [{"dram_read"}] and used.disturbed
+    assert used.disturbed_for(1.0) and not bench.swept, "not while the group's buffers are there"
+    assert used.end([]) and bench.swept == [{"dram_read"}] and used.disturbed_for(1.0)
     assert used.values["dram_read"].value == 0.5e10
     monkeypatch.setattr(stored, "load_cached", lambda info: bench.stored[-1])
     after = bench.start("dram_read")
-    assert not after.disturbed and after.values["dram_read"].value == 0.5e10
+    assert not after.disturbed_for(1.0) and after.values["dram_read"].value == 0.5e10
     bench.rate = 0.2e10
     moved_on = bench.start("dram_read")
     assert not moved_on.end([]) and len(bench.swept) == 1, "once in a run"
@@ -220,9 +233,12 @@ def test_a_probe_that_gives_up_disturbs_and_is_tried_again(monkeypatch: pytest.M
         return now.model_copy(update={"entries": kept, "absent": {"grid_barrier": "1 of 2 work-groups gave up"}})
 
     monkeypatch.setattr(probing, "probe_again", give_up)
-    assert not bench.start("dram_read", "grid_barrier").disturbed
+    assert not bench.start("dram_read", "grid_barrier").disturbed_for(1.0)
     assert bench.probed == [{"dram_read", "grid_barrier"}, {"grid_barrier"}, {"grid_barrier"}]
     failures[0] = 99
     bench.resources.probes.clear()
     used = bench.start("dram_read", "grid_barrier")
-    assert "grid_barrier: 1 of 2 work-groups gave up" in used.disturbed and used.values["grid_barrier"].value == 1e10
+    assert (
+        "grid_barrier: 1 of 2 work-groups gave up" in used.disturbed_for(1.0)
+        and used.values["grid_barrier"].value == 1e10
+    )

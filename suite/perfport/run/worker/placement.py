@@ -62,10 +62,12 @@ class Placement:
 
     def contend(self, record: Record) -> bool:
         """Make an ``ok`` record ``contended`` where a probe stayed disturbed; return whether that was so."""
-        if record.status is not Status.OK or not self._ceilings.disturbed:
+        assert record.timing
+        reason = self._ceilings.disturbed_for(record.timing.ranked.value)
+        if record.status is not Status.OK or not reason:
             return False
         record.status = Status.CONTENDED
-        record.failure = Failure(reason=self._ceilings.disturbed)
+        record.failure = Failure(reason=reason)
         record.problem_bound = record.datasheet_bound = record.variant_bound = None  # nobody knows the ceilings
         return True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable
 
@@ -35,13 +36,9 @@ class GroupCeilings:
     ----------
     values : dict of Interval
         By name, as records hold them.
-    disturbed : str
-        Why results of the group are not to be trusted: by the ceilings' sweep, or by the last probe that stayed
-        disturbed; empty if nothing says so.
     """
 
     values: dict[str, Interval]
-    disturbed: str
 
     def __init__(self, device: OpenDevice, wanted: set[str], resources: Resources) -> None:
         self._device = device
@@ -49,7 +46,8 @@ class GroupCeilings:
         self._stored = StoredCeilings(device, resources)
         self._wanted = wanted & set(self._stored.known.entries)
         self._off: set[str] = set()
-        self.disturbed = self._stored.untrusted(self._wanted)
+        self._untrusted = self._stored.untrusted(self._wanted)
+        self._moved: dict[str, tuple[str, float]] = {}  # of ceilings whose probe stayed off: how, and `_matters_until`
         self.take(self._recent() or self.probe("before"))
 
     def _recent(self) -> Ceilings | None:
@@ -70,14 +68,33 @@ class GroupCeilings:
         """Take what a probe gave into account: where it gave more than the sweep, the sweep was disturbed."""
         self._stored.raise_by(probe)
         self.values = measured_ceilings(self._stored.known, probe)
-        if off := self._disturbances(probe):
-            self._off |= set(off)
-            self.disturbed = (
-                f"ceilings were probed {ATTEMPTS} times beside it, and stayed more than {MOVED:.0%} off: "
-                f"{', '.join(text for _, text in sorted(off.items()))} (where the device is quiet, sweep again: "
-                "perfport ceilings)"
-            )
+        off = self._disturbances(probe)
+        self._off |= set(off)
+        self._moved |= {name: (text, self._matters_until(name, probe)) for name, text in off.items()}
         self._resources.send(CeilingsInUse(self._device.info.id, self._stored.known.model_dump()))
+
+    def _matters_until(self, name: str, probe: Ceilings) -> float:
+        """Return the seconds from which on a result does not depend on how far a ceiling is off, by more than `MOVED`.
+
+        An empty execution enters a bound once: what it is late by is nothing to a case that takes much longer.
+        (NVIDIA's OpenCL launches more slowly where a group has large buffers.) All others enter in proportion.
+        """
+        if name != EMPTY or name in probe.absent:
+            return math.inf
+        return abs(probe.entries[name].value - self._stored.known.entries[name].value) / MOVED
+
+    def disturbed_for(self, seconds: float) -> str:
+        """Return why a result of the group that took so long is not to be trusted; empty if nothing says so.
+
+        By the ceilings' sweep, or by probes that stayed off.
+        """
+        off = [text for _, (text, until) in sorted(self._moved.items()) if seconds < until]
+        if not off:
+            return self._untrusted
+        return (
+            f"ceilings were probed {ATTEMPTS} times beside it, and stayed more than {MOVED:.0%} off: "
+            f"{', '.join(off)} (where the device is quiet, sweep again: perfport ceilings)"
+        )
 
     def end(self, records: Iterable[Record]) -> bool:
         """Probe after the group, and sweep again what stayed off or was exceeded.
