@@ -48,10 +48,10 @@ def built(cls: type[Variant], parameters: dict[str, Any], tunables: dict[str, An
 def test_every_problem_has_peers_of_both_kinds() -> None:
     names = {problem: [cls.name for cls in PEERS if cls.problem.name == problem] for problem in SVM.problems}
     assert {"numpy", "sklearn_rbf_kernel", "torch_cpu"} <= set(names["rbf_rows"])
-    assert {"torch_gemm", "torch_compiled", "torch_compiled_columns", "cupy_fused"} <= set(names["rbf_rows"])
+    assert {"torch_gemm", "torch_compiled", "torch_compiled_columns", "cupy_fused", "triton"} <= set(names["rbf_rows"])
     for reduction in ("arg_min", "arg_max", "arg_extrema"):
-        assert names[reduction] == ["numpy", "torch_cpu", "cub", "torch", "torch_compiled"]
-    assert names["smo_train"] == ["sklearn_svc"]
+        assert names[reduction] == ["numpy", "torch_cpu", "cub", "torch", "torch_compiled", "triton"]
+    assert names["smo_train"] == ["sklearn_svc", "torch"]
 
 
 @pytest.mark.parametrize(
