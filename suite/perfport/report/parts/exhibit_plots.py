@@ -177,7 +177,7 @@ def _ends(values: Sequence[Interval]) -> list[list[float]]:
 
 def plain_numbers(axis: Any) -> None:
     """Write numbers out, without powers and offsets."""
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axis.set_minor_formatter(NullFormatter())
 
 

@@ -238,8 +238,8 @@ def _row(case: Case) -> Row:
 
 
 def _why(case: Case) -> str:
-    record = case.record
-    return record.status.value + (f": {record.failure.reason}" if record.failure else "")
+    status, failure = case.record.status, case.record.failure
+    return f"{status.value}: {failure.reason}" if failure and not status.measured else status.value
 
 
 def _figure(quantity: str, case: Case, counted: Counter) -> Interval | None:

@@ -87,7 +87,7 @@ class Followed:
             rows = points_table(exhibit, held)
             folded = exhibit.kind != "table" and rows.count("\n") > MOST_OPEN
             yield details("The numbers (measured)", rows) if folded else rows
-        if held.panels and exhibit.kind == "curves":
+        if exhibit.kind == "curves" and len(held.xs) > 1:
             yield crossed(exhibit, held)
         yield missing(exhibit, held)
 
@@ -194,7 +194,8 @@ def _cell(panel: Panel, title: str, x: Any, unit: str) -> str:
     value = point.value
     marked = "".join(dict.fromkeys(re.findall(" .", "".join(map(marks, point.rows)))))
     if value.low == value.high:
-        return significant(value.value, 4) + marked
+        whole = value.value == int(value.value)
+        return (f"{int(value.value):,}" if whole else significant(value.value, 4)) + marked
     return (time_interval(value) if unit == "s" else interval(value)) + marked
 
 
@@ -257,8 +258,8 @@ def missing(exhibit: Exhibit, held: Points) -> str:
         alike: dict[str, list[str]] = {}
         for each in held.missing:
             alike.setdefault(_lack(each, exhibit.axis), []).append(each.series)
-        items = (f"{', '.join(map(code, names))}: {why}" for why, names in alike.items())
-        blocks.append(f"*Not in this run:* {'; '.join(items)}.")
+        items = [f"{', '.join(map(code, names))}: {why}" for why, names in alike.items()]
+        blocks.append("*Not in this run:*" + (f" {items[0]}" if len(items) == 1 else "\n\n- " + "\n- ".join(items)))
     return join(blocks)
 
 
