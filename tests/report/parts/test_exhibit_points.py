@@ -98,6 +98,13 @@ def test_a_stand_in_is_taken_where_the_variant_has_no_result_and_is_named(tmp_pa
     held = gathered(tmp_path / "failed", shown, failed, at("b", 1, 0.03))
     assert held.stand_ins == {"a": "b"} and held.panels[0].curves["a"][1].record.identity.variant == "b"
     assert gathered(tmp_path / "own", shown, at("a", 1, 0.05), at("b", 1, 0.03)).stand_ins == {}
+    over = {"series": [{"variant": "c", "over": {"variant": "a", "instead": "b"}, "label": "gain"}]}
+    held = gathered(tmp_path / "over", over, at("b", 1, 0.03), at("c", 1, 0.03))
+    assert held.stand_ins == {"gain, over": "b"} and held.panels[0].curves["gain"][1].value.value == pytest.approx(
+        1, 0.01
+    )
+    own = gathered(tmp_path / "own over", over, at("a", 1, 0.06), at("b", 1, 0.03), at("c", 1, 0.03))
+    assert own.stand_ins == {} and own.panels[0].curves["gain"][1].value.value == pytest.approx(2, 0.01)
 
 
 def test_figures_of_records_and_counts_by_their_path(tmp_path: Path) -> None:

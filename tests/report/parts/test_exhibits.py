@@ -106,6 +106,13 @@ def test_the_claims_carry_published_and_measured_numbers_and_the_verdict(tmp_pat
     assert "not measured" in none and "no record of b" in none
 
 
+def test_claims_that_no_figure_carries_stand_at_the_end(tmp_path: Path) -> None:
+    page, _ = follow(tmp_path, passing(), {**RATES, "series": ["a"]})
+    assert "`one`: It is faster." in page.partition("## Claims of the text")[2]
+    carried, _ = follow(tmp_path / "carried", passing(), {**RATES, "series": ["a"], "claims": ["one"]})
+    assert "## Claims of the text" not in carried
+
+
 def test_every_point_is_in_the_table_with_its_marks(tmp_path: Path) -> None:
     records = [record("a", 0.05, parameters={"points": x}, noise=0.2) for x in (1000, 2000)]
     page, _ = follow(tmp_path, records, {**RATES, "series": ["a"]})

@@ -74,7 +74,7 @@ class Points:
         Whether more is better.
     missing : list of Missing
     stand_ins : dict of str to str
-        By the titles of series: the variants that stand for those that it names.
+        By the titles of series, of what one is over with ``, over`` behind it: the variants that stand for those named.
     """
 
     panels: list[Panel]
@@ -136,6 +136,7 @@ def points(exhibit: Exhibit, workload: str, collection: Collection, site: Site, 
         and exhibit.precision in (None, case.subject.precision)
     ]
     taken = {series.title: _taken(exhibit, series, own) for series in exhibit.series}
+    over = {series.title: _over(exhibit, series, own) for series in exhibit.series}
     grouping = _Group(exhibit, [case for cases, _ in taken.values() for case in cases])
     panels: dict[str, Panel] = {}
     lacks: list[Missing] = []
@@ -145,7 +146,7 @@ def points(exhibit: Exhibit, workload: str, collection: Collection, site: Site, 
         cases = taken[series.title][0]
         groups = grouping.split(cases)
         why: dict[str, list[Any]] = {}
-        against = grouping.split(_over(exhibit, series, own))
+        against = grouping.split(over[series.title][0])
         for (key, x), same in groups.items():
             panel = panels.setdefault(key, Panel(grouping.name(key)))
             reference = _reference(series, against, key, x, exhibit.x)
@@ -162,7 +163,12 @@ def points(exhibit: Exhibit, workload: str, collection: Collection, site: Site, 
     listed = [panels[key] for key in sorted(panels, key=_order) if panels[key].curves]
     xs = _axis(exhibit, listed)
     lacks += list(_gaps(exhibit, listed, xs, lacks))
-    stand_ins = {title: name for title, (_, name) in taken.items() if name}
+    stand_ins = {
+        f"{title}, over" if side is over else title: name
+        for side in (taken, over)
+        for title, (_, name) in side.items()
+        if name
+    }
     return Points(listed, xs, units, _higher(exhibit, listed), lacks, stand_ins)
 
 
@@ -188,12 +194,10 @@ def _takes(exhibit: Exhibit, series: Series, case: Case) -> bool:
     return any(each.takes(case.record, exhibit.parameters) for each in of_profile)
 
 
-def _over(exhibit: Exhibit, series: Series, cases: Sequence[Case]) -> list[Case]:
-    over = series.over
-    if over is None:
-        return []
-    reference = Series.model_validate(over.model_dump())
-    return [case for case in cases if _takes(exhibit, reference, case)]
+def _over(exhibit: Exhibit, series: Series, cases: Sequence[Case]) -> tuple[list[Case], str]:
+    if series.over is None:
+        return [], ""
+    return _taken(exhibit, Series.model_validate(series.over.model_dump()), cases)
 
 
 def _reference(

@@ -59,6 +59,10 @@ class Followed:
             yield text(exhibit.note, 900)
             yield from self._exhibit(exhibit, number)
             yield claims_table([j for j in self._judged if j.claim.id in exhibit.claims], self.collection)
+        shown = {claim for exhibit in self.source.exhibits for claim in exhibit.claims}
+        if rest := [judgement for judgement in self._judged if judgement.claim.id not in shown]:
+            yield "## Claims of the text"
+            yield claims_table(rest, self.collection)
 
     def _exhibit(self, exhibit: Exhibit, number: int) -> Iterator[str]:
         if exhibit.kind == "ratios":
