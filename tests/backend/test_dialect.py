@@ -56,6 +56,16 @@ def test_kernels_keep_to_the_dialect(path: Path) -> None:
     assert lint(path.read_text()) == []
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_resident_groups_are_said_in_the_body_too(path: Path) -> None:
+    """OpenCL has no attribute for them, NVIDIA's PTX has."""
+    text = path.read_text()
+    heads = re.findall(r"REQD_GROUP_RESIDENT(\(.*?\)) void [^{]*\{\s*(.*);", text)
+    assert len(heads) == text.count("REQD_GROUP_RESIDENT")
+    for arguments, first in heads:
+        assert first == f"RESIDENT_GROUPS{arguments}"
+
+
 @pytest.mark.parametrize(
     ("line", "rule"),
     [
@@ -214,6 +224,20 @@ def test_select_chooses_the_second_where_the_condition_holds(device: OpenDevice)
     found = run(device, body, X, 128, items=64)
     assert np.array_equal(found[::2], np.where(X > 0, 2.0, 1.0))
     assert np.array_equal(found.view(np.uint32)[1::2], np.where(X.view(np.uint32) & 1, 4, 3))
+
+
+def test_select_and_comparisons_of_vectors(device: OpenDevice) -> None:
+    body = """
+    float4 a = vload4(0, x), b = vload4(1, x);
+    vstore4(select(a, b, b < a), 0, y);
+    vstore4(select(a, b, b > a), 1, y);
+    vstore4(select(MAKE_INT4(1, 2, 3, 4), MAKE_INT4(5, 6, 7, 8), a > b), 2, (__global int *)v);
+    """
+    a, b = (X[4 * k : 4 * k + 4] for k in range(2))
+    found = run(device, body, X, 12)
+    assert np.array_equal(found[:4], np.minimum(a, b)) and np.array_equal(found[4:8], np.maximum(a, b))
+    assert np.array_equal(found.view(np.int32)[8:], np.where(a > b, [5, 6, 7, 8], [1, 2, 3, 4]))
+    assert 0 < np.count_nonzero(a > b) < 4, "both outcomes"
 
 
 def test_integer_products(device: OpenDevice) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
 import nvidia_opencl
 import pytest
 
-from perfport.backend import OpenDevice, assembler
+from perfport.backend import OpenDevice, assembler, opencl_trials
 from perfport.backend.opencl_device import FEATURES
 from perfport.backend.opencl_trials import TRIALS, Assembled, Feature, Limit, Trial, gives, trials
 from perfport.model.errors import CompileError
@@ -65,13 +66,21 @@ def test_ptx_that_is_tried_assembles(trial: Assembled) -> None:
     assembler.assemble("trial.ptx", text, [f"-arch=sm_90{trial.suffix}"])
 
 
+def test_a_product_of_a_warpgroup_is_tried_by_one() -> None:
+    """Each instruction of wgmma is for 128 work-items; the kernel without it is that of mma."""
+    (wgmma,) = (trial for trial in ASSEMBLED if trial.name == "wgmma")
+    text = wgmma.artifact("9.0").code.decode()
+    assert opencl_trials.GROUP == 128 and "%r1, 128, %r0" in text and ".target sm_90a" in text
+    assert "wgmma.mma_async" in text and not re.search(r"^\s*mma\.sync", text, re.M)
+
+
 def test_what_is_tried_where() -> None:
     def names(capability: str) -> set[str]:
         return {trial.name for trial in trials(nvidia_opencl.untried(capability))}
 
-    limits = {"full_groups", "local_memory_bytes"}
-    assert names("9.0") == {*FEATURES, "ptx", "mma", "wgmma", *limits}
-    assert names("8.6") == names("9.0") - {"wgmma"} and names("7.0") == {*FEATURES, "ptx", *limits}
+    everywhere = {*FEATURES, "ptx", "full_groups", "local_memory_bytes"}
+    assert names("9.0") == {*everywhere, "mma", "wgmma"}
+    assert names("8.6") == {*everywhere, "mma"} and names("7.0") == everywhere
     small = nvidia_opencl.untried().model_copy(update={"max_work_group": 512, "local_memory_bytes": 99 << 10})
     assert [trial.value for trial in trials(small) if trial.name == "full_groups"] == [512, 384]
     assert min(trial.value for trial in trials(small) if trial.name == "local_memory_bytes") == 162 << 10

@@ -98,7 +98,7 @@ def test_a_signal_to_the_run_or_to_all_its_processes(
 
 
 def test_while_it_waits_for_another_run(start: Any, opencl_infos: list[Any], tmp_path: Path) -> None:
-    chip = re.sub("[^A-Za-z0-9]+", "-", opencl_infos[0].chip)
+    chip = re.sub("[^A-Za-z0-9]+", "-", opencl_infos[0].processor)
     run = None
     with (tmp_path / "tmp" / f"perfport-{chip}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

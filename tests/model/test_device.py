@@ -35,3 +35,11 @@ CUDA = NVIDIA.model_copy(update={"id": "cuda:nvidia:0", "backend": "cuda"})
 )
 def test_selectors(selector: str, named: list[DeviceInfo]) -> None:
     assert [device for device in (POCL, NVIDIA, CUDA) if device.matches(selector)] == named
+
+
+def test_platforms_over_one_processor_agree_on_it_and_equal_chips_do_not() -> None:
+    cuda = CUDA.model_copy(update={"pci": "0000:3B:00.0"})
+    opencl = NVIDIA.model_copy(update={"pci": "0000:3b:00.0"})
+    other = NVIDIA.model_copy(update={"pci": "0000:5e:00.0"})
+    assert cuda.processor == opencl.processor != other.processor
+    assert POCL.processor == "Skylake" == POCL.model_copy(update={"id": "opencl:intel:0"}).processor

@@ -43,7 +43,7 @@ def test_a_study_runs_by_its_name_with_every_size_of_its_source(name: str) -> No
 
 
 #: Not for a machine with one CPU: what wants two devices of a kind, and OpenCV's use of a system-wide OpenCL.
-NOT_QUICK = {"several_devices", "opencv_opencl"}
+NOT_QUICK = {"several_devices", "source_devices", "opencv_opencl"}
 
 
 def test_quick_has_every_ladder_the_best_variants_and_the_peers_that_install_in_seconds() -> None:

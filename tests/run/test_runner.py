@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -159,10 +160,11 @@ def test_threads_of_libraries_sleep_in_workers(monkeypatch: pytest.MonkeyPatch) 
 
 
 class Scripted:
-    """Workers that say what a test wants, one script after the other; which groups they were given."""
+    """Workers that say what a test wants, one script after the other; groups that they were given, and locks."""
 
     scripts: list[list[Any]]
     given: list[Group]
+    locks: list[str]
 
     def __init__(self, *_: Any) -> None:
         self._left = Scripted.scripts.pop(0)
@@ -192,9 +194,9 @@ def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *scripts: list[Any
     """Run a group of three cases on scripted workers."""
     identities = [data.record(name).identity for name in ("fast", "slow", "other")]
     group = Group(
-        device=DeviceInfo.model_validate(data.device(data.POCL)), workload=identities[0].workload,
-        problem=identities[0].problem, preset=None, parameters=identities[0].parameters, inputs={"a": 1},
-        targets=Targets(), timeout=1, workers=workers,
+        device=DeviceInfo.model_validate(data.device(data.POCL) | {"pci": "0000:3B:00.0"}),
+        workload=identities[0].workload, problem=identities[0].problem, preset=None,
+        parameters=identities[0].parameters, inputs={"a": 1}, targets=Targets(), timeout=1, workers=workers,
         cases=[Case(key=key, identity=identity) for key, identity in zip("abc", identities, strict=True)],
     )  # fmt: skip
     Scripted.given = []
@@ -202,7 +204,14 @@ def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *scripts: list[Any
         [measured(group.cases[m[0]], m[1]) if isinstance(m, tuple) else m for m in script] for script in scripts
     ]
     monkeypatch.setattr(runner, "WorkerHandle", Scripted)
-    monkeypatch.setattr(runner, "chip_lock", lambda *_: contextlib.nullcontext())
+    Scripted.locks = []
+
+    @contextlib.contextmanager
+    def chip_lock(chip: str, say: Any) -> Iterator[None]:
+        Scripted.locks.append(chip)
+        yield
+
+    monkeypatch.setattr(runner, "chip_lock", chip_lock)
     progress = type("P", (), {name: lambda self, *_: None for name in ("group", "step", "record", "say")})()
     with Writer(tmp_path / "run") as writer:
         made = Runner(writer, [], progress)
@@ -224,6 +233,13 @@ def test_a_death_costs_the_case_in_flight_and_the_rest_is_measured_in_rounds_of_
     assert [([case.key for case in group.cases], group.first_round) for group in Scripted.given] == [
         (["a", "b", "c"], 0), (["c"], 5),
     ]  # fmt: skip
+
+
+def test_a_group_holds_its_physical_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Equal chips of one machine are told apart by their address, which drivers spell either way."""
+    made = scripted(monkeypatch, tmp_path, [(number, range(5)) for number in range(3)] + [GroupFinished()])
+    assert len(made.records) == 3
+    assert Scripted.locks == [f"{data.device(data.POCL)['chip']} 0000:3b:00.0"]
 
 
 def test_deaths_outside_any_case_end_the_group_at_last(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

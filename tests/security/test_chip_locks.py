@@ -72,7 +72,7 @@ def test_a_run_says_what_is_wrong_instead_of_waiting(
     opencl_infos: list[Any], perfport: Any, no_ceilings: dict[str, str], tmp_path: Path
 ) -> None:
     info = opencl_infos[0]
-    os.mkfifo(tmp_path / f"perfport-{re.sub('[^A-Za-z0-9]+', '-', info.chip)}.lock")
+    os.mkfifo(tmp_path / f"perfport-{re.sub('[^A-Za-z0-9]+', '-', info.processor)}.lock")
     arguments = command(experiment(tmp_path, {"variants": ["good"]}), info.id, tmp_path / "out")
     done = perfport(*arguments, env={**no_ceilings, "TMPDIR": str(tmp_path)}, cwd=tmp_path, timeout=120)
     assert done.returncode == 4 and "Traceback" not in done.stderr

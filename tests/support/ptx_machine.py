@@ -110,6 +110,7 @@ class Machine:
         self.symbols: dict[str, int] = {}
         self.local_bytes = local_bytes
         self.multiply_adds = 0
+        self.constants = np.zeros(0, np.float32)
         for item in parsed(text):
             if isinstance(item, Instruction):
                 self.code.append(item)
@@ -117,6 +118,9 @@ class Machine:
                 self.labels[label[1]] = len(self.code)
             elif symbol := re.match(r"\s*(?:\.extern\s+)?\.shared\s.*?(\w+)\[\d*\]", item):
                 self.symbols[symbol[1]] = 0
+            elif table := re.match(r"\.const \.align 4 \.f32 (\w+)\[\d+\] = \{(.*)\};", item):
+                self.symbols[table[1]] = 0
+                self.constants = np.array([self._operand(value) for value in table[2].split(", ")])
         self.decoded = [self._decode(item) for item in self.code]
 
     def run(self, memory: Memory, groups: int, items: int, *parameters: int) -> None:
@@ -218,6 +222,8 @@ class Machine:
                 "outside of local memory"
             )
             return self.local, addresses // 4
+        if d.detail == "const":
+            return self.constants, addresses // 4
         words, index = self.memory.at(addresses)
         assert (index + count <= words.size).all(), "a vector past a buffer's end"
         return words, index

@@ -15,6 +15,7 @@ from perfport.workload import Session, Setup
 
 SPARSE_CONV = workload.discover()["sparse_conv"]
 TARGET = "sm_90"
+SEED = 5
 MASKS = ("random", "all", "none", "filter", "channel")
 
 
@@ -38,13 +39,15 @@ def masked(shape: tuple[int, ...], mask: str, rng: np.random.Generator) -> np.nd
     return np.where(keep, weights, np.float32(0))
 
 
-def offline(name: str, target: str = TARGET, seed: int = 5, timed: bool = True, **parameters: Any) -> tuple[Any, Setup]:
+def offline(
+    name: str, target: str = TARGET, tunables: dict[str, int] | None = None, timed: bool = True, **parameters: Any
+) -> tuple[Any, Setup]:
     """A variant built for a target that is not here."""
     cls, info = SPARSE_CONV.variant("sparse_conv", name), cuda_info(target)
     cls.require(info)
     problem = SPARSE_CONV.problems["sparse_conv"]
-    made = problem(problem.Parameters(**parameters), seed)
-    tunables = {key: tunable.default_for(info) for key, tunable in cls.tunables.items()}
+    made = problem(problem.Parameters(**parameters), SEED)
+    chosen = {key: tunable.default_for(info) for key, tunable in cls.tunables.items()} | (tunables or {})
     session = Session(OfflineDevice(info), made, SPARSE_CONV.folder, timed)  # type: ignore[arg-type]
-    setup = Setup(session, tunables, {})
+    setup = Setup(session, chosen, {})
     return cls(setup), setup

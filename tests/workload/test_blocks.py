@@ -9,6 +9,7 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from perfport.workload import in_blocks, usable_cores
 
@@ -28,6 +29,19 @@ def test_an_error_of_one_block_is_the_callers(size: int) -> None:
 
     with pytest.raises(ValueError, match="40" if size == 5 else "0"):
         in_blocks(work, 50, size)
+
+
+def _blas_threads(block: slice | None = None) -> set[int]:
+    """Threads of each library of linear algebra."""
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+@pytest.mark.parametrize("size", [5, 100])
+def test_products_within_a_block_take_one_thread(size: int) -> None:
+    with threadpool_limits(2, user_api="blas"):
+        before = _blas_threads()
+        assert set().union(*in_blocks(_blas_threads, 50, size)) == {1}
+        assert _blas_threads() == before
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system does not pin processes")

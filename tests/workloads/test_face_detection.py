@@ -94,6 +94,20 @@ def test_windows_are_the_references(build: Any, variant: str) -> None:
         assert traffic.flops == work.flops and traffic.integer_ops >= work.integer_ops
 
 
+@pytest.mark.parametrize("frames", [1, 2])
+@pytest.mark.parametrize("variant", LADDER)
+def test_levels_that_exceed_the_address_space_go_in_groups(build: Any, variant: str, frames: int) -> None:
+    """As many words as the first level takes: the others share the atlas by twos or more."""
+    task = problem(**PASSING, frames=frames, atlas_words=3 * 96 * 61)
+    assert len(task.pyramid.groups) > 2 and task.pyramid.lines == 61
+    found, outputs = build(task, LADDER[variant])
+    right(task, outputs)
+    assert found.detector.integrals.sums.nbytes == 2 * 4 * 96 * 61 * frames
+    notes, counts = found.notes(), task.reference.counts
+    assert notes["entered"] == counts.entered.tolist() and notes["features"] == counts.nodes.sum()
+    assert found.traffic().integer_ops >= task.work().integer_ops
+
+
 def test_composed_faces_are_found_by_the_stock_cascade(build: Any) -> None:
     task = problem(Faces, width=96, height=80, cascade="frontalface_alt", frames=2)
     found, outputs = build(task, WHOLE["compacted"])
@@ -278,7 +292,9 @@ def test_an_image_too_large_for_its_integral_images_is_refused(monkeypatch: pyte
     from perfport.workloads.face_detection import images
 
     monkeypatch.setattr(images, "composite", empty)
-    with pytest.raises(UsageError, match="too large for 32-bit integral images"):
+    with pytest.raises(
+        UsageError, match="atlas_words: the integral images of 32768 x 32768 pixels take more than 2147483647 words"
+    ):
         Windows(Windows.Parameters(width=32_768, height=32_768), 1)
 
 

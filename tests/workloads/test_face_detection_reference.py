@@ -103,16 +103,21 @@ def test_sums_beyond_32_bits_wrap_and_differences_stay_right() -> None:
 @pytest.mark.parametrize(("size", "to"), [((33, 47), (30, 43)), ((64, 64), (13, 20)), ((25, 31), (25, 31))])
 def test_reduction_is_opencvs(size: tuple[int, int], to: tuple[int, int]) -> None:
     image = noise(*size)
-    level = pyramid.Level(np.float32(1), *to, 1, 1, 1, 0, 0, 0, 0)
+    level = pyramid.Level(np.float32(1), *to, 1, 1, 1, 0, 0, 0, 0, 0)
     assert np.array_equal(pyramid.reduced(image, level), cv2.resize(image, to, interpolation=cv2.INTER_LINEAR_EXACT))
 
 
+@pytest.mark.parametrize("most", [None, 158, 200, 300])
 @pytest.mark.parametrize(("factor", "rule"), [(1.1, "opencv"), (1.37, "full"), (2.5, "opencv")])
-def test_levels_and_windows_fill_the_atlas(factor: float, rule: Any) -> None:
-    levels = pyramid.build(211, 157, (24, 20), factor, rule)
-    used = np.zeros((levels.lines, levels.pitch), int)
-    for level in levels.levels:
-        used[level.y : level.y + level.height + 1, level.x : level.x + level.width + 1] += 1
+def test_levels_and_windows_fill_the_atlas(factor: float, rule: Any, most: int | None) -> None:
+    levels = pyramid.build(211, 157, (24, 20), factor, rule, most=most)
+    used = np.zeros((len(levels.groups), levels.lines, levels.pitch), int)
+    for group, lines in enumerate(levels.group_lines):
+        for level in (levels.levels[number] for number in levels.groups[group]):
+            used[group, level.y : level.y + level.height + 1, level.x : level.x + level.width + 1] += 1
+        assert used[group, lines - 1].any() and not used[group, lines:].any()
+    assert levels.lines <= (most or levels.lines)
+    assert (len(levels.groups) > 1) is (most is not None and (factor, most) != (2.5, 300))
     assert used.max() == 1 and used.sum() == sum((level.width + 1) * (level.height + 1) for level in levels.levels)
     number, x, y = levels.locate(np.arange(levels.windows))
     for i, level in enumerate(levels.levels):

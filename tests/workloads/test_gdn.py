@@ -17,7 +17,7 @@ from perfport.workloads.gdn.variants import gamma_gradient, inputs
 from perfport.workloads.gdn.variants.tiled import split_steps
 
 GDN = workload.discover()["gdn"]
-LADDER = ("replicated", "naive", "shared_memory", "registers", "column_per_group")
+LADDER = ("replicated", "naive", "shared_memory", "registers", "row_by_row", "column_per_group")
 # Channels, height, width, batch. Words: odd sizes; vectors: multiples of 4. The first has tails in every direction.
 ODD = {"channels": 13, "height": 5, "width": 7, "batch": 3}
 EVEN = {"channels": 36, "height": 6, "width": 10, "batch": 2}
@@ -92,7 +92,7 @@ def right(problem: Any, outputs: dict[str, np.ndarray]) -> None:
 
 def test_every_variant_of_the_source_is_there() -> None:
     roles = {name: cls.role for name, cls in GDN.variants["gdn_gamma_gradient"].items()}
-    assert [roles[name] for name in LADDER] == ["rung"] * 4 + ["control"]
+    assert [roles[name] for name in LADDER] == ["rung"] * 5 + ["control"]
     assert {"reduce_gemv_loop", "reduce_gemm_batched", "reduce_wide"} <= set(GDN.variants["gdn_reduction"])
     for problem, name in (
         ("gdn_forward", "fused_forward"),
@@ -110,7 +110,14 @@ def test_ladder(solve: Solver, name: str) -> None:
     for form in [*FORMS, ONE]:
         problem = problem_of("gdn_gamma_gradient", **form)
         right(problem, solve(problem, name))
-    right(problem, solve(problem, name, batched=1, group=32))
+    right(problem, solve(problem, name, group=32, **({} if name == "row_by_row" else {"batched": 1})))
+
+
+def test_separate_gradients(solve: Solver) -> None:
+    for form in [*FORMS, ONE]:
+        problem = problem_of("gdn_backward", **form)
+        right(problem, solve(problem, "separate_gradients"))
+    right(problem, solve(problem, "separate_gradients", group=32))
 
 
 @pytest.mark.parametrize("name", ["reduce_gemv_loop", "reduce_gemm_batched", "reduce_wide"])
@@ -269,6 +276,19 @@ def test_memory_of_the_ladder_is_what_is_allocated(solve: Solver, name: str) -> 
         assert notes["wasted_bytes_per_operand"] == 4 * 12 * 13 * 105
 
 
+def test_largest_batches_in_the_readme() -> None:
+    """What variants say that they need, and for the fused ones delta, w, D and dgamma."""
+    needs = [
+        gamma_gradient.Replicated.bytes_needed, gamma_gradient.Registers.bytes_needed,
+        gamma_gradient.RowByRow.bytes_needed, lambda n, p: 4 * (3 * n * p + n * n),
+    ]  # fmt: skip
+    text = (GDN.folder / "README.md").read_text()
+    for channels in (64, 128, 192, 256):
+        for side in (64, 128, 256):
+            batches = [gamma_gradient.largest_batch(need, channels, side * side) for need in needs]
+            assert f"| {channels} | {side} x {side} | " + " | ".join(map(str, batches)) + " |\n" in text
+
+
 def test_fewer_than_four_images_fit_a_gtx1080() -> None:
     needed = gamma_gradient.Replicated.bytes_needed
     assert needed(128, 3 * 128 * 128) <= gamma_gradient.GTX1080_BYTES < needed(128, 4 * 128 * 128)
@@ -316,10 +336,10 @@ def test_generated_vectors_are_the_same_on_device_and_host(device: OpenDevice) -
 
 
 def test_splits_share_the_steps_out() -> None:
-    assert split_steps(units=132, longest=256, steps=32768, tiles=9) == 256  # many positions: the longest sum
-    assert split_steps(units=132, longest=256, steps=2048, tiles=9) == 35  # fewer: about 4 groups to a unit
-    assert split_steps(units=132, longest=256, steps=3, tiles=1) == 4
-    assert split_steps(units=2, longest=0, steps=100, tiles=1) == 1
+    assert split_steps(groups=528, longest=256, steps=32768, tiles=9) == 256  # many positions: the longest sum
+    assert split_steps(groups=528, longest=256, steps=2048, tiles=9) == 35  # fewer: about so many groups
+    assert split_steps(groups=528, longest=256, steps=3, tiles=1) == 4
+    assert split_steps(groups=8, longest=0, steps=100, tiles=1) == 1
 
 
 def test_presets_and_check_sizes_make_problems() -> None:

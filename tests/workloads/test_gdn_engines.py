@@ -13,12 +13,13 @@ from perfport.workloads.gdn.variants.tensor_core import TensorCores, TensorCores
 from perfport.workloads.gdn.variants.tiled import Tiled
 
 GDN = workload.discover()["gdn"]
+MATRIX_UNITS = {"tensor_core.py", "tensor_core.cu", "tensor_core_held.cu", "tensor_core_gamma.cu", "matrix_units.h"}
 OWN = {
     Tiled: {"tiled.py", "fused.cl"},
     Streams: {"streams.py", "streams.cl"},
-    TensorCores: {"tensor_core.py", "tensor_core.cu"},
-    TensorCoresBf16: {"tensor_core.py", "tensor_core.cu"},
-    TensorCoresPlain: {"tensor_core.py", "tensor_core.cu"},
+    TensorCores: MATRIX_UNITS,
+    TensorCoresBf16: MATRIX_UNITS,
+    TensorCoresPlain: MATRIX_UNITS,
 }
 NAMED = {"fused_{problem}": Tiled, "fused_{problem}_streams": Streams, "tensor_core": TensorCores}
 

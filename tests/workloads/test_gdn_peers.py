@@ -41,6 +41,7 @@ def test_every_problem_has_its_peers() -> None:
     torch = {f"torch_{form}{tf32}" for form in ("eager", "compiled") for tf32 in ("", "_tf32")}
     for problem in ("gdn_forward", "gdn_backward", "gdn_step"):
         assert {"numpy", "torch_cpu"} | torch <= names[problem]
+    assert {"triton", "triton_tf32"} <= names["gdn_forward"]
     assert "cupy_gemm" in names["gdn_forward"] & names["gdn_gamma_gradient"]
     assert names["gdn_reduction"] == {"numpy", "cublas_gemv_loop", "cublas_gemm_batched", "cupy"}
     assert all((cls.precision == "tf32") == cls.name.endswith("tf32") for cls in PEERS)

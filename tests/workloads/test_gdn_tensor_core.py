@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
 from perfport import backend, workload
+from perfport.backend import Artifact
 from perfport.backend.offline import OfflineDevice, cuda_info
 from perfport.workload import Session, Setup, UnavailableError, UnsupportedError
 from perfport.workloads.gdn.problems import FORWARD_TOLERANCE, GRADIENT_TOLERANCE, TF32_TOLERANCE, Step
 from perfport.workloads.gdn.variants.tensor_core import TensorCores
 
 GDN = workload.discover()["gdn"]
+H200 = cuda_info("sm_90").model_copy(update={"local_memory_bytes": 227 << 10, "compute_units": 132})
+INSTRUCTIONS = {
+    "tensor_core": "m16n8k8.row.col.f32.tf32.tf32.f32",
+    "tensor_core_bf16": "m16n8k16.row.col.f32.bf16.bf16.f32",
+    "tensor_core_tf32": "m16n8k8.row.col.f32.tf32.tf32.f32",
+}
 
 
 def tf32(x: np.ndarray) -> np.ndarray:
@@ -78,35 +88,60 @@ def test_errors_of_the_products(kind: str, terms: int, forward: float, gradient:
     assert terms == 3 or relative(dgamma, exact) > 1e-5  # plain TF32 is a class of its own
 
 
-@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
-@pytest.mark.parametrize(
-    ("name", "instruction", "split"),
-    [
-        ("tensor_core", "m16n8k8.row.col.f32.tf32.tf32.f32", True),
-        ("tensor_core_bf16", "m16n8k16.row.col.f32.bf16.bf16.f32", True),
-        ("tensor_core_tf32", "m16n8k8.row.col.f32.tf32.tf32.f32", False),
-    ],
-)
-def test_kernels_compile_to_matrix_instructions(name: str, instruction: str, split: bool, layout: str) -> None:
+def artifacts(problem: str, name: str, tunables: dict[str, int], **parameters: Any) -> list[Artifact]:
+    """What a variant compiles for an H200, in the order in which it does."""
     try:
         backend.get("cuda").build("probe.cu", "__kernel void k(__global float *x) {}", {})
     except UnavailableError as error:
         pytest.skip(str(error))
-    cls, info = GDN.variants["gdn_forward"][name], cuda_info("sm_80")
-    cls.require(info)
-    problem = cls.problem(cls.problem.Parameters(channels=13, height=5, width=7, layout=layout), 1)
-    device = OfflineDevice(info)
-    tunables = {key: tunable.default_for(info) for key, tunable in cls.tunables.items()}
-    variant = cls(Setup(Session(device, problem, GDN.folder), tunables, {}))  # type: ignore[arg-type]
-    _, artifact = device.artifacts  # gamma is packed ahead
-    ptx = artifact.listing["ptx"]
-    fragments = tunables["warp_columns"] // 8  # of a warp that has 16 rows, which is enough for 13 channels
-    products = ptx.count(f"mma.sync.aligned.{instruction}")
-    assert products and products % (fragments * (3 if split else 1)) == 0
-    assert "ldmatrix.sync.aligned.m8n8.x4" in ptx
-    assert ".local" not in ptx.replace(".local_", "")  # nothing is kept outside registers
+    cls, device = GDN.variants[problem][name], OfflineDevice(H200)
+    cls.require(H200)
+    made = cls.problem(cls.problem.Parameters(**parameters), 1)
+    chosen = {key: tunable.default_for(H200) for key, tunable in cls.tunables.items()} | tunables
+    variant = cls(Setup(Session(device, made, GDN.folder), chosen, {}))  # type: ignore[arg-type]
     traffic = variant.traffic()
-    assert traffic and traffic.flops > 2 * problem.macs * (3 if split else 1)
+    assert traffic and traffic.flops > 2 * made.macs * (1 if cls.precision == "tf32" else 3)
+    return device.artifacts
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize(("held", "loads"), [(48, "cp.async.cg"), (0, "ldmatrix.sync.aligned.m8n8.x4")])
+@pytest.mark.parametrize(("name", "instruction"), INSTRUCTIONS.items())
+def test_forward_compiles_to_matrix_instructions(
+    name: str, instruction: str, held: int, loads: str, layout: str
+) -> None:
+    size = {"channels": 13, "height": 5, "width": 7, "layout": layout}
+    _, artifact = artifacts("gdn_forward", name, {"held_columns": held}, **size)  # gamma is packed ahead
+    ptx = artifact.listing["ptx"]
+    products = ptx.count(f"mma.sync.aligned.{instruction}")
+    assert products and products % (1 if name == "tensor_core_tf32" else 3) == 0
+    assert loads in ptx
+    assert ".local" not in ptx.replace(".local_", "")  # nothing is kept outside registers
+
+
+@pytest.mark.parametrize("size", [{"height": 127, "width": 129}, {"height": 128, "width": 128}])
+def test_dgamma_copies_16_bytes_at_a_time_whatever_the_size_of_planes(size: dict[str, int]) -> None:
+    artifact, _ = artifacts("gdn_gamma_gradient", "tensor_core_tf32", {}, channels=192, **size)  # sums are added after
+    ptx = artifact.listing["ptx"]
+    assert "cp.async.cg.shared.global" in ptx and "ld.global" not in ptx
+    assert ".local" not in ptx.replace(".local_", "")
+
+
+@pytest.mark.parametrize("local_memory", [48 << 10, 99 << 10, 227 << 10])
+@pytest.mark.parametrize("name", ["fused_step", *INSTRUCTIONS])
+def test_no_number_of_channels_is_refused(name: str, local_memory: int) -> None:
+    info = H200.model_copy(update={"local_memory_bytes": local_memory})
+    cls = GDN.variants["gdn_step"][name]
+    tunables = {key: tunable.default_for(info) for key, tunable in cls.tunables.items()}
+    for channels in range(1, 513):
+        for layout, width in (("nchw", 3), ("nchw", 4), ("nhwc", 4)):
+            problem = SimpleNamespace(
+                channels=channels, positions=width, pixels=width, batch=1, nhwc=layout == "nhwc", inverse=False
+            )
+            engine = cls.engine(SimpleNamespace(problem=problem, device=SimpleNamespace(info=info), tunables=tunables))
+            shape, gamma = engine._shape(), engine._gamma_shape()
+            assert engine._staged_bytes(shape) <= local_memory and engine._local_bytes(gamma) <= local_memory
+            assert max(engine._items(shape), engine._items(gamma)) <= info.max_work_group, (channels, layout)
 
 
 def test_older_devices_are_refused() -> None:

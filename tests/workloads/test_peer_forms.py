@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partialmethod
@@ -167,5 +170,14 @@ def on_host(monkeypatch: pytest.MonkeyPatch) -> Host:
 
 @pytest.mark.parametrize("peer", TORCH, ids="-".join)
 def test_forms_for_a_gpu_on_the_host(on_host: Host, peer: tuple[str, str, str]) -> None:
+    if "triton" in class_of(peer).modules and "TRITON_INTERPRET" not in os.environ:
+        pytest.skip("Triton interprets where it is told so before its first import: see the next test")
     for tunables in forms(class_of(peer), "gpu"):
         right(on_host, peer, tunables, timed=False)
+
+
+def test_triton_interpreted() -> None:
+    pytest.importorskip("triton")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "on_the_host and triton"]
+    done = subprocess.run(command, env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True)
+    assert done.returncode == 0 and " passed" in done.stdout and "skipped" not in done.stdout, done.stdout[-3000:]

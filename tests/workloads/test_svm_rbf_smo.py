@@ -15,10 +15,11 @@ from perfport.backend import OpenDevice
 from perfport.model.errors import CompileError, UnavailableError, UnsupportedError, UsageError
 from perfport.workload import read_source
 from perfport.workloads.svm_rbf.smo import SmoTrain, dual_objective
-from perfport.workloads.svm_rbf.variants.smo import SmoFirstOrder, SmoResident, SmoSecondOrder
+from perfport.workloads.svm_rbf.variants.smo import SmoFirstOrder, SmoResident, SmoSecondOrder, SmoWorkingSets
 
 FOLDER = Path(workload.discover()["svm_rbf"].folder)
-VARIANTS = (SmoFirstOrder, SmoSecondOrder, SmoResident)
+BY_PAIRS = (SmoFirstOrder, SmoSecondOrder, SmoResident)
+VARIANTS = (*BY_PAIRS, SmoWorkingSets)
 SMALL = {"points": 140, "dims": 5, "C": 2.0}
 GPU_SHAPE = {"group": 64, "lanes": 16, "width": 4, "lane_points": 1, "groups_per_unit": 4}
 
@@ -59,10 +60,10 @@ def test_the_model_is_libsvms(device: OpenDevice, cls: type, preset: str) -> Non
     assert not failures(task, outputs)
     notes = variant.notes()
     assert notes["converged"] and notes["support_vectors"] == np.count_nonzero(outputs["alpha"])
-    assert notes["cache_hits"] + notes["rows_computed"] == 2 * notes["iterations"]
+    if cls in BY_PAIRS:
+        assert notes["cache_hits"] + notes["rows_computed"] == 2 * notes["iterations"]
     assert notes["support_vectors"] <= notes["rows_computed"] <= task.points  # no row twice: the cache holds all
-    steps = {"iterate"} if cls is SmoResident else {"pick", "update"}
-    assert set(notes["kernel_seconds"]) == {"reset", "model", *steps}
+    assert set(notes["kernel_seconds"]) == {"reset", "model", *cls.step_kernels}
     assert all(seconds > 0 for seconds in notes["kernel_seconds"].values())
 
 
@@ -72,17 +73,54 @@ def test_the_shape_that_gpus_get_works_everywhere(device: OpenDevice, cls: type)
     assert not failures(task, trained(device, cls, task, **GPU_SHAPE)[1])
 
 
-@pytest.mark.parametrize("cls", VARIANTS)
+@pytest.mark.parametrize("cls", BY_PAIRS)
 @pytest.mark.parametrize("slots", [2, 5, 40])
 def test_a_small_cache_changes_no_bit(device: OpenDevice, cls: type, slots: int) -> None:
     whole, expected = small(device, cls)
-    row_mb = 4 * 144 / 2**20
+    row_mb = 4 * whole.padded / 2**20
     variant, outputs = trained(device, cls, problem(**SMALL, cache_mb=(slots + 0.5) * row_mb))
     assert variant.slots == slots < whole.slots
     notes, free = variant.notes(), whole.notes()
     assert notes["iterations"] == free["iterations"]
     assert notes["rows_computed"] > free["rows_computed"]
     assert all(np.array_equal(outputs[name], expected[name]) for name in expected)
+
+
+@pytest.mark.parametrize("slots", [2, 5, 40])
+def test_a_small_cache_makes_small_sets(device: OpenDevice, slots: int) -> None:
+    task = problem(**SMALL, cache_mb=(slots + 0.5) * 4 * 144 / 2**20)
+    variant, outputs = trained(device, SmoWorkingSets, task, lanes=1)
+    assert variant.slots == slots and 2 <= variant.members <= slots
+    assert not failures(task, outputs) and variant.notes()["rows_computed"] > task.points
+
+
+def in_one_launch(device: OpenDevice, monkeypatch: pytest.MonkeyPatch, groups: int, **tunables: Any) -> Any:
+    """Train by as many work-groups, though the device may not promise to run them at the same time."""
+    monkeypatch.setattr(SmoResident, "most_groups", lambda variant: groups)
+    task = problem(**SMALL)
+    return task, *trained(device, SmoResident, task, **tunables)
+
+
+@pytest.mark.parametrize("tunables", [{}, {**GPU_SHAPE, "staged": 1}, {**GPU_SHAPE, "staged": 0, "lane_points": 4}])
+def test_groups_that_wait_for_each_other(
+    device: OpenDevice, monkeypatch: pytest.MonkeyPatch, tunables: dict[str, int]
+) -> None:
+    if device.info.compute_units < 2:
+        pytest.skip("needs two compute units")
+    monkeypatch.setattr("perfport.workloads.svm_rbf.variants.smo.POLLS", 1 << 27)  # others may keep the cores busy
+    task, variant, outputs = in_one_launch(device, monkeypatch, 2, **tunables)
+    assert variant.groups == 2 and bool(variant.staged_words) == bool(tunables.get("staged"))
+    assert not failures(task, outputs)
+    assert variant.notes()["iterations"] == small(device, SmoResident)[0].notes()["iterations"]
+
+
+def test_a_group_that_waits_in_vain_is_an_error(device: OpenDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("perfport.workloads.svm_rbf.variants.smo.POLLS", 1000)
+    launch = SmoResident._run
+    monkeypatch.setattr(SmoResident, "_run", lambda variant, *args, **more: (
+        setattr(variant, "groups", 1), launch(variant, *args, **more))[1])  # fmt: skip
+    with pytest.raises(UnsupportedError, match="at the same time"):
+        in_one_launch(device, monkeypatch, 2)
 
 
 @pytest.mark.parametrize("cls", VARIANTS)
@@ -137,18 +175,24 @@ def test_uneven_team_is_refused(device: OpenDevice) -> None:
 
 
 @pytest.mark.parametrize("target", ["sm_75", "sm_90"])
-@pytest.mark.parametrize(("first_order", "groups"), [(0, 157), (1, 157), (0, 1)])
-def test_compiles_for_cuda(target: str, first_order: int, groups: int) -> None:
-    variant = SmoResident if groups == 1 else SmoFirstOrder
+@pytest.mark.parametrize(
+    ("variant", "groups"), [(SmoSecondOrder, 157), (SmoFirstOrder, 157), (SmoResident, 1), (SmoResident, 132),
+                            (SmoWorkingSets, 250)]
+)  # fmt: skip
+@pytest.mark.parametrize("slots", [1000, 5000])
+def test_compiles_for_cuda(target: str, variant: type, groups: int, slots: int) -> None:
     macros = {name: tunable.default["gpu"] if isinstance(tunable.default, dict) else tunable.default
               for name, tunable in variant.tunables.items()}  # fmt: skip
-    sizes: dict[str, int] = {"NPOINTS": 5000, "PADDED": 5008}
-    sizes |= {"CHUNK": 5024 // groups, "GROUPS": groups, "SLOTS": 5000, "FIRST_ORDER": first_order}
+    resident = int(variant is SmoResident)
+    sizes: dict[str, int] = {"NPOINTS": 5000, "PADDED": 5000, "MEMBERS": 500, "TILE": 32, "FILLERS": 4}
+    sizes |= {"CHUNK": -(-5000 // groups), "GROUPS": groups, "SLOTS": slots, "FIRST_ORDER": variant.first_order}
+    sizes |= {"RESIDENT": resident, "STAGED": int(groups == 132), "STAGED_WORDS": 39 * 784, "POLLS": 1000}
+    sizes |= {"STEP_LIMIT": 1000}
     floats = {"GAMMA": "0.01f", "PENALTY": "1.0f", "TAU": "0.0005f"}
-    source = read_source(FOLDER / "kernels" / "smo.cl")
+    source = read_source(FOLDER / "kernels" / variant.kernels)
     named = {name.upper(): value for name, value in macros.items()}
     try:
-        artifact = backend.get("cuda").build("smo.cl", source, {**named, **sizes, **floats}, target)
+        artifact = backend.get("cuda").build(variant.kernels, source, {**named, **sizes, **floats}, target)
     except UnavailableError as error:
         pytest.skip(str(error))
     except CompileError as error:

@@ -151,6 +151,15 @@ def test_queries_by_rows_at_other_trees(solve: Solver, clusters: int, dims: int)
         right(task, solve(task, "rows", **chosen))
 
 
+@pytest.mark.parametrize(("clusters", "dims", "lanes"), [(19, 48, 2), (2, 64, 16), (19, 128, 8), (256, 16, 1)])
+def test_queries_by_teams_at_other_trees(solve: Solver, clusters: int, dims: int, lanes: int) -> None:
+    """More lanes than classes and fewer, units that are no multiple of lanes, a last work-group that is not full."""
+    task = problem_of(
+        "tree_query", points=400, dims=dims, clusters=clusters, levels=2, iterations=2, queries=secrets.choice([1, 65])
+    )
+    right(task, solve(task, "teams", lanes=lanes, group=64))
+
+
 @pytest.mark.parametrize("vnni", [0, 1])
 def test_queries_by_rows_at_the_largest_scores(solve: Solver, vnni: int) -> None:
     """Neither the sums of products less 32768 nor the scores overflow; of equal ones the lowest index counts."""

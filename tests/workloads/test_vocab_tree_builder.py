@@ -27,6 +27,7 @@ from perfport.workloads.vocab_tree.variants import peers
 
 CLUSTERS, LEVELS, ITERATIONS, SEED, DIMS = 5, 4, 5, 11, 32
 LIMIT = 120_000  # bytes: a chunk holds about 1400 points
+SOURCE = {"two_kernels": True, "resident": False}
 LOADERS: dict[str, passes.Loader] = {}
 
 
@@ -55,7 +56,11 @@ def local(device: OpenDevice) -> Iterator[Callable[[Settings], LocalWorker]]:
     made: list[LocalWorker] = []
 
     def make(chosen: Settings) -> LocalWorker:
-        made.append(LocalWorker(device, loader, chosen, passes.defaults(device.info, chosen.clusters, chosen.dims)))
+        made.append(
+            LocalWorker(
+                device, loader, chosen, passes.defaults(device.info, chosen.clusters, chosen.dims, chosen.two_kernels)
+            )
+        )
         return made[-1]
 
     yield make
@@ -77,6 +82,12 @@ def local(device: OpenDevice) -> Iterator[Callable[[Settings], LocalWorker]]:
         {"memory_limit": LIMIT, "places": 5, "kept": 5},
         {"memory_limit": LIMIT, "host_limit": 1000},
         {"memory_limit": 30_000, "host_limit": 1000, "fragment": 300},
+        SOURCE,
+        {**SOURCE, "batch": 1},
+        {**SOURCE, "fragment": 100, "batch": 3},
+        {**SOURCE, "memory_limit": LIMIT},
+        {**SOURCE, "memory_limit": LIMIT, "kept": 0},
+        {**SOURCE, "memory_limit": 30_000, "host_limit": 1000, "fragment": 300},
     ],
     ids=str,
 )
@@ -100,7 +111,7 @@ def test_every_mode_gives_the_reference_tree(
     assert worker.inner.device.allocated == before
 
 
-@pytest.mark.parametrize("changes", [{}, {"memory_limit": LIMIT}], ids=str)
+@pytest.mark.parametrize("changes", [{}, {"memory_limit": LIMIT}, SOURCE, {**SOURCE, "memory_limit": LIMIT}], ids=str)
 def test_empty_classes_of_points_of_any_length(
     local: Callable[[Settings], LocalWorker], changes: dict[str, Any]
 ) -> None:
@@ -115,14 +126,22 @@ def test_empty_classes_of_points_of_any_length(
     assert build.report.reseeded > 10
 
 
+@pytest.mark.parametrize("changes", [{}, SOURCE], ids=str)
 def test_host_threads_in_pieces_give_the_same_tree(
-    local: Callable[[Settings], LocalWorker], points: np.ndarray, expected: tree.Tree, monkeypatch: pytest.MonkeyPatch
+    local: Callable[[Settings], LocalWorker],
+    points: np.ndarray,
+    expected: tree.Tree,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, Any],
 ) -> None:
     """What is split among threads for large trees alone is so here for a small one."""
     monkeypatch.setattr("perfport.workloads.vocab_tree.builder.resident.NODES_EACH", 3)
     monkeypatch.setattr("perfport.workloads.vocab_tree.builder.resident.BYTES_EACH", 5 * 2 * CLUSTERS * DIMS)
     monkeypatch.setattr("perfport.workloads.vocab_tree.builder.assembly.LEAVES", 7)
-    assert Build(PrivatePoints(points), settings(), [local(settings())]).run().same_as(expected)
+    monkeypatch.setattr("perfport.workloads.vocab_tree.builder.merging.MERGED", 2)
+    monkeypatch.setattr("perfport.workloads.vocab_tree.builder.preparing.BLOCK", 64)
+    chosen = settings(**changes)
+    assert Build(PrivatePoints(points), chosen, [local(chosen)]).run().same_as(expected)
 
 
 def test_jobs_hold_no_host_memory_once_loaded_and_the_largest_comes_first(
@@ -156,24 +175,29 @@ def test_jobs_hold_no_host_memory_once_loaded_and_the_largest_comes_first(
     assert len(children) > 2 and children == sorted(children, reverse=True)
 
 
+@pytest.mark.parametrize("changes", [{}, SOURCE], ids=str)
 def test_reversed_traversal_loads_as_the_source_says(
-    local: Callable[[Settings], LocalWorker], points: np.ndarray
+    local: Callable[[Settings], LocalWorker], points: np.ndarray, changes: dict[str, Any]
 ) -> None:
-    """One level, no empty classes: C + (passes - 1)(C - 1) for the only large node."""
-    chosen = Settings(2, 1, 7, SEED, DIMS, memory_limit=LIMIT)
+    """One level, no empty classes: C + (passes - 1)(C - 1) for the only large node, also where kernels pass in turn."""
+    chosen = Settings(2, 1, 7, SEED, DIMS, memory_limit=LIMIT, **changes)
     worker = local(chosen)
     build = Build(PrivatePoints(points[2000:]), chosen, [worker])
     build.run()
     report, number = build.report, -(-4000 // worker.plan.chunk)
     assert report.reseeded == 0 and number > 2 and report.passes > 2
+    assert not changes or report.passes % 2 == 1  # and the last one, which classifies alone
     assert report.chunk_loads == number + (report.passes - 1) * (number - 1)
     assert report.chunk_loads_naive == number * report.passes
     assert report.loaded_bytes == report.chunk_loads * 4000 * DIMS // number
 
 
-def test_a_build_keeps_to_its_memory(local: Callable[[Settings], LocalWorker], points: np.ndarray) -> None:
-    """Neither device memory nor prepared host memory exceeds what the settings allow."""
-    chosen = settings(memory_limit=LIMIT, host_limit=40_000)
+@pytest.mark.parametrize("changes", [{}, SOURCE], ids=str)
+def test_a_build_keeps_to_its_memory(
+    local: Callable[[Settings], LocalWorker], points: np.ndarray, changes: dict[str, Any]
+) -> None:
+    """Neither device memory nor prepared host memory exceeds what is allowed; the source prepares whole nodes."""
+    chosen = settings(memory_limit=LIMIT, host_limit=40_000, **changes)
     worker = local(chosen)
     device, most = worker.inner.device, [0]
     before, empty = device.allocated, device.empty
@@ -188,7 +212,11 @@ def test_a_build_keeps_to_its_memory(local: Callable[[Settings], LocalWorker], p
         build = Build(PrivatePoints(points), chosen, [worker])
         build.run()
     assert 0 < most[0] <= LIMIT
-    assert 0 < build.report.prepared_bytes <= max(40_000, worker.plan.points * DIMS)
+    assert (
+        0
+        < build.report.prepared_bytes
+        <= (points.nbytes + passes.RUN * DIMS if changes else max(40_000, worker.plan.points * DIMS))
+    )
 
 
 def test_quality_is_that_of_faiss(local: Callable[[Settings], LocalWorker]) -> None:
@@ -259,7 +287,8 @@ def crew(opencl_infos: list[DeviceInfo], points: np.ndarray) -> Iterator[Callabl
     made: list[ProcessWorker] = []
 
     def make(chosen: Settings) -> tuple[SharedPoints, list[ProcessWorker]]:
-        made.extend(ProcessWorker(info, chosen, passes.defaults(info, chosen.clusters, DIMS)) for info in infos)
+        tunables = [passes.defaults(info, chosen.clusters, DIMS, chosen.two_kernels) for info in infos]
+        made.extend(ProcessWorker(info, chosen, own) for info, own in zip(infos, tunables, strict=True))
         return shared, made[-2:]
 
     yield make
@@ -268,7 +297,11 @@ def crew(opencl_infos: list[DeviceInfo], points: np.ndarray) -> Iterator[Callabl
     shared.free()
 
 
-@pytest.mark.parametrize("changes", [{"memory_limit": LIMIT}, {"resident": False, "fragment": 200}], ids=str)
+@pytest.mark.parametrize(
+    "changes",
+    [{"memory_limit": LIMIT}, {"resident": False, "fragment": 200}, SOURCE, {**SOURCE, "memory_limit": LIMIT}],
+    ids=str,
+)
 def test_two_devices_give_the_same_tree(crew: Callable[..., Any], expected: tree.Tree, changes: dict[str, Any]) -> None:
     chosen = settings(**changes)
     shared, workers = crew(chosen)
@@ -287,6 +320,7 @@ def test_two_devices_give_the_same_tree(crew: Callable[..., Any], expected: tree
         ({"memory_limit": LIMIT}, "run_pass", 4),  # of the root, with the other
         ({"memory_limit": LIMIT}, "open_node", 3),  # of a child, alone
         ({"resident": False, "fragment": 200}, "split", 2),
+        ({**SOURCE, "memory_limit": LIMIT}, "run_pass", 4),
     ],
     ids=str,
 )

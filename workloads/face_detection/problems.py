@@ -16,6 +16,7 @@ from .pyramid import StepRule
 
 #: Faces by the windows that OpenCV's detectors visit: on CPUs, and by OpenCL, where flat windows are evaluated too.
 OPENCV, OPENCV_OPENCL = "OpenCV", "OpenCV OpenCL"
+PLANES = 3  # of the atlas at most: sums, sums of squares, tilted sums
 PRESETS: dict[str, dict[str, Any]] = {
     "tiny": {"width": 96, "height": 80},
     "quick": {"width": 640, "height": 480},
@@ -37,6 +38,10 @@ CHECK_SIZES: tuple[dict[str, Any], ...] = (
     {"width": 24, "height": 24, "capacity": 1},
     {"width": 31, "height": 29, "cascade": "frontalface_alt2", "scale_factor": 1.3, "frames": 2, "capacity": 79},
     {"width": 31, "height": 28, "cascade": "lefteye_2splits", "scale_factor": 1.3, "capacity": 37},
+    {
+        "width": 37, "height": 33, "cascade": "frontalface_alt", "scale_factor": 1.15, "frames": 2, "capacity": 238,
+        "atlas_words": 3 * 64 * 34,
+    },
     {"width": 29, "height": 27, "source": "equal", "cascade": "frontalface_alt", "scale_factor": 1.3, "capacity": 31},
     {"width": 29, "height": 27, "source": "extreme", "cascade": "frontalface_alt", "scale_factor": 1.3, "capacity": 31},
 )  # fmt: skip
@@ -49,7 +54,9 @@ class Scene(BaseModel):
     verify with, ``equal`` (grey) and ``extreme`` (black and white at random) in place of ``composite``.
     ``scenes``: how many of the frames differ, if not all; the others repeat them in turn.
     ``cascade``: a stock name or the path of an XML file. ``step``: windows 2 pixels apart below scale 2, as OpenCV
-    has it, or always 1 (``full``). ``capacity``: passing windows that the list holds.
+    has it, or always 1 (``full``). ``capacity``: passing windows that the list holds. ``atlas_words``: 32-bit words
+    that the integral images of a frame may take at a time, by default what offsets address; levels beyond wait for the
+    next group.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -63,6 +70,7 @@ class Scene(BaseModel):
     scale_factor: float = Field(1.1, ge=1.01, le=100)
     step: StepRule = "opencv"
     capacity: int = Field(1 << 18, ge=1, lt=2**28)
+    atlas_words: int = Field(2**31 - 1, ge=1, lt=2**31)
 
 
 class _Frames(Problem):
@@ -85,11 +93,19 @@ class _Frames(Problem):
                 f"source: the image of {self.width} x {self.height} is smaller than the detection window of "
                 f"{window[0]} x {window[1]}"
             )
-        self.pyramid = pyramid.build(self.width, self.height, window, parameters.scale_factor, parameters.step)
-        if 3 * self.pyramid.pitch * self.pyramid.lines >= 2**31 or self.windows >= 2**31:
+        most = parameters.atlas_words // (PLANES * pyramid.atlas_pitch(self.width))
+        if most <= self.height:
             raise UsageError(
-                f"width, height, frames: {self.frames} of {self.width} x {self.height} are too large for 32-bit "
-                "integral images and numbers of windows"
+                f"atlas_words: the integral images of {self.width} x {self.height} pixels take more than "
+                f"{parameters.atlas_words} words"
+            )
+        self.pyramid = pyramid.build(
+            self.width, self.height, window, parameters.scale_factor, parameters.step, most=most
+        )
+        if self.windows >= 2**31:
+            raise UsageError(
+                f"width, height, frames: {self.frames} of {self.width} x {self.height} have too many windows for "
+                "32-bit numbers"
             )
 
     @classmethod

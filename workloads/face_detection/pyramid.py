@@ -6,6 +6,7 @@ Sizes, scales and arithmetic are those of OpenCV's CPU detector, so that pixels 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -35,6 +36,8 @@ class Level:
         First row of its integral image in the list of all rows.
     x, y : int
         Where its integral image, (width + 1) x (height + 1), lies in the atlas.
+    group : int
+        Levels that the atlas holds at the same time; groups take it in turn.
     """
 
     scale: np.float32
@@ -47,6 +50,7 @@ class Level:
     row: int
     x: int
     y: int
+    group: int
 
     @property
     def windows(self) -> int:
@@ -74,8 +78,10 @@ class Pyramid:
     window : (int, int)
         Width and height of the detection window, pixels.
     levels : tuple of Level
-    pitch, lines : int
-        Size of the atlas in words; levels are laid out side by side as long as they fit into a line.
+    pitch : int
+        Width of the atlas in words; levels are laid out side by side as long as they fit into a line.
+    group_lines : tuple of int
+        Lines of the atlas that each group of levels takes.
     """
 
     width: int
@@ -83,7 +89,19 @@ class Pyramid:
     window: tuple[int, int]
     levels: tuple[Level, ...]
     pitch: int
-    lines: int
+    group_lines: tuple[int, ...]
+
+    @property
+    def lines(self) -> int:
+        """Lines of the atlas."""
+        return max(self.group_lines)
+
+    @property
+    def groups(self) -> list[range]:
+        """The levels of each group, by their numbers."""
+        numbers = [level.group for level in self.levels]
+        cuts = [numbers.index(group) for group in range(len(self.group_lines))]
+        return [range(*both) for both in pairwise([*cuts, len(numbers)])]
 
     @property
     def windows(self) -> int:
@@ -117,7 +135,14 @@ class Pyramid:
         return np.stack([np.rint(side.astype(np.float32) * scale).astype(np.int64) for side in sides], axis=1)
 
 
-def build(width: int, height: int, window: tuple[int, int], factor: float, rule: StepRule) -> Pyramid:
+def atlas_pitch(width: int) -> int:
+    """Return the width of the atlas of an image of this width."""
+    return round_up(width + 1, 32)
+
+
+def build(
+    width: int, height: int, window: tuple[int, int], factor: float, rule: StepRule, *, most: int | None = None
+) -> Pyramid:
     """Lay out the pyramid of an image.
 
     Parameters
@@ -130,9 +155,12 @@ def build(width: int, height: int, window: tuple[int, int], factor: float, rule:
         From level to level, above 1.
     rule : str
         ``opencv``: windows 2 pixels apart while the scale is below 2, then 1; ``full``: always 1.
+    most : int, optional
+        Lines that the atlas may have, more than ``height``; levels beyond form further groups.
     """
     levels: list[Level] = []
-    pitch = round_up(width + 1, 32)
+    lines: list[int] = []  # of the groups that are full
+    pitch = atlas_pitch(width)
     first = row = x = y = 0
     line = height + 1
     exact = 1.0
@@ -146,9 +174,12 @@ def build(width: int, height: int, window: tuple[int, int], factor: float, rule:
         columns, rows = ceil_div(w - window[0] + 1, step), ceil_div(h - window[1] + 1, step)
         if x + w + 1 > pitch:
             x, y, line = 0, y + line, h + 1
-        levels.append(Level(scale, w, h, step, columns, rows, first, row, x, y))
+            if most is not None and y + line > most:
+                lines.append(y)
+                y = 0
+        levels.append(Level(scale, w, h, step, columns, rows, first, row, x, y, len(lines)))
         first, row, x = first + columns * rows, row + h, x + w + 1
-    return Pyramid(width, height, window, tuple(levels), pitch, y + line)
+    return Pyramid(width, height, window, tuple(levels), pitch, (*lines, y + line))
 
 
 def coefficients(source: int, target: int) -> tuple[np.ndarray, np.ndarray]:

@@ -8,6 +8,8 @@ compiler does put zeros that sums start from into registers that it uses again l
 
 Today's compiler does not put the literal into the multiply-add: it moves it into a register first. The pass follows
 that register's only definition, deletes the move, and writes the immediate form, which the assembler takes as well.
+Where weights are to come from constant memory, the move becomes a load from a table of the non-zero ones, which the
+assembler makes an operand of the multiply-add.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ STORES = ("st.global", "st.shared")
 #: Operands of the instructions that the pass looks into.
 OPERANDS = {MULTIPLY_ADD: 4, **dict.fromkeys(MULTIPLY, 3), **dict.fromkeys(MOVES, 2)}
 ZERO = immediate(0.0)
+TABLE = "constant_weights"
+TABLE_WORDS = 64 * 1024 // 4
 LABEL = re.compile(r"\s*([$\w]+):")
 
 
@@ -90,7 +94,7 @@ def value_map(values: np.ndarray, weights: np.ndarray) -> dict[int, float]:
     return weight_of
 
 
-def specialise(template: Program, values: Mapping[int, float]) -> Specialised:
+def specialise(template: Program, values: Mapping[int, float], in_constants: bool = False) -> Specialised:
     """Put weights into a template, which is left as it is: the next slice of filters takes it, too.
 
     Parameters
@@ -99,6 +103,8 @@ def specialise(template: Program, values: Mapping[int, float]) -> Specialised:
         PTX of straight-line multiply-adds; loads, barriers and guarded stores around them.
     values : mapping
         Of `value_map`.
+    in_constants : bool
+        Weights are read from constant memory in place of immediates.
 
     Raises
     ------
@@ -106,12 +112,14 @@ def specialise(template: Program, values: Mapping[int, float]) -> Specialised:
         Naming line and instruction, for anything that touches a sum or a template value and is not understood; and
         where template values are missing from the text.
     """
-    return _Pass(template, values).run()
+    return _Pass(template, values, in_constants).run()
 
 
 class _Pass:
-    def __init__(self, template: Program, values: Mapping[int, float]) -> None:
+    def __init__(self, template: Program, values: Mapping[int, float], in_constants: bool) -> None:
         self.template, self.values = template, values
+        self.table = [literal for literal, weight in values.items() if weight] if in_constants else []
+        self.places = {literal: 4 * i for i, literal in enumerate(self.table)}
         self.definitions = template.definitions
         self.literals: dict[str, int] = {}  # register: bits of the template value in it
         self.equals: dict[str, str] = {}  # register: the operand that it equals
@@ -141,7 +149,17 @@ class _Pass:
                 out.append(line)
         if missing := len(self.values) - len(self.seen):
             raise CompileError(f"{missing} of {len(self.values)} template values do not occur in the PTX")
+        if self.table:
+            entry = next(i for i, line in enumerate(out) if line.startswith(".visible"))
+            out.insert(entry, self._declaration())
         return Specialised("\n".join(out), self.instructions, self.deleted, self.multiply_adds_deleted)
+
+    def _declaration(self) -> str:
+        """The table in constant memory."""
+        if len(self.table) > TABLE_WORDS:
+            raise CompileError(f"{len(self.table)} weights, a program has {TABLE_WORDS} words of constants")
+        weights = ", ".join(immediate(self.values[literal]) for literal in self.table)
+        return f".const .align 4 .f32 {TABLE}[{len(self.table)}] = {{{weights}}};"
 
     def _instruction(self, item: Instruction) -> str | None:
         """The instruction's new text, or None where it goes."""
@@ -152,13 +170,15 @@ class _Pass:
         if opcode == MULTIPLY_ADD or opcode in MULTIPLY:
             factors = self._template_value(item)
             if factors is not None:
-                return self._product(item, *factors, self._addend(item) if opcode == MULTIPLY_ADD else None)
+                return self._product(item, factors, self._addend(item) if opcode == MULTIPLY_ADD else None)
         elif opcode in MOVES and not item.guard:
             target, source = operands
             literal = self._template_bits(source)
             if literal is not None:
                 self._only_definition(item, target)
                 self.literals[target] = literal
+                if literal in self.places:
+                    return f"\tld.const.f32 \t{target}, [{TABLE}+{self.places[literal]}];"
                 return None
             if source in self.sums or source in self.equals:
                 self._only_definition(item, target)
@@ -176,8 +196,8 @@ class _Pass:
         literal = immediate_bits(operand)
         return literal if literal in self.values else None
 
-    def _template_value(self, item: Instruction) -> tuple[str, float] | None:
-        """The factor that is no weight, and the weight; None where neither factor is of the template."""
+    def _template_value(self, item: Instruction) -> tuple[str, float, str] | None:
+        """The factor that is no weight, the weight, and its operand; None where neither factor is of the template."""
         left, right = item.operands[1], item.operands[2]
         for operand, factor in ((right, left), (left, right)):
             literal = self.literals.get(operand)
@@ -188,8 +208,11 @@ class _Pass:
                     raise self._refusal(item, "multiplies under a guard")
                 if self._touched(factor) or self._template_bits(factor) is not None:
                     raise self._refusal(item, "multiplies a sum or a template value")
+                if literal in self.places and operand not in self.literals:
+                    raise self._refusal(item, "holds a template value that is to come from constant memory")
                 self.seen.add(literal)
-                return factor, self.values[literal]
+                weight = self.values[literal]
+                return factor, weight, operand if literal in self.places else immediate(weight)
         return None
 
     def _addend(self, item: Instruction) -> str:
@@ -202,7 +225,8 @@ class _Pass:
             raise self._refusal(item, f"adds {addend}, which is defined more than once")
         return addend
 
-    def _product(self, item: Instruction, factor: str, weight: float, addend: str | None) -> str | None:
+    def _product(self, item: Instruction, known: tuple[str, float, str], addend: str | None) -> str | None:
+        factor, weight, operand = known
         target = item.operands[0]
         self._only_definition(item, target)
         if weight == 0:
@@ -211,8 +235,8 @@ class _Pass:
             return None
         self.sums.add(target)
         if addend is None:
-            return f"\t{item.opcode} \t{target}, {factor}, {immediate(weight)};"
-        return f"\t{MULTIPLY_ADD} \t{target}, {factor}, {immediate(weight)}, {addend};"
+            return f"\t{item.opcode} \t{target}, {factor}, {operand};"
+        return f"\t{MULTIPLY_ADD} \t{target}, {factor}, {operand}, {addend};"
 
     def _store(self, item: Instruction) -> str:
         address, value = item.operands

@@ -141,16 +141,14 @@ class SmoTrain(Problem):
         3 operations per element in the direct form. This is less than any training does (a trainer also tries
         points that end with alpha = 0, and updates f in every step), so that the bound it gives is optimistic.
         Compulsory bytes are the data once, and labels and model once: the least that a device with a cache for
-        everything else would move. Each step of the method changes two multipliers, by what the last one left of f
-        at all points: S of them take at least S / 2 dependent steps. (A method that solves for more of them at a time
-        within one work-group needs fewer; none is here.)
+        everything else would move. There is no term of dependent steps: how many of them one work-group takes between
+        two barriers of the device is the method's choice.
         """
         elements = float(self.points) * self.dims
         return Work(
             flops=3.0 * elements * self.reference["support"],
             read_bytes=4.0 * elements + 4.0 * self.points,
             write_bytes=4.0 * self.points + 4.0,
-            barriers=self.reference["support"] / 2,
             float_units=data.DISTANCE_UNITS,
         )
 

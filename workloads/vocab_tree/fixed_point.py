@@ -40,7 +40,8 @@ def from_sums(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 def halves(centres: np.ndarray) -> np.ndarray:
     """Return H of each centre, int32, shape (..., clusters)."""
-    squares = np.square(centres.astype(np.uint64)).sum(axis=-1)
+    wide = centres.astype(np.uint64)
+    squares = np.einsum("...d,...d->...", wide, wide)
     return ((squares + ONE) >> np.uint64(9)).astype(np.int32)
 
 

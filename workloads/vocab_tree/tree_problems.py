@@ -93,6 +93,7 @@ class TreeBuild(_OnTree):
         "full": {"points": 1_000_000, "levels": 5},
         "large": {"points": 10_000_000, "levels": 6},
         "streamed": {"points": 10_000_000, "levels": 6, "memory_share": 0.25},
+        "paper": {"points": 16_000_000, "levels": 6, "memory_share": 0.12},  # 6 of the patent's 50 GB
     }
     headline = {"cpu": "quick", "gpu": "large"}
     check_sizes = (

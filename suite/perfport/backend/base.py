@@ -53,8 +53,8 @@ class Times:
     """Device times of one execution, in seconds.
 
     ``span`` runs from the first to the last device activity, ``busy`` is the sum of activities (``None`` where
-    measuring it would disturb the span), ``kernels`` splits ``busy`` by kernel name. ``outside`` is the time from the
-    gate to the end that the span leaves out; 0 where it is all of it.
+    measuring it would lengthen the span), ``kernels`` splits ``busy`` by kernel name, and is empty without it.
+    ``outside`` is the time from the gate to the end that the span leaves out; 0 where it is all of it.
     """
 
     span: float

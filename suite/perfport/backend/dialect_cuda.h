@@ -10,6 +10,7 @@
 #define INLINE __forceinline__
 #define REQD_GROUP(x) __launch_bounds__(x)
 #define REQD_GROUP_RESIDENT(x, groups) __launch_bounds__(x, groups)
+#define RESIDENT_GROUPS(x, groups)
 /* Helper functions of kernels are written as in OpenCL C; the build runs with -default-device. */
 
 typedef unsigned char uchar;
@@ -42,7 +43,10 @@ __device__ __forceinline__ void barrier(int flags) {
 __device__ __forceinline__ void mem_fence(int flags) {
     if (flags & CLK_GLOBAL_MEM_FENCE) __threadfence(); else __threadfence_block();
 }
+#define HW_THREAD_ITEMS 32
 #define HW_THREAD_SYNC() __syncwarp()
+/* On both sides of a barrier of the grid: what a work-group wrote is seen by all that come after. */
+#define DEVICE_FENCE() __threadfence()
 
 #define LOCAL_ARRAY(type, name, count) __shared__ type name[count]
 /* Dynamic; static in PTX for an OpenCL runtime, whose launches do not say how much it is. */
@@ -150,6 +154,17 @@ __device__ __forceinline__ float select(float a, float b, int c) { return c ? b 
 __device__ __forceinline__ int select(int a, int b, int c) { return c ? b : a; }
 __device__ __forceinline__ uint select(uint a, uint b, int c) { return c ? b : a; }
 __device__ __forceinline__ uint select(uint a, uint b, uint c) { return c ? b : a; }
+__device__ __forceinline__ float4 select(float4 a, float4 b, int4 c) {
+    return make_float4(c.x < 0 ? b.x : a.x, c.y < 0 ? b.y : a.y, c.z < 0 ? b.z : a.z, c.w < 0 ? b.w : a.w);
+}
+__device__ __forceinline__ int4 select(int4 a, int4 b, int4 c) {
+    return make_int4(c.x < 0 ? b.x : a.x, c.y < 0 ? b.y : a.y, c.z < 0 ? b.z : a.z, c.w < 0 ? b.w : a.w);
+}
+/* Comparisons of vectors: -1 where true, 0 elsewhere. */
+__device__ __forceinline__ int4 operator<(float4 a, float4 b) {
+    return make_int4(-(a.x < b.x), -(a.y < b.y), -(a.z < b.z), -(a.w < b.w));
+}
+__device__ __forceinline__ int4 operator>(float4 a, float4 b) { return b < a; }
 
 /* Vector loads and stores. On CUDA they need the vector's own alignment (16 bytes at most). */
 __device__ __forceinline__ float2 vload2(size_t i, const float *p) { return reinterpret_cast<const float2 *>(p)[i]; }

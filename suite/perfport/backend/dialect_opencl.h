@@ -25,14 +25,31 @@
 #define ATOMIC_LOAD(p) atomic_or((p), 0u)
 #define ATOMIC_STORE(p, v) atomic_xchg((p), (v))
 
+/* On both sides of a barrier of the grid: what a work-group wrote is seen by all that come after. OpenCL C 1.2 promises it
+   within a work-group only, which on CPUs is as good; NVIDIA's compiler takes the fence of the whole device in PTX. */
+#ifdef __NV_CL_C_VERSION
+void device_fence(void) { asm volatile("membar.gl;" ::: "memory"); }
+#define DEVICE_FENCE() device_fence()
+#else
+#define DEVICE_FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
+#endif
+
 /* The kernel is written in vectors of this type: work-items need not be merged into vectors, which Intel's compiler tries
    for minutes on long straight code. */
 #define EXPLICIT_VECTORS(type) __attribute__((vec_type_hint(type)))
 
-/* Work-items of one hardware thread are not in lock step on CPUs. */
-#ifdef PERFPORT_WARP_SYNC
+/* Work-items of one hardware thread are not in lock step on CPUs. AMD's wavefronts are, of 64 up to GCN and CDNA, later of 32
+   mostly: only the order of accesses is to be kept. HW_THREAD_ITEMS: how many work-items HW_THREAD_SYNC() is meant for. */
+#ifdef __AMDGCN_WAVEFRONT_SIZE
+#define HW_THREAD_ITEMS __AMDGCN_WAVEFRONT_SIZE
+#else
+#define HW_THREAD_ITEMS 32
+#endif
+#if defined(PERFPORT_WARP_SYNC)
 void hw_thread_sync(void) { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
 #define HW_THREAD_SYNC() hw_thread_sync()
+#elif defined(__AMDGCN_WAVEFRONT_SIZE)
+#define HW_THREAD_SYNC() mem_fence(CLK_LOCAL_MEM_FENCE)
 #else
 #define HW_THREAD_SYNC() barrier(CLK_LOCAL_MEM_FENCE)
 #endif
@@ -130,6 +147,12 @@ float4 LOAD_PAST_L1_4(size_t i, __global const float *p) {
 #define INLINE __attribute__((always_inline))
 #define REQD_GROUP(x) __attribute__((reqd_work_group_size(x, 1, 1)))
 #define REQD_GROUP_RESIDENT(x, groups) REQD_GROUP(x)
+/* What REQD_GROUP_RESIDENT says, again, as a statement of the kernel's body: a comment in NVIDIA's PTX (ptx.py). */
+#ifdef __NV_CL_C_VERSION
+#define RESIDENT_GROUPS(x, groups) asm volatile("// perfport.resident %0 %1" ::"n"(x), "n"(groups))
+#else
+#define RESIDENT_GROUPS(x, groups)
+#endif
 
 uint dot4_u8(uint a, uint b, uint c) {
 #ifdef PERFPORT_DP4A

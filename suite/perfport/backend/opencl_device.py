@@ -18,6 +18,7 @@ from ..model.errors import CompileError, DeviceMemoryError, UnsupportedError
 from . import ptx
 from .base import Artifact, Times, as_tuple, check_image, check_launch
 from .diagnostics import compile_error
+from .opencl_launch import Launch, OpenCLKernel
 
 _MEMORY_ERRORS = (
     cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,
@@ -38,22 +39,6 @@ def target_of(info: DeviceInfo) -> str | None:
     features = [name for name in FEATURES if name in info.capabilities]
     processor = f"sm_{(info.compute_capability or '').replace('.', '')}" if "ptx" in info.capabilities else ""
     return "+".join([*features, processor]) or None
-
-
-class OpenCLKernel:
-    """A kernel object; arguments are set at each launch."""
-
-    def __init__(self, kernel: cl.Kernel, device: cl.Device, info: DeviceInfo) -> None:
-        self.name = kernel.function_name
-        self.handle = kernel
-        get = kernel.get_work_group_info
-        ask = cl.kernel_work_group_info
-        self.stated_group = get(ask.WORK_GROUP_SIZE, device)
-        self.resources = {
-            "max_work_group": info.max_work_group if "full_groups" in info.capabilities else self.stated_group,
-            "local_bytes": get(ask.LOCAL_MEM_SIZE, device),
-            "private_bytes": get(ask.PRIVATE_MEM_SIZE, device),
-        }
 
 
 class OpenCLModule:
@@ -85,6 +70,7 @@ class OpenCLBuffer:
 
     def free(self) -> None:
         """Give the memory back."""
+        self.owner.release_held()
         self.owner.allocated -= self.nbytes
         self.handle.release()
 
@@ -98,17 +84,38 @@ class OpenCLImage:
 
 
 class OpenCLDevice:
-    """An open device with one profiling in-order queue of its own."""
+    """An open device with one profiling in-order queue of its own.
+
+    In a timed execution the first and the last launch have an event. Which is the last is known when something else
+    comes: each launch but the first is held back until then.
+    """
 
     def __init__(self, info: DeviceInfo, device: cl.Device) -> None:
         self.info = info
         self.target = target_of(info)
         self.device = device
         self.context = cl.Context([device])
-        self._queue = self.queue()
-        self._queues = [self._queue]
-        self._trace: list[tuple[str, cl.Event]] | None = None
+        self._queues: list[cl.CommandQueue] = []
+        self._own = self.queue()
+        self._trace: list[tuple[str, cl.Event | None]] | None = None
+        self._split = False
+        self._held: Launch | None = None
         self.allocated = 0
+
+    @property
+    def _queue(self) -> cl.CommandQueue:
+        """The device's own queue, for a command behind which a launch that is held back may turn out to be the last."""
+        self.release_held()
+        return self._own
+
+    def release_held(self) -> None:
+        """Enqueue the launch that is held back, if any, as one that may be the last."""
+        self._enqueue_held(Launch.traced)
+
+    def _enqueue_held(self, enqueue: Callable[[Launch], cl.Event | None]) -> None:
+        held, self._held = self._held, None
+        if held and self._trace is not None:
+            self._trace.append((held.kernel.name, self._enqueue(held, enqueue)))
 
     def load(self, artifact: Artifact) -> OpenCLModule:
         """Build the program for this device."""
@@ -117,6 +124,8 @@ class OpenCLDevice:
             program, options = self._program(artifact)
             try:
                 program.build(options=options, cache_dir=False)
+                if "ptx" in self.info.capabilities:
+                    program = self._with_residency(program)
             except cl.Error as error:
                 log = program.get_build_info(self.device, cl.program_build_info.LOG) or str(error)
                 raise compile_error(artifact.name, self.info.id, log, artifact.listing["source"]) from None
@@ -128,6 +137,14 @@ class OpenCLDevice:
             return cl.Program(self.context, artifact.code.decode()), list(artifact.options)
         text = ptx.at_most(artifact.code.decode(), self._newest_ptx)
         return cl.Program(self.context, [self.device], [text.encode()]), []
+
+    def _with_residency(self, program: cl.Program) -> cl.Program:
+        """Return a program whose kernels are compiled for the resident work-groups that they ask for."""
+        (binary,) = program.get_info(cl.program_info.BINARIES)
+        text = ptx.with_residency(binary.decode("latin-1")).encode("latin-1")
+        if text == binary:
+            return program
+        return cl.Program(self.context, [self.device], [text]).build(cache_dir=False)
 
     @cached_property
     def _newest_ptx(self) -> tuple[int, int] | None:
@@ -206,19 +223,20 @@ class OpenCLDevice:
         event = cl.enqueue_copy(
             self._queue, image.write, buffer.handle, offset=0, origin=(0, 0), region=(image.width, image.height)
         )
-        self._traced("copy_buffer_to_image", event)
+        if self._trace is not None:
+            self._trace.append(("copy_buffer_to_image", event))
 
     def queue(self) -> cl.CommandQueue:
         """Return another in-order queue."""
         queue = cl.CommandQueue(self.context, properties=cl.command_queue_properties.PROFILING_ENABLE)
-        if hasattr(self, "_queues"):
-            self._queues.append(queue)
+        self._queues.append(queue)
         return queue
 
     def record(self, queue: Any = None) -> cl.Event:
         """Return an event for what is enqueued so far."""
-        event = cl.enqueue_marker(queue or self._queue)
-        (queue or self._queue).flush()
+        queue = queue or self._queue
+        event = cl.enqueue_marker(queue)
+        queue.flush()
         return event
 
     def wait(self, event: cl.Event, queue: Any = None) -> None:
@@ -251,44 +269,58 @@ class OpenCLDevice:
         check_launch(self.info, kernel, group, local_bytes)
         handles = [arg.handle if isinstance(arg, OpenCLBuffer) else arg for arg in args]
         size = tuple(n * g for n, g in zip(groups, group, strict=True))
+        self._enqueue_held(Launch.enqueue)  # not the last; ahead of the arguments, which may be its kernel's
+        kernel.set(handles)
+        launch = Launch(kernel, queue or self._own, size, group)
+        if self._trace is None:
+            self._enqueue(launch, Launch.enqueue)
+        elif self._split or not self._trace or queue:
+            self._trace.append((kernel.name, self._enqueue(launch, Launch.traced)))
+        else:
+            self._held = launch
+
+    def _enqueue(self, launch: Launch, enqueue: Callable[[Launch], cl.Event | None]) -> cl.Event | None:
         try:
-            event = kernel.handle(queue or self._queue, size, group, *handles)
+            return enqueue(launch)
         except cl.Error as error:
-            if error.code in _TOO_LARGE and math.prod(group) > kernel.stated_group:
+            items = math.prod(launch.group)
+            if error.code in _TOO_LARGE and items > launch.kernel.stated_group:
                 raise UnsupportedError(
-                    f"{kernel.name} in work-groups of {math.prod(group)}: {self.info.id} refuses the launch ({error})"
+                    f"{launch.kernel.name} in work-groups of {items}: {self.info.id} refuses the launch ({error})"
                 ) from error
             raise self._memory_error(error, 0) from error
-        self._traced(kernel.name, event)
-
-    def _traced(self, name: str, event: cl.Event) -> None:
-        if self._trace is not None:
-            self._trace.append((name, event))
 
     def timed(
         self, execute: Callable[[], None], before: Callable[[], None] | None = None, split: bool = False
     ) -> Times:
-        """Time one execution behind a user event: nothing starts until everything is queued."""
+        """Time one execution behind a user event: nothing starts until everything is queued.
+
+        Times by kernel are those of the launches' events: without ``split`` of two launches at most, which are first
+        and last.
+        """
         gate = cl.UserEvent(self.context)
-        cl.enqueue_barrier(self._queue, wait_for=[gate])
+        cl.enqueue_barrier(self._own, wait_for=[gate])
         try:
             if before:
                 before()
-            self._trace = []
-            begin = cl.enqueue_marker(self._queue)
+            begin = cl.enqueue_marker(self._own)
+            self._trace, self._split = [], split
             execute()
             end = cl.enqueue_marker(self._queue)
             trace = self._trace
-            self._queue.flush()
+            self._own.flush()
         finally:
-            self._trace = None
+            self._trace = self._held = None
             gate.set_status(cl.command_execution_status.COMPLETE)
-            self._queue.finish()
-        kernels: dict[str, float] = {}
-        for name, event in trace:
-            kernels[name] = kernels.get(name, 0.0) + (event.profile.end - event.profile.start) * 1e-9
-        span = (trace[-1][1].profile.end - trace[0][1].profile.start) * 1e-9 if trace else 0.0
+            self._own.finish()
+        events = [event for _, event in trace if event]
+        span = (events[-1].profile.end - events[0].profile.start) * 1e-9 if events else 0.0
         outside = (end.profile.end - begin.profile.end) * 1e-9 - span
+        if len(events) < len(trace):
+            return Times(span, None, len(trace), {}, outside)
+        kernels: dict[str, float] = {}
+        for (name, _), event in zip(trace, events, strict=True):
+            kernels[name] = kernels.get(name, 0.0) + (event.profile.end - event.profile.start) * 1e-9
         return Times(span, sum(kernels.values()), len(trace), kernels, outside)
 
     def profiled(self) -> AbstractContextManager[None]:
@@ -297,6 +329,7 @@ class OpenCLDevice:
 
     def finish(self) -> None:
         """Wait for all queues."""
+        self.release_held()
         for queue in self._queues:
             queue.finish()
 

@@ -19,7 +19,7 @@ from .cuda import matrix_capabilities
 from .opencl import OpenCLBackend
 from .opencl_device import OpenCLDevice
 
-GROUPS, GROUP = 8, 64
+GROUPS, GROUP = 8, 128  # a warpgroup
 WORDS = 4  # of input and of output for each work-item
 GROUP_SIZES = (1024, 768, 512, 384)
 #: Of local memory: what a work-group may have by compute capability 9.0, 8.0, 8.6, 7.0 and 7.5, and 1 KiB less, which
@@ -35,7 +35,7 @@ __kernel void trial(__global const uint *in, __global uint *out) {
 
 SYNC = """
 __kernel void trial(__global const uint *in, __global uint *out) {
-    LOCAL_ARRAY(uint, box, 64);
+    LOCAL_ARRAY(uint, box, 128);
     uint item = get_local_id(0), value = in[4 * get_global_id(0)];
     for (uint k = 0; k < 4; ++k) {
         box[item] = value;
@@ -50,14 +50,14 @@ __kernel void trial(__global const uint *in, __global uint *out) {
 LOADS = """
 __kernel void trial(__global const uint *in, __global uint *out) {
     LOCAL_ARRAY(uint, odd, 3);
-    LOCAL_ARRAY(uint, box, 4 * 64);
+    LOCAL_ARRAY(uint, box, 4 * 128);
     uint item = get_local_id(0);
     size_t i = get_global_id(0);
     if (item < 3) odd[item] = item;
     vstore4(vload4(i, in), item, box);
     barrier(CLK_LOCAL_MEM_FENCE);
     __local const uint *from = box;
-    uint4 v = vload4(63 - item, from);
+    uint4 v = vload4(127 - item, from);
     uint own[4];
     vstore4(v, 0, own);
     vstore4(MAKE_UINT4(own[0], v.y, v.z, v.w + odd[item % 3]), i, out);
@@ -87,13 +87,14 @@ PTX_HEAD = """
     .reg .b32 %r<8>;
     .reg .f32 %f<4>;
     .reg .b64 %d<4>;
+    .reg .pred %p0;
     ld.param.u64 %d0, [trial_param_0];
     ld.param.u64 %d1, [trial_param_1];
     cvta.to.global.u64 %d0, %d0;
     cvta.to.global.u64 %d1, %d1;
     mov.u32 %r0, %tid.x;
     mov.u32 %r1, %ctaid.x;
-    mad.lo.u32 %r2, %r1, 64, %r0;
+    mad.lo.u32 %r2, %r1, 128, %r0;
     mul.wide.u32 %d2, %r2, 4;
     add.s64 %d0, %d0, %d2;
     add.s64 %d1, %d1, %d2;
@@ -108,7 +109,7 @@ REVERSE_PTX = (
     mad.lo.u32 %r5, %r0, 4, %r4;
     st.shared.u32 [%r5], %r3;
     bar.sync 0;
-    sub.u32 %r6, 63, %r0;
+    sub.u32 %r6, 127, %r0;
     mad.lo.u32 %r5, %r6, 4, %r4;
     ld.shared.u32 %r3, [%r5];
     st.global.u32 [%d1], %r3;
@@ -118,7 +119,7 @@ REVERSE_PTX = (
 )
 
 #: Products of matrices of ones, by TF32: each result is the depth, 8, plus the sum's start, the word of the input
-#: modulo 256. An instruction that only one processor has may come first.
+#: modulo 256. {product} makes it of sums in %f0 to %f3 and of the operands' ones in %r4.
 MATRIX_PTX = (
     PTX_HEAD
     + """
@@ -128,15 +129,38 @@ MATRIX_PTX = (
     mov.f32 %f2, %f0;
     mov.f32 %f3, %f0;
     mov.b32 %r4, 0x3f800000;
-    {first}
-    mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32
-        {{%f0, %f1, %f2, %f3}}, {{%r4, %r4, %r4, %r4}}, {{%r4, %r4}}, {{%f0, %f1, %f2, %f3}};
+    {product}
     cvt.rni.u32.f32 %r5, %f2;
     st.global.u32 [%d1], %r5;
     ret;
 }}
 """
 )
+
+#: Of a warp, 16 x 8.
+MMA = """
+    mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32
+        {%f0, %f1, %f2, %f3}, {%r4, %r4, %r4, %r4}, {%r4, %r4}, {%f0, %f1, %f2, %f3};
+"""
+
+#: Of a warpgroup, 64 x 8: the second operand lies in local memory, which the matrix units read past the work-items'
+#: own order of accesses. Its descriptor: address, and distances of 128 bytes, all in units of 16.
+WGMMA = """
+    mov.u32 %r5, box;
+    mad.lo.u32 %r6, %r0, 4, %r5;
+    st.shared.u32 [%r6], %r4;
+    fence.proxy.async.shared::cta;
+    bar.sync 0;
+    shr.u32 %r5, %r5, 4;
+    cvt.u64.u32 %d3, %r5;
+    or.b64 %d3, %d3, 0x0000000800080000;
+    setp.eq.u32 %p0, %r4, %r4;
+    wgmma.fence.sync.aligned;
+    wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32
+        {%f0, %f1, %f2, %f3}, {%r4, %r4, %r4, %r4}, %d3, %p0, 1, 1;
+    wgmma.commit_group.sync.aligned;
+    wgmma.wait_group.sync.aligned 0;
+"""
 
 
 def inputs() -> np.ndarray:
@@ -212,19 +236,19 @@ class Feature:
 
 @dataclass(frozen=True)
 class Assembled:
-    """PTX as a program's binary; ``first`` is an instruction that the device may lack, ``suffix`` of its target."""
+    """PTX as a program's binary; ``product`` is what the device may lack, ``suffix`` of its target."""
 
     name: str
     text: str
     expected: Callable[[np.ndarray], np.ndarray]
     suffix: str = ""
-    first: str = ""
+    product: str = ""
     value: int = 1
 
     def artifact(self, capability: str) -> Artifact:
         """Return what is loaded, for a compute capability (``9.0``)."""
         target = f"sm_{capability.replace('.', '')}{self.suffix}"
-        ptx = self.text.format(target=target, first=self.first)
+        ptx = self.text.format(target=target, product=self.product)
         return OpenCLBackend().assemble("trial.ptx", ptx, target, 4 * GROUP)
 
     def works(self, device: OpenCLDevice) -> bool:
@@ -280,8 +304,8 @@ TRIALS: tuple[Trial, ...] = (
     Feature("warp_sync", SYNC, _exchanged),
     Feature("wide_loads", LOADS, _turned),
     Assembled("ptx", REVERSE_PTX, _reversed),
-    Assembled("mma", MATRIX_PTX, _products),
-    Assembled("wgmma", MATRIX_PTX, _products, "a", "wgmma.fence.sync.aligned;"),
+    Assembled("mma", MATRIX_PTX, _products, product=MMA),
+    Assembled("wgmma", MATRIX_PTX, _products, "a", WGMMA),
     *(Limit("full_groups", size) for size in GROUP_SIZES),
     *(Limit("local_memory_bytes", kib << 10) for kib in LOCAL_KIB),
 )

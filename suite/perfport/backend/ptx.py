@@ -12,6 +12,9 @@ import re
 _ENTRY = re.compile(r"(\.entry\s+\w+\s*\()([^)]*)\)")
 _POINTER = re.compile(r"\.param\s+\.u64\s+(?!\.ptr)")
 _DYNAMIC = re.compile(r"\.extern(\s+\.shared\s+(?:\.align\s+\d+\s+)?\.b8\s+\w+)\s*\[\s*\]")
+_KERNELS = re.compile(r"(?=\.(?:entry|func)\b)")
+_RESIDENT = re.compile(r"// perfport\.resident (\d+) (\d+)")
+_HEADER = re.compile(r"\.entry[^{]*")
 _VERSION = re.compile(r"^(\s*\.version\s+)(\d+)\.(\d+)", re.M)
 
 
@@ -47,3 +50,22 @@ def at_most(ptx: str, newest: tuple[int, int] | None) -> str:
     if newest is None or named is None or named <= newest:
         return ptx
     return _VERSION.sub(rf"\g<1>{newest[0]}.{newest[1]}", ptx, count=1)
+
+
+def with_residency(ptx: str) -> str:
+    """Return PTX in which kernels save registers for as many resident work-groups as their text asks for.
+
+    OpenCL C has no attribute for it: what the dialect's ``RESIDENT_GROUPS`` leaves in a kernel's body is a comment with
+    work-items of a group and groups of a multiprocessor. The number of groups counts beside that of work-items alone,
+    which the compiler of ``reqd_work_group_size`` may have written, in a form that excludes a second one.
+    """
+    return "".join(_saving(part) for part in _KERNELS.split(ptx))
+
+
+def _saving(kernel: str) -> str:
+    """Return the text from one kernel's or function's name to the next."""
+    asked, header = _RESIDENT.search(kernel), _HEADER.match(kernel)
+    if not asked or not header:
+        return kernel
+    items = "" if "ntid" in header[0] else f".maxntid {asked[1]}, 1, 1\n"
+    return f"{header[0]}{items}.minnctapersm {asked[2]}\n{kernel[header.end() :]}"

@@ -29,6 +29,13 @@ _KINDS = {
 def chip_lock(chip: str, say: Callable[[str], None]) -> Iterator[None]:
     """Hold a chip alone among runs of this suite on this machine; waits for a run that holds it.
 
+    Parameters
+    ----------
+    chip : str
+        `DeviceInfo.processor` of each of its devices.
+    say : callable
+        Told what is waited for, or cannot be had.
+
     Raises
     ------
     InfrastructureError

@@ -65,6 +65,14 @@ class DeviceInfo(Model):
     reason: str = ""
     lost: bool = Field(False, exclude=True)
 
+    @property
+    def processor(self) -> str:
+        """The chip, with its address on the bus where the driver tells it: equal chips of one machine differ by that.
+
+        Platforms over one processor agree on it.
+        """
+        return f"{self.chip} {self.pci.lower()}".strip()
+
     def matches(self, selector: str) -> bool:
         """Whether a user's selector (``all``, ``cpu``, ``gpu``, or a part of the id, platform or name) names it."""
         selector = selector.lower()

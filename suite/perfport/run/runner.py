@@ -131,7 +131,7 @@ class Runner:
         try:
             while groups:
                 for group in groups:
-                    with chip_lock(group.device.chip, self.progress.say):
+                    with chip_lock(group.device.processor, self.progress.say):
                         self._group(group)
                 self._close()
                 latest = {record.key: record for record in self.records}

@@ -178,7 +178,7 @@ def _search(device: DeviceInfo, goals: Iterable[Goal], log: Log, settings: Setti
     try:
         tuners = [Tuner(goal, seeds(goal), machine, log, settings) for goal in goals if goal.device.id == device.id]
         spent = 0.0
-        with chip_lock(device.chip, settings.say):
+        with chip_lock(device.processor, settings.say):
             for number, tuner in enumerate(tuners):
                 share = max((budget - spent) / (len(tuners) - number), 0.0)
                 size = f"{tuner.space.size:,} configurations"

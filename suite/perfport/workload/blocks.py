@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import TypeVar
+
+from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 #: Elements or bytes of arrays that one thread compares or digests at a time.
@@ -17,13 +20,21 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+@cache
+def _blas() -> ThreadpoolController:
+    """The libraries of linear algebra that are loaded, NumPy's among them."""
+    return ThreadpoolController().select(user_api="blas")
+
+
 def in_blocks(work: Callable[[slice], T], count: int, size: int) -> list[T]:
     """Return what ``work`` returns for each block of ``size`` of ``count`` elements, in order; the last may be shorter.
 
-    Blocks are worked on side by side: NumPy releases the interpreter's lock.
+    Blocks are worked on side by side: NumPy releases the interpreter's lock. Products of matrices within a block take
+    one thread each meanwhile, because threads of all products of all blocks wait for each other most of the time.
     """
     blocks = [slice(first, min(first + size, count)) for first in range(0, count, size)]
-    if len(blocks) < 2:
-        return [work(block) for block in blocks]
-    with ThreadPoolExecutor(usable_cores()) as pool:
-        return list(pool.map(work, blocks))
+    with _blas().limit(limits=1):
+        if len(blocks) < 2:
+            return [work(block) for block in blocks]
+        with ThreadPoolExecutor(usable_cores()) as pool:
+            return list(pool.map(work, blocks))

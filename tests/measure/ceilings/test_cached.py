@@ -37,6 +37,7 @@ def test_ceilings_are_kept_per_device_and_driver(
     assert load_cached(info) == one_ceiling(device)
     changes: list[dict[str, Any]] = [
         {"driver": "another"}, {"chip": "another"}, {"uuid": "another"}, {"compute_units": 1 << 20}, {"id": "a:b:9"},
+        {"capabilities": [*info.capabilities, "wgmma"]},
     ]  # fmt: skip
     for change in changes:
         assert load_cached(info.model_copy(update=change)) is None, change

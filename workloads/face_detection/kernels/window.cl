@@ -16,7 +16,7 @@
 /* Barrier of a work-group, or of the one hardware thread that it is. Such small groups are declared: NVIDIA's compiler then
    holds more loads in registers at a time. Of larger ones it would fit as many as possible into a multiprocessor, and
    spill. */
-#if WORK_GROUP <= 32
+#if WORK_GROUP <= HW_THREAD_ITEMS
 #define SYNC() HW_THREAD_SYNC()
 #define DECLARED_GROUP REQD_GROUP(WORK_GROUP)
 #else

@@ -43,7 +43,7 @@ class Techniques:
 
 
 class Launch(NamedTuple):
-    """Number of its first unit (tile or window), how many there are, and its level if it is of one alone."""
+    """Number of its first unit (tile or window), how many there are, and its first level, the only one per level."""
 
     first: int
     units: int
@@ -132,12 +132,21 @@ class Configuration:
 
     @cached_property
     def launches(self) -> list[Launch]:
-        """One launch, or one for each level of each frame."""
-        units = [self.units(level) for level in self.problem.pyramid.levels]
-        if self.techniques.uberkernel:
-            return [Launch(0, self.problem.frames * sum(units), 0)]
-        first = np.cumsum([0, *units * self.problem.frames]).tolist()
-        return [Launch(first[at], count, at % len(units)) for at, count in enumerate(units * self.problem.frames)]
+        """The launches of all groups of levels, one group after the other."""
+        return [launch for group in self.problem.pyramid.groups for launch in self.of_group(group)]
+
+    def of_group(self, group: range) -> list[Launch]:
+        """One launch for a group of levels, or one for each frame, or for each level of each frame."""
+        pyramid, frames = self.problem.pyramid, self.problem.frames
+        before = np.cumsum([0, *map(self.units, pyramid.levels)]).tolist()
+        if self.techniques.uberkernel and len(pyramid.groups) == 1:  # then frames follow each other without a gap
+            return [Launch(0, frames * before[-1], 0)]
+        runs = [group] if self.techniques.uberkernel else [range(level, level + 1) for level in group]
+        return [
+            Launch(frame * before[-1] + before[run.start], before[run.stop] - before[run.start], run.start)
+            for frame in range(frames)
+            for run in runs
+        ]
 
     def batches(self, launch: Launch) -> int:
         """Batches of a launch: tiles, or runs of windows."""
@@ -161,8 +170,9 @@ class Configuration:
     def batch_of(self, windows: np.ndarray) -> np.ndarray:
         """Number of the batch of each of these windows, int64."""
         if not self.tile:
-            first = np.array([launch.first for launch in self.launches])
-            before = np.cumsum([0, *map(self.batches, self.launches)])
+            launches = sorted(self.launches)  # groups take the frames in turn
+            first = np.array([launch.first for launch in launches])
+            before = np.cumsum([0, *map(self.batches, launches)])
             launch = np.searchsorted(first, windows, "right") - 1
             return before[launch] + (windows - first[launch]) // self.batch
         pyramid = self.problem.pyramid

@@ -12,7 +12,7 @@ from perfport.workload import Buffer, Kernel, OpenDevice, Setup, Traffic, UsageE
 
 from ..problems import Windows
 from . import inputs, layout
-from .configuration import Configuration
+from .configuration import Configuration, Launch
 from .detection_traffic import DetectionTraffic
 from .integrals import Integrals
 
@@ -37,7 +37,7 @@ class Passing:
 
 
 class Detector:
-    """A step: the windows that pass the cascade."""
+    """A step: integral images, and the windows that pass the cascade, for one group of levels after the other."""
 
     def __init__(self, setup: Setup, configuration: Configuration, integrals: Integrals, passing: Passing) -> None:
         self.setup, self.device = setup, setup.device
@@ -71,30 +71,36 @@ class Detector:
 
     def detect(self, kernel: Kernel, counters: Mapping[str, Buffer] | None = None) -> None:
         """Enqueue one detection by ``kernel``; ``counters`` are those of an instrumented one."""
-        configuration, image = self.configuration, self.configuration.image
-        launches, pitch = configuration.launches, np.uint32(self.problem.pyramid.pitch)
-        self.device.launch(self.reset, 1, ITEMS, self.tickets, np.uint32(len(launches)), self.passing.count)
+        configuration, pitch = self.configuration, np.uint32(self.problem.pyramid.pitch)
+        launches = np.uint32(len(configuration.launches))
+        self.device.launch(self.reset, 1, ITEMS, self.tickets, launches, self.passing.count)
         if self.enqueue:
             groups = ceil_div(self.problem.windows, ITEMS)
             arguments = (*self._levels, pitch, *self._frame, np.uint32(self.problem.windows), self.queue)
             self.device.launch(self.enqueue, groups, ITEMS, *arguments)
-        first_group = 0
-        for number, launch in enumerate(launches):
-            groups = configuration.groups(launch)
-            extra: tuple[Any, ...] = ()
-            if counters:
-                extra = (counters["groups"], np.uint32(first_group), counters["entered"])
-            self.device.launch(
-                kernel, groups, configuration.group, self.integrals.sums, *self._cascade, *self._levels,
-                np.uint32(launch.level), pitch, np.uint32(self.integrals.plane), np.uint64(self.integrals.frame_words),
-                np.uint32(self.problem.pyramid.windows), *self._frame, np.uint32(launch.first),
-                np.uint32(launch.units), self.queue, self.tickets, np.uint32(number), self.passing.count,
-                self.passing.numbers, np.uint32(self.passing.capacity), *extra,
-                local_bytes=image.nbytes if image else 0,
-            )  # fmt: skip
-            first_group += groups
+        number = first_group = 0
+        for levels in self.problem.pyramid.groups:
+            self.integrals.launch(levels)
+            for launch in configuration.of_group(levels):
+                extra: tuple[Any, ...] = ()
+                if counters:
+                    extra = (counters["groups"], np.uint32(first_group), counters["entered"])
+                self._launch(kernel, launch, number, extra)
+                number, first_group = number + 1, first_group + configuration.groups(launch)
+
+    def _launch(self, kernel: Kernel, launch: Launch, number: int, extra: tuple[Any, ...]) -> None:
+        """Enqueue the launch of this number."""
+        configuration, pyramid, image = self.configuration, self.problem.pyramid, self.configuration.image
+        self.device.launch(
+            kernel, configuration.groups(launch), configuration.group, self.integrals.sums, *self._cascade,
+            *self._levels, np.uint32(launch.level), np.uint32(pyramid.pitch), np.uint32(self.integrals.plane),
+            np.uint64(self.integrals.frame_words), np.uint32(pyramid.windows), *self._frame, np.uint32(launch.first),
+            np.uint32(launch.units), self.queue, self.tickets, np.uint32(number), self.passing.count,
+            self.passing.numbers, np.uint32(self.passing.capacity), *extra,
+            local_bytes=image.nbytes if image else 0,
+        )  # fmt: skip
 
     def traffic(self) -> Traffic:
         """Modelled from the counts of the reference, which an instrumented build confirms."""
         model = DetectionTraffic(self.configuration, self.nodes, self.in_constants)
-        return model.traffic(self.integrals.spilled_bytes)
+        return Traffic.total(self.integrals.traffic(), model.traffic(self.integrals.spilled_bytes))

@@ -16,7 +16,7 @@ RUN = 16  # pixels of a row that a work-item sums by itself, as in kernels/pyram
 
 
 class Integrals:
-    """A step: the atlas of integral images, all levels together or level by level.
+    """The atlas of integral images, the levels of a group together or level by level.
 
     Attributes
     ----------
@@ -52,11 +52,10 @@ class Integrals:
         size = (np.uint32(self.problem.width), np.uint32(self.problem.height))
         self._row_arguments = (images, *size, self.levels, self._count, coefficients)
 
-    def launch(self) -> None:
-        """Enqueue the launches."""
-        last = len(self.pyramid.levels) - 1
-        for chosen in [(level, level) for level in range(last + 1)] if self.per_level else [(0, last)]:
-            self._launch(*chosen)
+    def launch(self, group: range) -> None:
+        """Enqueue the launches for a group of levels."""
+        for first, last in [(level, level) for level in group] if self.per_level else [(group[0], group[-1])]:
+            self._launch(first, last)
 
     def _launch(self, first: int, last: int) -> None:
         """Enqueue the launches for levels ``first`` to ``last``."""
@@ -82,13 +81,18 @@ class Integrals:
 
     @property
     def spilled_bytes(self) -> float:
-        """Bytes of the atlas if the last cache does not hold it, else 0."""
-        atlas = 4.0 * self.problem.frames * self.frame_words
-        return atlas if atlas > (self.device.info.last_level_cache_bytes or 0) else 0.0
+        """Bytes of all groups' integral images if the last cache does not hold the atlas, else 0."""
+        held = 4.0 * self.problem.frames * self.frame_words
+        return self._written if held > (self.device.info.last_level_cache_bytes or 0) else 0.0
+
+    @property
+    def _written(self) -> float:
+        """Bytes of all groups' integral images."""
+        return 4.0 * self.problem.frames * self.frame_words * sum(self.pyramid.group_lines) / self.pyramid.lines
 
     def traffic(self) -> Traffic:
         """Modelled. The atlas is written to DRAM; it is read from there where it does not fit into the last cache."""
-        atlas, spilled = 4.0 * self.problem.frames * self.frame_words, self.spilled_bytes
+        atlas, spilled = self._written, self.spilled_bytes
         dram = Traffic(dram_read=float(self.problem.scene.pixels.nbytes) + 2 * spilled, dram_write=atlas + spilled)
         return Traffic.total(dram, self._row_traffic(), self._column_traffic(), self._tilted_traffic())
 

@@ -52,7 +52,7 @@ class Detecting(Variant):
         passing = Passing(*self.lists(setup, capacity), capacity)
         integrals = Integrals(setup, per_level=not techniques.uberkernel)
         self.detector = Detector(setup, configure(setup, techniques), integrals, passing)
-        self.steps: Sequence[Step] = (integrals, self.detector)
+        self.steps: Sequence[Step] = (self.detector,)
 
     def lists(self, setup: Setup, capacity: int) -> tuple[Buffer, Buffer]:
         """Where the windows that pass and their number go: here they are outputs."""

@@ -101,6 +101,7 @@ __kernel void pack(__global const float *RESTRICT gamma, uint channels, uint row
 #define B_SLOTS ((STAGED * COLUMNS / VECTOR + ITEMS - 1) / ITEMS)
 #define B_FITS(slot) (STAGED * COLUMNS / VECTOR % ITEMS == 0 || (slot) < STAGED * COLUMNS / VECTOR)
 __kernel REQD_GROUP_RESIDENT(ITEMS, RESIDENT) void PRODUCT(PRODUCT_PARAMETERS(float)) {
+    RESIDENT_GROUPS(ITEMS, RESIDENT);
     LOCAL_ARENA(float, arena, STAGED * COLUMNS + 2 * DEPTH * ROWS);
     __local float *b_tile = arena, *a_tiles = arena + STAGED * COLUMNS;
     uint item = get_local_id(0), across = item % (COLUMNS / ITEM_COLUMNS), down = item / (COLUMNS / ITEM_COLUMNS);

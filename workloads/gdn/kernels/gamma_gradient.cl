@@ -82,6 +82,44 @@ __kernel void registers(PARAMETERS) {
 }
 #endif
 
+#ifdef ROW_BY_ROW
+/* The same for row i alone, whose N x P products the next row's replace. */
+__kernel void row_by_row(PARAMETERS, uint i) {
+    uint p = get_global_id(0);
+    if (p >= positions) return;
+    size_t row = AT(i, p);
+    float t = TERM(delta[row], w[row], d[row]);
+    for (uint j = 0; j < channels; ++j) {
+        float v = w[AT(j, p)];
+        raw[(size_t)j * positions + p] = t * (v * v);
+    }
+}
+#endif
+
+#ifdef SEPARATE
+/* t alone, N x P words: its sums over positions are dL/dbeta. */
+__kernel void terms(PARAMETERS) {
+    size_t at = get_global_id(0);
+    if (at >= (size_t)channels * positions) return;
+    size_t row = AT((uint)(at / positions), (uint)(at % positions));
+    raw[at] = TERM(delta[row], w[row], d[row]);
+}
+
+/* dL/dw of one element to a work-item: gamma's column and the position's t, from the cache. */
+__kernel void input_gradient(__global const float *RESTRICT delta, __global const float *RESTRICT w,
+                             __global const float *RESTRICT d, uint channels, uint positions, uint pixels,
+                             __global const float *RESTRICT t, __global const float *RESTRICT gamma,
+                             __global float *RESTRICT dw) {
+    size_t at = get_global_id(0);
+    if (at >= (size_t)channels * positions) return;
+    uint j = at / positions, p = at % positions;
+    float sum = 0.0f;
+    for (uint i = 0; i < channels; ++i) sum = fma(gamma[i * channels + j], t[(size_t)i * positions + p], sum);
+    size_t to = AT(j, p);
+    dw[to] = delta[to] * (INVERSE ? 1.0f / d[to] : d[to]) + 2.0f * w[to] * sum;
+}
+#endif
+
 #ifdef COLUMN_PER_GROUP
 /* A work-group per column and tile of positions: only w is shared by its products. */
 __kernel void column_per_group(PARAMETERS) {

@@ -4,13 +4,13 @@
    UNROLL  loads in flight per work-item (`sums_wide`)
    ROWS    vectors that a work-group takes, one after the other (`sums_wide`) */
 #ifndef WIDTH
-/* out[first + v] = the product of vector v of `raw` with a vector of ones: one work-group per vector. One launch does N
-   vectors of the loop's matrix, or all N x N of the batch. */
-__kernel void sums(__global const float *RESTRICT raw, __global const float *RESTRICT ones, uint length, uint first,
+/* out[to + v] = the product of vector from + v of `raw` with a vector of ones: one work-group per vector. One launch does
+   N vectors of the loop's matrix, or all N x N of the batch. */
+__kernel void sums(__global const float *RESTRICT raw, __global const float *RESTRICT ones, uint length, uint from, uint to,
                    __global float *RESTRICT out) {
     LOCAL_ARRAY(float, part, GROUP);
-    uint item = get_local_id(0), vector = first + get_group_id(0);
-    __global const float *x = raw + (size_t)vector * length;
+    uint item = get_local_id(0);
+    __global const float *x = raw + (size_t)(from + get_group_id(0)) * length;
     float sum = 0.0f;
     for (uint p = item; p < length; p += GROUP) sum = fma(x[p], ones[p], sum);
     part[item] = sum;
@@ -18,7 +18,7 @@ __kernel void sums(__global const float *RESTRICT raw, __global const float *RES
         barrier(CLK_LOCAL_MEM_FENCE);
         if (item < reach) part[item] += part[item + reach];
     }
-    if (item == 0) out[vector] = part[0];
+    if (item == 0) out[to + get_group_id(0)] = part[0];
 }
 #else
 #define JOIN_(a, b) a##b

@@ -2,19 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.workload import Enqueue, Setup, Traffic, Tunable, Variant, ceil_div
+from perfport.workload import Buffer, Enqueue, Setup, Traffic, Tunable, Variant, ceil_div
 
-from ..problems import GammaGradient
+from ..problems import Backward, GammaGradient
 from . import inputs
-from .reduction import Sums
+from .reduction import GROUP, Sums, sums_of_all
 
 SOURCE = "Ramble in CUDA optimization"
 #: Memory of the source's NVIDIA GeForce GTX 1080, bytes.
 GTX1080_BYTES = 8 << 30
+
+
+def layout(setup: Setup) -> dict[str, int]:
+    """Return the macros that say how maps lie in memory, and which way the layer goes."""
+    return {"NHWC": int(setup.problem.nhwc), "INVERSE": int(setup.problem.inverse)}
+
+
+def operands(setup: Setup) -> tuple[Any, ...]:
+    """Return the arguments that the kernels of this module begin with."""
+    sizes = setup.problem.channels, setup.problem.positions, setup.problem.pixels
+    return (*(inputs.array(setup, name) for name in ("delta", "w", "d")), *(np.uint32(size) for size in sizes))
+
+
+def largest_batch(bytes_needed: Callable[[int, int], int], channels: int, pixels: int) -> int:
+    """Return the most images that a GTX 1080's 8 GB hold, by bytes needed for channels and positions (computed)."""
+    fixed = bytes_needed(channels, 0)
+    return max((GTX1080_BYTES - fixed) // (bytes_needed(channels, pixels) - fixed), 0)
+
+
+def memory_notes(bytes_needed: Callable[[int, int], int], data: GammaGradient) -> dict[str, Any]:
+    """Return the bytes needed, and the largest batch of such images on a GTX 1080."""
+    return {
+        "bytes_needed": bytes_needed(data.channels, data.positions),
+        "largest_batch_gtx1080": largest_batch(bytes_needed, data.channels, data.pixels),
+    }
 
 
 class _Raw(Variant):
@@ -24,7 +50,7 @@ class _Raw(Variant):
     kernel: ClassVar[str]
     arrays: ClassVar[int] = 1  # of N x N x P words
     tunables: ClassVar[dict[str, Tunable]] = {
-        "group": Tunable({"cpu": 64, "gpu": 256}, (32, 64, 128, 256, 512), "work-items per work-group"),
+        "group": GROUP,
         "batched": Tunable(0, (0, 1), "sums in one launch, in place of a loop of N launches"),
     }
 
@@ -35,13 +61,11 @@ class _Raw(Variant):
         self.group: int = setup.tunables["group"]
         self.products = problem.channels**2 * problem.positions
         self.raw, *self.more = inputs.products(setup, self.arrays, 4 * self.products)
-        self.macros = {self.kernel.upper(): 1, "NHWC": int(problem.nhwc), "INVERSE": int(problem.inverse)}
-        operands = [inputs.array(setup, name) for name in ("delta", "w", "d")]
-        sizes = [np.uint32(n) for n in (problem.channels, problem.positions, problem.pixels)]
-        self.arguments = (*operands, *sizes, self.raw)
+        self.macros = {self.kernel.upper(): 1, **layout(setup)}
+        self.arguments = (*operands(setup), self.raw)
         self.tiles = ceil_div(problem.positions, self.group)
         out = setup.output("dgamma", np.float32, (problem.channels, problem.channels))
-        sums = Sums(setup, self.raw, out, self.group, bool(setup.tunables["batched"]))
+        sums = sums_of_all(setup, self.raw, out, self.group, bool(setup.tunables["batched"]))
         self.compile()
         self.steps = Enqueue(self.multiply, self.products_traffic()), sums
 
@@ -66,11 +90,8 @@ class _Raw(Variant):
         return 4 * (3 * channels * positions + cls.arrays * channels**2 * positions + positions + channels**2)
 
     def notes(self) -> dict[str, Any]:
-        """Memory, and the most images of this size that a GTX 1080's 8 GB hold (computed)."""
-        n, pixels = self.data.channels, self.data.pixels
-        fixed = self.bytes_needed(n, 0)
-        images = (GTX1080_BYTES - fixed) // (self.bytes_needed(n, pixels) - fixed)
-        return {"bytes_needed": self.bytes_needed(n, self.data.positions), "largest_batch_gtx1080": max(images, 0)}
+        """Memory, of which products are the most."""
+        return memory_notes(self.bytes_needed, self.data)
 
 
 class Replicated(_Raw):
@@ -148,6 +169,104 @@ class Registers(_Raw):
         return Traffic(
             flops=2 * count + self.data.term_flops * rows / 4, dram_read=3 * rows, dram_write=4 * count,
             global_read=4 * count + 3 * rows, global_write=4 * count,
+        )  # fmt: skip
+
+
+class Rows:
+    """The step that makes and sums the products of one row of gamma after another, in an array of N x P words."""
+
+    def __init__(self, setup: Setup, dgamma: Buffer) -> None:
+        self.device, self.data, self.group = setup.device, setup.problem, setup.tunables["group"]
+        self.array = setup.scratch(int(self.data.map_bytes))
+        self.kernel = setup.kernel("gamma_gradient.cl", "row_by_row", ROW_BY_ROW=1, **layout(setup))
+        self.operands = operands(setup)
+        self.sums = Sums(setup, self.array, dgamma, self.group)
+
+    def launch(self) -> None:
+        """Enqueue 2 N launches."""
+        channels, groups = self.data.channels, ceil_div(self.data.positions, self.group)
+        for row in range(channels):
+            self.device.launch(self.kernel, groups, self.group, *self.operands, self.array, np.uint32(row))
+            self.sums.launch(channels, 0, row * channels)
+
+    def traffic(self) -> Traffic:
+        """The array is written and read N times; it need not leave the cache."""
+        maps, count = self.data.map_bytes, float(self.data.channels) ** 2 * self.data.positions
+        products = Traffic(
+            flops=2 * count + self.data.term_flops * maps / 4, dram_read=3 * maps,
+            global_read=4 * count + 3 * maps, global_write=4 * count,
+        )  # fmt: skip
+        return Traffic.total(products, self.sums.traffic(float(self.data.channels) ** 2))
+
+
+class RowByRow(Variant):
+    """The memory that the source saves: N x P words of products, where the other rungs hold N x N x P."""
+
+    problem = GammaGradient
+    name, title, rung = (
+        "row_by_row",
+        "registers for one row at a time, N x P products that are summed before the next",
+        5,
+    )
+    source = f"{SOURCE}, reduction"
+    tunables: ClassVar[dict[str, Tunable]] = {"group": GROUP}
+
+    def __init__(self, setup: Setup) -> None:
+        self.data: GammaGradient = setup.problem
+        self.steps = (Rows(setup, setup.output("dgamma", np.float32, (self.data.channels, self.data.channels))),)
+
+    @staticmethod
+    def bytes_needed(channels: int, positions: int) -> int:
+        """Device memory for a layer: delta, w, D, the products of a row, ones, the gradient."""
+        return 4 * (4 * channels * positions + positions + channels**2)
+
+    def notes(self) -> dict[str, Any]:
+        """As of the other rungs."""
+        return memory_notes(self.bytes_needed, self.data)
+
+
+class SeparateGradients(Variant):
+    """The formulas one after the other: t in memory, its sums by a product with ones, dL/dw, dL/dgamma row by row."""
+
+    problem = Backward
+    name, rung = "separate_gradients", 1
+    title = "t in memory, dbeta its product with ones, dw a sum over channels for each element, dgamma as row_by_row"
+    source = f"{SOURCE}, the three gradients"
+    tunables: ClassVar[dict[str, Tunable]] = {"group": GROUP}
+
+    def __init__(self, setup: Setup) -> None:
+        data: Backward = setup.problem
+        device, group, n = setup.device, setup.tunables["group"], data.channels
+        groups = ceil_div(n * data.positions, group)
+        terms, dw, dgamma, dbeta = (
+            setup.scratch(int(data.map_bytes)), setup.output("dw", np.float32, data.w.shape),
+            setup.output("dgamma", np.float32, (n, n)), setup.output("dbeta", np.float32, n),
+        )  # fmt: skip
+        make, multiply = (
+            setup.kernel("gamma_gradient.cl", name, SEPARATE=1, **layout(setup)) for name in ("terms", "input_gradient")
+        )
+        arguments, gamma = operands(setup), inputs.array(setup, "gamma")
+        sums, maps, count = Sums(setup, terms, dbeta, group), data.map_bytes, float(n) ** 2 * data.positions
+        self.steps = (
+            Enqueue(
+                lambda: device.launch(make, groups, group, *arguments, terms),
+                Traffic(
+                    flops=data.term_flops * maps / 4, dram_read=3 * maps, dram_write=maps,
+                    global_read=3 * maps, global_write=maps,
+                ),
+            ),
+            Enqueue(
+                lambda: sums.launch(n, 0, 0), Traffic.total(sums.traffic(n), Traffic(dram_read=maps))
+            ),
+            Enqueue(
+                lambda: device.launch(multiply, groups, group, *arguments, terms, gamma, dw),
+                Traffic(
+                    flops=2 * count + (5 if data.inverse else 4) * maps / 4, dram_read=4 * maps + 4.0 * n**2,
+                    dram_write=maps,
+                    global_read=8 * count + 3 * maps, global_write=maps,
+                ),
+            ),
+            Rows(setup, dgamma),
         )  # fmt: skip
 
 

@@ -15,45 +15,62 @@ GROUP = Tunable({"cpu": 64, "gpu": 256}, (32, 64, 128, 256, 512), "work-items pe
 
 
 class Sums:
-    """The step that sums N x N vectors of length P, each a product with ones.
+    """Sums of vectors of length P that lie one behind the other, each a product with ones.
 
     Parameters
     ----------
     setup : Setup
     raw : Buffer
-        (channels, channels, positions) floats.
+        Vectors of ``positions`` floats.
     out : Buffer
-        (channels, channels) floats.
+        A float for each sum.
     group : int
         Work-items per work-group, a power of two.
-    batched : bool
-        All vectors in one launch, in place of N launches of N vectors each.
     """
 
-    def __init__(self, setup: Setup, raw: Buffer, out: Buffer, group: int, batched: bool) -> None:
+    def __init__(self, setup: Setup, raw: Buffer, out: Buffer, group: int) -> None:
         self.device, self.group = setup.device, group
-        self.channels, self.positions = setup.problem.channels, setup.problem.positions
         self.kernel = setup.kernel("reduction.cl", "sums", GROUP=group)
-        self.batch = self.channels**2 if batched else self.channels
         self.raw, self.ones, self.out = raw, inputs.ones(setup), out
+        self.positions = np.uint32(setup.problem.positions)
 
-    def launch(self) -> None:
-        """Enqueue the launches."""
-        for first in range(0, self.channels**2, self.batch):
-            self.device.launch(
-                self.kernel, self.batch, self.group, self.raw, self.ones, np.uint32(self.positions),
-                np.uint32(first), self.out,
-            )  # fmt: skip
+    def launch(self, count: int, start: int, to: int) -> None:
+        """Enqueue the sums of ``count`` vectors from vector ``start`` on, which begin with sum ``to``."""
+        self.device.launch(
+            self.kernel,
+            count,
+            self.group,
+            self.raw,
+            self.ones,
+            self.positions,
+            np.uint32(start),
+            np.uint32(to),
+            self.out,
+        )
 
-    def traffic(self) -> Traffic:
-        """The vectors from DRAM; the ones stay cached; a tree over the work-items of each group."""
-        vectors = float(self.channels) ** 2
-        elements, steps = vectors * self.positions, self.group - 1
+    def traffic(self, vectors: float) -> Traffic:
+        """Of as many sums: a tree over the work-items of each group. The ones stay cached, the vectors may."""
+        elements, steps = vectors * float(self.positions), self.group - 1
         return Traffic(
-            flops=2 * elements + steps * vectors, dram_read=4 * elements, dram_write=4 * vectors,
+            flops=2 * elements + steps * vectors, dram_write=4 * vectors,
             global_read=8 * elements, global_write=4 * vectors,
             local_read=4 * vectors * (2 * steps + 1), local_write=4 * vectors * (self.group + steps),
         )  # fmt: skip
+
+
+def sums_of_all(setup: Setup, raw: Buffer, out: Buffer, group: int, batched: bool) -> Enqueue:
+    """Return the step that sums N x N vectors, from DRAM: in one launch, or in N launches of N vectors each."""
+    channels, sums = setup.problem.channels, Sums(setup, raw, out, group)
+    count = channels**2 if batched else channels
+
+    def launch() -> None:
+        for first in range(0, channels**2, count):
+            sums.launch(count, first, first)
+
+    vectors = float(channels) ** 2
+    return Enqueue(
+        launch, Traffic.total(sums.traffic(vectors), Traffic(dram_read=4 * vectors * setup.problem.positions))
+    )
 
 
 class _Reduction(Variant):
@@ -64,7 +81,7 @@ class _Reduction(Variant):
     def __init__(self, setup: Setup) -> None:
         problem: Reduction = setup.problem
         raw, out = inputs.raw(setup), setup.output("sums", np.float32, problem.vectors)
-        self.steps = (Sums(setup, raw, out, setup.tunables["group"], self.batched),)
+        self.steps = (sums_of_all(setup, raw, out, setup.tunables["group"], self.batched),)
 
 
 class ReduceGemvLoop(_Reduction):

@@ -67,7 +67,6 @@ class Tiled(Engine):
         "gamma_unroll": Tunable({"cpu": 1, "gpu": 8}, (1, 2, 4, 8, 16), "as unroll, in dgamma's product"),
         "run": Tunable({"cpu": 4096, "gpu": 2048}, (512, 1024, 2048, 4096, 8192), "positions summed in one register"),
     }
-    file: ClassVar[str] = "fused.cl"
 
     def _shape(self) -> dict[str, int]:
         """Macros of the shape of a tile of channels by positions."""
@@ -99,16 +98,18 @@ class Tiled(Engine):
             )
 
         items = [item for item in GAMMA_ITEMS if item[0] <= t["gamma_item"]]
-        item = min(items, key=lambda item: math.prod(round_up(self.channels, side) for side in tile(item)))
+        most = self.device.info.max_work_group
+        fitting = [item for item in items if math.prod(tile(item)) <= most * math.prod(item)] or items[-1:]
+        item = min(fitting, key=lambda item: math.prod(round_up(self.channels, side) for side in tile(item)))
         rows, columns = tile(item)
         return {
             "ROWS": rows, "COLUMNS": columns, "ITEM_ROWS": item[0], "ITEM_COLUMNS": item[1], "LANES": LANES,
             "DEPTH": t["gamma_depth"], "UNROLL": t["gamma_unroll"],
         }  # fmt: skip
 
-    def _local_bytes(self, shape: dict[str, int], sides: int) -> int:
-        """Bytes of local memory for ``sides`` staged rows, checked against the device's limit."""
-        return self._fitting(8 * shape["DEPTH"] * sides)
+    def _local_bytes(self, shape: dict[str, int]) -> int:
+        """Bytes of local memory of dgamma's product, checked against the device's limit."""
+        return self._fitting(8 * shape["DEPTH"] * (shape["ROWS"] + shape["COLUMNS"]))
 
     def _fitting(self, nbytes: int) -> int:
         info = self.device.info
@@ -117,6 +118,14 @@ class Tiled(Engine):
                 f"the tiles need {nbytes} bytes of local memory, {info.id} has {info.local_memory_bytes}"
             )
         return nbytes
+
+    def _groups_per_unit(self, shape: dict[str, int]) -> int:
+        """Work-groups of dgamma's product that a compute unit gets, if there are positions enough."""
+        return 4
+
+    def _maps_read(self, shape: dict[str, int], down: int, across: int) -> int:
+        """Arrays of a map's size that the tiles of dgamma read: three for rows, one for columns."""
+        return 3 * across + down
 
     def _items(self, shape: dict[str, int]) -> int:
         return shape["ROWS"] // shape["ITEM_ROWS"] * (shape["COLUMNS"] // shape["ITEM_COLUMNS"])
@@ -147,9 +156,15 @@ class Tiled(Engine):
         )  # fmt: skip
 
     def _kernel(self, name: str, which: str, **macros: int) -> Any:
-        contiguous = self.channels if self.data.nhwc else math.gcd(self.channels, self.pixels)
-        vector = 1 if contiguous % 4 else 4
-        return self.setup.kernel(self.file, name, **{which: 1}, VECTOR=vector, **self.macros, **macros)
+        return self.setup.kernel("fused.cl", name, **{which: 1}, VECTOR=self._vector(), **self.macros, **macros)
+
+    def _vector(self) -> int:
+        """Words of an access: 4 where all that accesses go along holds a multiple of 4."""
+        return 1 if self._contiguous() % 4 else 4
+
+    def _contiguous(self) -> int:
+        """The words that accesses go along, or what divides them all."""
+        return self.channels if self.data.nhwc else math.gcd(self.channels, self.pixels)
 
     def _pack(self, shape: dict[str, int], of_transpose: bool) -> tuple[Buffer, Enqueue]:
         """Gamma as it is staged, tile after tile."""
@@ -230,13 +245,14 @@ class Tiled(Engine):
 
     def parameter_gradients(self, d: Buffer, dgamma: Buffer, dbeta: Buffer | None) -> Enqueue:
         shape, beta = self._gamma_shape(), int(dbeta is not None)
-        group, nbytes = self._items(shape), self._local_bytes(shape, shape["ROWS"] + shape["COLUMNS"])
+        group, nbytes = self._items(shape), self._local_bytes(shape)
         kernel = self._kernel("gamma_gradient", "GAMMA", BETA=beta, **shape)
         finish = self.setup.kernel("fused.cl", "finish", FINISH=1, BETA=beta, VECTOR=1, **self.macros)
         down, across = ceil_div(self.channels, shape["ROWS"]), ceil_div(self.channels, shape["COLUMNS"])
         depth = self._depth(shape)
         all_steps = self.batch * ceil_div(self.pixels, depth)
-        steps = split_steps(self.device.info.compute_units, self.tunables["run"] // depth, all_steps, down * across)
+        at_once = self._groups_per_unit(shape) * self.device.info.compute_units
+        steps = split_steps(at_once, self.tunables["run"] // depth, all_steps, down * across)
         splits, size = ceil_div(all_steps, steps), self.channels * (self.channels + beta)
         partial = self.setup.scratch(4 * splits * size)
         delta, w = (inputs.array(self.setup, name) for name in ("delta", "w"))
@@ -254,7 +270,7 @@ class Tiled(Engine):
         row_sums = beta * terms / across  # of the tiles in the first column
         more = Traffic(
             flops=self.data.term_flops * terms + squares + row_sums + splits * size, local_read=4 * row_sums,
-            global_read=(3 * across + down) * maps + parts, global_write=parts + 4.0 * size,
+            global_read=self._maps_read(shape, down, across) * maps + parts, global_write=parts + 4.0 * size,
             dram_read=3 * maps + parts, dram_write=parts + 4.0 * size,
         )  # fmt: skip
         return Enqueue(launch, Traffic.total(self._multiply_gamma(shape, down * across, inner), more))
@@ -267,9 +283,9 @@ def even_tile(n: int, largest: int, unit: int) -> int:
     return min(tiles, key=lambda tile: round_up(n, tile))
 
 
-def split_steps(units: int, longest: int, steps: int, tiles: int) -> int:
-    """Steps per split: at most ``longest``, and few enough to give each compute unit some 4 work-groups, if at all."""
-    return int(min(max(1, longest), max(4, ceil_div(steps * tiles, 4 * units))))
+def split_steps(groups: int, longest: int, steps: int, tiles: int) -> int:
+    """Steps per split: at most ``longest``, and few enough to make so many work-groups, if at all."""
+    return int(min(max(1, longest), max(4, ceil_div(steps * tiles, groups))))
 
 
 globals().update(variants(Tiled))  # where discovery looks for them

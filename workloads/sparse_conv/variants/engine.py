@@ -26,6 +26,7 @@ from perfport.workload import (
 from ..problems import Layer
 
 Made = TypeVar("Made")
+Places = TypeVar("Places", int, np.ndarray)
 
 
 def side_by_side(make: Callable[..., Made], *given: Iterable[Any]) -> list[Made]:
@@ -171,8 +172,8 @@ class Padded:
             "pad.cl", "pad", GROUP=self.group, ROWS=self.rows, PITCH=self.pitch, **engine.sizes
         )
 
-    def offset(self, channel: int, row: int, column: int) -> int:
-        """Words from the first element of an output's window to one of its inputs."""
+    def offset(self, channel: Places, row: Places, column: Places) -> Places:
+        """Words from the first element of an output's window to one of its inputs, or to several."""
         stride = self.engine.operator.stride
         return channel * self.plane + row * self.line + column % stride * self.pitch + column // stride
 

@@ -10,11 +10,12 @@ from perfport.workload import Setup
 
 from ..operators import index_overhead
 from ..problems import SparseConv
-from .direct import CompressedRows, ConstantTemplate, Template, TemplateWithoutPrefetch
+from .compressed import CompressedRows, Escoin
+from .direct import ConstantTemplate, Template, TemplateWithoutPrefetch
 from .engine import EngineVariant
 from .generated import ConstantSource, GeneratedSource
 from .im2col import DenseProduct, SparseProduct
-from .ptx import PtxTemplate, PtxTemplateWithoutPrefetch
+from .ptx import PtxTemplate, PtxTemplateConstants, PtxTemplateWithoutPrefetch
 from .tiled import Tiled
 
 
@@ -62,6 +63,14 @@ class CsrDirect(_Single):
 
     engine = CompressedRows
     name, title, rung = "csr_direct", "compressed rows with stretched offsets", 2
+    source = "index overhead"
+
+
+class EscoinDirect(_Single):
+    """The published kernel that the source compares with."""
+
+    engine = Escoin
+    name, title, rung = "escoin", "Escoin's kernel: rows in local memory, inputs by cache; any stride", 2
     source = "comparison with Escoin"
 
 
@@ -85,7 +94,7 @@ class ConstantWeights(_Single):
     """What the constant path alone gives."""
 
     engine = ConstantTemplate
-    name, title, role, rung = "constant_weights", "template, every weight from constant memory", "control", 5
+    name, title, role, rung = "constant_weights", "template, every weight read from constant memory", "control", 5
     source = "operator template"
 
 
@@ -93,7 +102,7 @@ class ConstantWeightsSparse(_Single):
     """The constant path with the zeros skipped."""
 
     engine = ConstantSource
-    name, title, role, rung = "constant_weights_sparse", "generated source, values from constant memory", "control", 6
+    name, title, role, rung = "constant_weights_sparse", "generated source, weights in constant memory", "control", 6
     source = "operator template"
 
 
@@ -109,7 +118,7 @@ class GeneratedPtx(_Single):
     """The source's method."""
 
     engine = PtxTemplate
-    name, title, rung = "generated_ptx", "PTX template, specialised and assembled", 8
+    name, title, rung = "generated_ptx", "PTX template, specialised and assembled; weights as immediates", 8
     source = "IR template and specialisation"
 
 
@@ -118,6 +127,14 @@ class GeneratedPtxWithoutPrefetch(_Single):
 
     engine = PtxTemplateWithoutPrefetch
     name, title, role, rung = "generated_ptx_no_prefetch", "the same, tiles fetched when needed", "control", 8
+    source = "IR template and specialisation"
+
+
+class GeneratedPtxConstants(_Single):
+    """What weights as immediates give: the source's GPU reads them from constant memory."""
+
+    engine = PtxTemplateConstants
+    name, title, role, rung = "generated_ptx_constants", "the same, weights in constant memory", "control", 8
     source = "IR template and specialisation"
 
 

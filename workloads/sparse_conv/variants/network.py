@@ -11,7 +11,8 @@ from perfport.workload import Buffer, Enqueue, Setup, Step, Traffic, ceil_div
 
 from .. import network
 from ..problems import Layer, PrunedNetwork
-from .direct import CompressedRows, Template
+from .compressed import CompressedRows
+from .direct import Template
 from .engine import EngineVariant
 from .generated import GeneratedSource
 from .ptx import PtxTemplate
@@ -83,7 +84,7 @@ class CsrNetwork(_Network):
 
     engine = CompressedRows
     name, title, rung = "csr_direct", "compressed rows with stretched offsets", 2
-    source = "comparison with Escoin"
+    source = "index overhead"
 
 
 class SourceNetwork(_Network):

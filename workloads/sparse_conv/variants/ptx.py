@@ -32,28 +32,33 @@ class PtxTemplate(Convolution):
     TUNABLES: ClassVar[dict[str, Tunable]] = {
         "columns": Tunable(32, (4, 8, 16, 32, 64), "work-items of a group across"),
         "rows": Tunable(8, (1, 2, 4, 8, 16), "work-items of a group down"),
-        "height": Tunable(2, (1, 2, 4), "output rows of a work-item"),
+        "bn": Tunable(1, (1, 2), "images of a work-item"),
+        "bh": Tunable(2, (1, 2, 4), "output rows of a work-item"),
+        "bw": Tunable(1, (1, 2, 4), "output columns of a work-item"),
+        "bk": Tunable(32, (4, 8, 16, 32), "filters of a work-item, or the next smaller divisor that a template holds"),
         "resident": Tunable(2, (1, 2, 3, 4), "work-groups that a compute unit must have registers for"),
     }
     prefetch: ClassVar[bool] = True
+    in_constants: ClassVar[bool] = False
 
     def prepare(self) -> None:
         o, t = self.operator, self.tunables
-        code = self.layer.nonzero * t["height"]
+        outputs = t["bn"] * t["bh"] * t["bw"]  # of a work-item for each filter
+        code = self.layer.nonzero * outputs
         if code > CODE_LIMIT:
             raise UnsupportedError(
                 f"the unrolled code of {self.layer.name} has {code} multiply-adds, the limit is {CODE_LIMIT}"
             )
         # Neither wider nor higher than the output.
-        columns = min(t["columns"], 1 << (o.out_width - 1).bit_length())
-        rows = min(t["rows"], ceil_div(o.out_height, t["height"]))
-        self.shape = Shape(columns, rows, t["height"], filters_of(o, t["height"]), t["resident"], self.prefetch)
+        columns = min(t["columns"], 1 << (ceil_div(o.out_width, t["bw"]) - 1).bit_length())
+        rows, filters = min(t["rows"], ceil_div(o.out_height, t["bh"])), filters_of(o, outputs, t["bk"])
+        self.shape = Shape(columns, rows, t["bn"], t["bh"], t["bw"], filters, t["resident"], self.prefetch)
         self.target = architecture(self.device.target)
         self.template = compiled(o, self.shape, self.target)
         started = time.perf_counter()
-        program, values = Program.of(self.template.ptx), self.template.values
+        program, values, weights = Program.of(self.template.ptx), self.template.values, self.layer.weights
         self.slices = [
-            specialise(program, value_map(values, self.layer.weights[first : first + self.shape.filters]))
+            specialise(program, value_map(values, weights[first : first + self.shape.filters]), self.in_constants)
             for first in range(0, o.filters, self.shape.filters)
         ]
         self.specialise_s = time.perf_counter() - started
@@ -69,13 +74,13 @@ class PtxTemplate(Convolution):
     @cached_property
     def groups(self) -> int:
         """Work-groups of a launch."""
-        return self.shape.tiles(self.operator).count * self.batch
+        return self.shape.tiles(self.operator).count * ceil_div(self.batch, self.shape.images)
 
     def launch(self) -> None:
         for number, kernel in enumerate(self.kernels):
             first = np.int32(number * self.shape.filters)
             self.device.launch(
-                kernel, self.groups, self.shape.items, self.source, self.result, first,
+                kernel, self.groups, self.shape.items, self.source, self.result, first, np.int32(self.batch),
                 local_bytes=local_bytes(self.operator, self.shape),
             )  # fmt: skip
 
@@ -83,12 +88,15 @@ class PtxTemplate(Convolution):
         o, s = self.operator, self.shape
         tiles, groups, slices = s.tiles(o), float(self.groups), len(self.slices)
         read = 4 * self.batch * o.channels * tiles.inside * slices
+        apart = s.images * s.width  # outputs that share no input
         loads = 0.0
         for first in range(0, o.filters, s.filters):
-            loads += window_use(self.layer.weights[first : first + s.filters], s.height, o.stride).sum()
+            loads += apart * window_use(self.layer.weights[first : first + s.filters], s.height, o.stride).sum()
         return Traffic(
-            flops=2 * groups * s.items * s.height * self.layer.nonzero,
-            local_write=4 * groups * slices * o.channels * tiles.input_size, local_read=4 * groups * s.items * loads,
+            flops=2 * groups * s.items * s.height * apart * self.layer.nonzero,
+            local_write=4 * groups * slices * o.channels * s.images * tiles.input_size,
+            local_read=4 * groups * s.items * loads,
+            constant_read=4 * groups * s.items * self.layer.nonzero * self.in_constants,
             global_read=read, l2_bytes=read + self.output_bytes, global_write=self.output_bytes,
             dram_read=self.input_bytes * slices, dram_write=self.output_bytes,
         )  # fmt: skip
@@ -129,6 +137,12 @@ class PtxTemplateWithoutPrefetch(PtxTemplate):
     """The next tile is fetched when the present one is done."""
 
     prefetch = False
+
+
+class PtxTemplateConstants(PtxTemplate):
+    """Weights in constant memory, where the source's GPU has what its compiler calls immediates."""
+
+    in_constants = True
 
 
 def measured_template(template: Template, target: str) -> dict[str, int]:

@@ -1,71 +1,67 @@
 /* Arg-min and arg-max in two launches: `parts` leaves one candidate per work-group, `finish` (one group) reduces those.
-   Values and indices lie in arrays of their own (structure of arrays); the lowest index wins among equals.
-   PAIRS      1: the input is (value, index) pairs, an array of structures
-   WIDTH      elements per load */
+   Values and indices lie in vectors of their own, float4 and int4 (structure of arrays), and so do the candidates of a
+   work-item's four lanes; the lowest index wins among equals.
+   PAIRS      1: the input is (value, index) pairs, an array of structures; a float4 is two of them */
 #include "arg_tree.cl"
+
+/* Keep each component's candidate if it is better: by a vector's select(), or one after the other by branches. */
+#if TERNARY
+#define KEEP4(v, op, i, best_v, best_i)                     \
+    {                                                       \
+        KEEP(v.x op best_v.x, v.x, i.x, best_v.x, best_i.x) \
+        KEEP(v.y op best_v.y, v.y, i.y, best_v.y, best_i.y) \
+        KEEP(v.z op best_v.z, v.z, i.z, best_v.z, best_i.z) \
+        KEEP(v.w op best_v.w, v.w, i.w, best_v.w, best_i.w) \
+    }
+#else
+#define KEEP4(v, op, i, best_v, best_i)                     \
+    {                                                       \
+        int4 keep_ = v op best_v;                           \
+        best_v = select(best_v, v, keep_);                  \
+        if (INDEX) best_i = select(best_i, i, keep_);       \
+    }
+#endif
+/* The best of four lanes. */
+#define MERGE4(ORDER, lane_v, lane_i, v, i)                                        \
+    {                                                                              \
+        KEEP(ORDER(lane_v.x, (uint)lane_i.x, v, i), lane_v.x, (uint)lane_i.x, v, i) \
+        KEEP(ORDER(lane_v.y, (uint)lane_i.y, v, i), lane_v.y, (uint)lane_i.y, v, i) \
+        KEEP(ORDER(lane_v.z, (uint)lane_i.z, v, i), lane_v.z, (uint)lane_i.z, v, i) \
+        KEEP(ORDER(lane_v.w, (uint)lane_i.w, v, i), lane_v.w, (uint)lane_i.w, v, i) \
+    }
 
 __kernel void parts(__global const float *RESTRICT input, uint n, OUTPUTS) {
     LOCAL_ARRAY(float, values, GROUP);
     LOCAL_ARRAY(uint, indices, GROUP);
     uint item = get_local_id(0), group = get_group_id(0);
-    /* Each group walks a chunk of whole vectors; n may leave a rest, which the last group takes word by word. */
-    uint vectors = n / WIDTH;
-    uint per_group = (vectors + get_num_groups(0) - 1) / get_num_groups(0);
+    /* Each group walks a chunk of whole vectors; n may leave a rest, which the last group takes one by one. */
+    uint vectors = n / 4, per_group = (vectors + get_num_groups(0) - 1) / get_num_groups(0);
     uint first = min(group * per_group, vectors), last = min(first + per_group, vectors);
-    float min_v = INFINITY, max_v = -INFINITY;
-    uint min_i = UINT_MAX, max_i = UINT_MAX;
-#if WIDTH == 1
+    float4 lane_min = SPLAT_FLOAT4(INFINITY), lane_max = SPLAT_FLOAT4(-INFINITY);
+    int4 lane_min_i = MAKE_INT4(-1, -1, -1, -1), lane_max_i = lane_min_i; /* as an unsigned index, none */
     for (uint k = first + item; k < last; k += GROUP) {
 #if PAIRS
-        float v = input[2 * (size_t)k];
-        uint i = as_uint(input[2 * (size_t)k + 1]);
+        float4 one = vload4(2 * (size_t)k, input), two = vload4(2 * (size_t)k + 1, input);
+        float4 v = MAKE_FLOAT4(one.x, one.z, two.x, two.z);
+        int4 i = MAKE_INT4(as_int(one.y), as_int(one.w), as_int(two.y), as_int(two.w));
 #else
-        float v = input[k];
-        uint i = k;
+        float4 v = vload4(k, input);
+        int4 i = MAKE_INT4(0, 1, 2, 3) + (int)(4 * k);
 #endif
-        if (MIN) KEEP(v < min_v, v, i, min_v, min_i);
-        if (MAX) KEEP(v > max_v, v, i, max_v, max_i);
+        if (MIN) KEEP4(v, <, i, lane_min, lane_min_i)
+        if (MAX) KEEP4(v, >, i, lane_max, lane_max_i)
     }
-#else
-    float lane_min[WIDTH], lane_max[WIDTH];
-    uint lane_min_k[WIDTH], lane_max_k[WIDTH];
-    #pragma unroll
-    for (int l = 0; l < WIDTH; ++l) {
-        lane_min[l] = INFINITY;
-        lane_max[l] = -INFINITY;
-        lane_min_k[l] = lane_max_k[l] = UINT_MAX;
-    }
-    #pragma unroll UNROLL
-    for (uint k = first + item; k < last; k += GROUP) {
-        float v[WIDTH];
-        #pragma unroll
-        for (int l = 0; l < WIDTH; l += 4) {
-            float4 four = vload4((size_t)k * (WIDTH / 4) + l / 4, input);
-            v[l] = four.x;
-            v[l + 1] = four.y;
-            v[l + 2] = four.z;
-            v[l + 3] = four.w;
-        }
-        #pragma unroll
-        for (int l = 0; l < WIDTH; ++l) {
-            if (MIN) KEEP(v[l] < lane_min[l], v[l], k, lane_min[l], lane_min_k[l]);
-            if (MAX) KEEP(v[l] > lane_max[l], v[l], k, lane_max[l], lane_max_k[l]);
-        }
-    }
-    #pragma unroll
-    for (int l = 0; l < WIDTH; ++l) {
-        uint min_at = lane_min_k[l] * WIDTH + l, max_at = lane_max_k[l] * WIDTH + l;
-        if (lane_min_k[l] != UINT_MAX) KEEP(LOWER(lane_min[l], min_at, min_v, min_i), lane_min[l], min_at, min_v, min_i);
-        if (lane_max_k[l] != UINT_MAX) KEEP(HIGHER(lane_max[l], max_at, max_v, max_i), lane_max[l], max_at, max_v, max_i);
-    }
+    float min_v = INFINITY, max_v = -INFINITY;
+    uint min_i = UINT_MAX, max_i = UINT_MAX;
+    if (MIN) MERGE4(LOWER, lane_min, lane_min_i, min_v, min_i)
+    if (MAX) MERGE4(HIGHER, lane_max, lane_max_i, max_v, max_i)
     if (group + 1 == get_num_groups(0)) {
-        for (uint k = vectors * WIDTH + item; k < n; k += GROUP) {
-            float v = input[k];
+        for (uint k = 4 * vectors + item; k < n; k += GROUP) {
+            float v = input[PAIRS ? 2 * (size_t)k : k];
             if (MIN) KEEP(LOWER(v, k, min_v, min_i), v, k, min_v, min_i);
             if (MAX) KEEP(HIGHER(v, k, max_v, max_i), v, k, max_v, max_i);
         }
     }
-#endif
     if (MIN) {
         TREE(values, indices, item, LOWER, min_v, min_i);
         if (item == 0) {
@@ -89,25 +85,35 @@ __kernel void finish(__global const float *RESTRICT part_min, __global const uin
     LOCAL_ARRAY(float, values, GROUP);
     LOCAL_ARRAY(uint, indices, GROUP);
     uint item = get_local_id(0);
+    float min_v = INFINITY, max_v = -INFINITY;
+    uint min_i = UINT_MAX, max_i = UINT_MAX;
+    /* All words of several candidates are on their way at a time: this is one group, which waits for each load. */
+    #pragma unroll 4
+    for (uint k = item; k < parts; k += GROUP) {
+        if (MIN) {
+            float v = part_min[k];
+            uint i = INDEX ? part_min_index[k] : 0;
+            KEEP(LOWER(v, i, min_v, min_i), v, i, min_v, min_i);
+        }
+        if (MAX) {
+            float v = part_max[k];
+            uint i = INDEX ? part_max_index[k] : 0;
+            KEEP(HIGHER(v, i, max_v, max_i), v, i, max_v, max_i);
+        }
+    }
     if (MIN) {
-        float v = INFINITY;
-        uint i = UINT_MAX;
-        for (uint k = item; k < parts; k += GROUP) KEEP(LOWER(part_min[k], part_min_index[k], v, i), part_min[k], part_min_index[k], v, i);
-        TREE(values, indices, item, LOWER, v, i);
+        TREE(values, indices, item, LOWER, min_v, min_i);
         if (item == 0) {
-            min_value[0] = v;
-            min_index[0] = i;
+            min_value[0] = min_v;
+            min_index[0] = min_i;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     if (MAX) {
-        float v = -INFINITY;
-        uint i = UINT_MAX;
-        for (uint k = item; k < parts; k += GROUP) KEEP(HIGHER(part_max[k], part_max_index[k], v, i), part_max[k], part_max_index[k], v, i);
-        TREE(values, indices, item, HIGHER, v, i);
+        TREE(values, indices, item, HIGHER, max_v, max_i);
         if (item == 0) {
-            max_value[0] = v;
-            max_index[0] = i;
+            max_value[0] = max_v;
+            max_index[0] = max_i;
         }
     }
 }

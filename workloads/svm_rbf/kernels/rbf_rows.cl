@@ -195,6 +195,71 @@ __kernel void local_memory(PARAMETERS) {
 }
 #endif
 
+#ifdef SPLIT_DIMENSIONS
+/* As `local_memory`, with PARTS work-items for a point, which take its blocks in turn: PARTS times as many loads are on their
+   way, and work-groups are PARTS times as many and as short, so that few points still fill the device to the end. Loads of
+   UNROLL blocks precede the arithmetic on any of them, and so do those of the rest, whose number is no multiple of it. */
+#define COLUMNS (GROUP / PARTS)
+#define WHOLE (BLOCKS / PARTS / UNROLL * UNROLL)
+#define REST ((BLOCKS + PARTS - 1) / PARTS - WHOLE)
+
+__kernel void split_dimensions(PARAMETERS) {
+    LOCAL_ARENA(float4, points, 2 * BLOCKS);
+    LOCAL_ARRAY(float, part_high, GROUP);
+    LOCAL_ARRAY(float, part_low, GROUP);
+    uint item = get_local_id(0), column = item % COLUMNS, part = item / COLUMNS;
+    for (uint b = item; b < BLOCKS; b += GROUP) {
+        points[b] = vload4((size_t)b * pitch + high, data);
+        points[BLOCKS + b] = vload4((size_t)b * pitch + low, data);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    uint i = get_group_id(0) * COLUMNS + column;
+    __global const float *x = data + 4 * (size_t)min(i, n - 1); /* past the end: the last point again, and nothing written */
+    float sum_high = 0.0f, sum_low = 0.0f;
+#if WHOLE
+    for (uint t = 0; t < WHOLE; t += UNROLL) {
+        float4 v[UNROLL];
+        #pragma unroll
+        for (uint u = 0; u < UNROLL; ++u) v[u] = vload4((size_t)((t + u) * PARTS + part) * pitch, x);
+        #pragma unroll
+        for (uint u = 0; u < UNROLL; ++u) {
+            uint b = (t + u) * PARTS + part;
+            float4 diff = v[u] - points[b];
+            sum_high += dot(diff, diff);
+            diff = v[u] - points[BLOCKS + b];
+            sum_low += dot(diff, diff);
+        }
+    }
+#endif
+#if REST
+    float4 v[REST];
+    #pragma unroll
+    for (uint u = 0; u < REST; ++u) v[u] = vload4((size_t)min((WHOLE + u) * PARTS + part, (uint)BLOCKS - 1) * pitch, x);
+    #pragma unroll
+    for (uint u = 0; u < REST; ++u) {
+        uint b = (WHOLE + u) * PARTS + part;
+        if (b < BLOCKS) { /* the last block may be another part's */
+            float4 diff = v[u] - points[b];
+            sum_high += dot(diff, diff);
+            diff = v[u] - points[BLOCKS + b];
+            sum_low += dot(diff, diff);
+        }
+    }
+#endif
+    part_high[item] = sum_high;
+    part_low[item] = sum_low;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (part == 0 && i < n) {
+        for (uint p = 1; p < PARTS; ++p) {
+            sum_high += part_high[p * COLUMNS + column];
+            sum_low += part_low[p * COLUMNS + column];
+        }
+        out_high[i] = exp(-gamma * sum_high);
+        out_low[i] = exp(-gamma * sum_low);
+    }
+}
+#endif
+
 #if defined(COOPERATIVE_ROWS) || defined(ROW_STREAMS)
 #include "vector.cl"
 #define VECTORS ((NDIM + WIDTH - 1) / WIDTH)

@@ -13,47 +13,19 @@
    sum y alpha stays 0. f is a sum of two floats (`f` and its rounding errors `lost`), so that it does not drift.
    Kernel rows live in SLOTS slots; victims are found by the clock algorithm (second chance), by group 0.
 
-   With a single group (GROUPS == 1) `iterate` does both in a loop, any number of times in a launch.
+   `iterate` does both in a loop, to convergence in one launch: what the two launches of an iteration were in step by, there are
+   barriers of the whole grid for. They want all groups to run at the same time.
 
    GROUP, LANES, ROWS, WIDTH, LANE_POINTS   shape: work-items per group, work-items per row, rows per team, words per
                                             load, points per work-item in passes over f
-   NPOINTS, PADDED, CHUNK, GROUPS, SLOTS, FIRST_ORDER */
+   RESIDENT, STAGED                         1: `iterate` in place of `pick` and `update`; with each group's points in local memory
+   NPOINTS, PADDED, CHUNK, GROUPS, SLOTS, FIRST_ORDER; POLLS: how often a group looks for the others */
 #include "smo_memory.cl"
 #include "smo_candidates.cl"
 #include "smo_rows.cl"
-
-#define CHUNK_OF_GROUP                                        \
-    uint item = get_local_id(0), group = get_group_id(0);     \
-    uint first = group * CHUNK, last = min(first + CHUNK, (uint)PADDED);
+#include "smo_ends.cl"
 
 #define OWNS(i) ((uint)(i) >= first && (uint)(i) < last)
-
-/* alpha = 0, f = -y, empty cache, first candidates. */
-__kernel void reset(MEMORY) {
-    LOCAL_ARRAY(float, values, GROUP);
-    LOCAL_ARRAY(int, indices, GROUP);
-    CHUNK_OF_GROUP
-    for (uint i = first + item; i < last; i += GROUP) {
-        float y = Y(i);
-        F(i) = -y;
-        LOST(i) = 0.0f;
-        ALPHA(i) = 0;
-        FLAGS(i) = y > 0.0f ? UP : y < 0.0f ? LOW : 0; /* y = 0: padding */
-        SLOT_OF(i) = -1;
-    }
-    for (uint s = get_global_id(0); s < SLOTS; s += get_global_size(0)) {
-        OWNER[s] = -1;
-        RECENT[s] = 0;
-    }
-    if (group == 0 && item == 0) {
-        for (int w = 0; w < PICKED_WORDS; ++w) PICKED[w] = 0;
-        KEPT[K_V0] = 0;
-        KEPT[K_V1] = 1;
-        KEPT[K_HAND] = 2 % SLOTS;
-    }
-    barrier(BOTH_FENCES);
-    pass(floats, ints, floats, floats, 0.0f, first, last, group, values, indices);
-}
 
 /* A row's slot goes from its owner, if it has one, to another point; every group notes it for points of its own. */
 void assign_slot(__global int *ints, int slot, int owner, int point, uint first, uint last) {
@@ -74,10 +46,15 @@ void pick_low(MEMORY, High high, int entry, uint first, uint last, __local float
     /* the row of `high` may have taken the slot that held the row of `low` */
     int missing = slot < 0 || (high.missing && slot == high.v0);
     if (missing) {
+#if ROOM_FOR_ALL
+        slot = low;
+        assign_slot(ints, slot, -1, low, first, last);
+#else
         slot = high.slot == high.v0 ? high.v1 : high.v0;
         int owner = OWNER[slot];
         barrier(BOTH_FENCES);
         assign_slot(ints, slot, owner, low, first, last);
+#endif
     }
     __global float *row_high = cache + (size_t)high.slot * PADDED, *row_low = cache + (size_t)slot * PADDED;
     if (high.missing && missing) rows(data, row_high, row_low, high.point, low, 1, first, last, vectors, part);
@@ -89,18 +66,17 @@ void pick_low(MEMORY, High high, int entry, uint first, uint last, __local float
         PICKED[P_LOW_F] = as_int(MOST[entry]);
         PICKED[P_LOW_A] = LOW_A[entry];
         PICKED[P_LOW_S] = slot;
-        PICKED[P_LOW_NEW] = missing;
         PICKED[missing ? COMPUTED : HITS] += 1;
     }
 }
 #else
 /* Each group's candidate for `low`: the greatest gain of a step with `high`. */
-void propose_low(MEMORY, High high, uint first, uint last, __local float *values, __local int *indices,
-                 __local float *part) {
+void propose_low(MEMORY, High high, uint first, uint last, SCRATCH) {
     uint item = get_local_id(0), group = get_group_id(0);
     __global float *row_high = cache + (size_t)high.slot * PADDED;
     barrier(BOTH_FENCES);
-    if (high.missing) rows(data, row_high, row_high, high.point, high.point, 0, first, last, vectors, part);
+    if (high.missing)
+        row_of(data, cache, floats, ints, vectors, row_high, high.point, first, last, part, staged);
     LANES_BEGIN(gain_v, gain_i)
     for (uint k = first + item * LANE_POINTS; k < last; k += GROUP * LANE_POINTS) {
         #pragma unroll
@@ -124,10 +100,11 @@ void propose_low(MEMORY, High high, uint first, uint last, __local float *values
 }
 #endif
 
-void pick_pair(MEMORY, __local float *values, __local int *indices, __local float *part) {
+/* Returns whether training has converged. */
+int pick_pair(MEMORY, SCRATCH) {
     CHUNK_OF_GROUP
-    OVER_GROUPS(HIGH_F, HIGH_I, -1.0f, eh)
-    OVER_GROUPS(MOST, HIGH_I, 1.0f, em)
+    int2 entries = groups_of_pair(HIGH_F, MOST, values, indices);
+    int eh = entries.x, em = entries.y;
     float b_high = HIGH_F[eh], b_low = MOST[em];
     int lead = group == 0 && item == 0;
     if (b_low <= b_high + 2.0f * TAU) { /* the same for every group, and for every launch from here on */
@@ -135,39 +112,50 @@ void pick_pair(MEMORY, __local float *values, __local int *indices, __local floa
             PICKED[DONE] = 1;
             PICKED[B] = as_int(0.5f * (b_low + b_high));
         }
-        return;
+        return 1;
     }
     High high;
     high.point = HIGH_I[eh];
     high.slot = HIGH_S[eh];
     high.f = b_high;
+    high.missing = high.slot < 0;
+#if ROOM_FOR_ALL
+    high.v0 = NONE;
+    if (high.missing) {
+        high.slot = high.point;
+        assign_slot(ints, high.point, -1, high.point, first, last);
+    }
+#else
     high.v0 = KEPT[K_V0];
     high.v1 = KEPT[K_V1];
-    high.missing = high.slot < 0;
     if (high.missing) {
         high.slot = high.v0;
         assign_slot(ints, high.v0, OWNER[high.v0], high.point, first, last);
     }
+#endif
     if (lead) {
         PICKED[ITERATIONS] += 1;
         PICKED[P_HIGH] = high.point;
         PICKED[P_HIGH_F] = as_int(b_high);
         PICKED[P_HIGH_A] = HIGH_A[eh];
         PICKED[P_HIGH_S] = high.slot;
-        PICKED[P_HIGH_NEW] = high.missing;
+#if !ROOM_FOR_ALL
         PICKED[P_V0] = high.v0;
         PICKED[P_V1] = high.v1;
         PICKED[P_O0] = OWNER[high.v0];
         PICKED[P_O1] = OWNER[high.v1];
+#endif
         PICKED[high.missing ? COMPUTED : HITS] += 1;
     }
 #if FIRST_ORDER
     pick_low(data, cache, floats, ints, vectors, high, em, first, last, part);
 #else
-    propose_low(data, cache, floats, ints, vectors, high, first, last, values, indices, part);
+    propose_low(data, cache, floats, ints, vectors, high, first, last, values, indices, part, staged);
 #endif
+    return 0;
 }
 
+#if !ROOM_FOR_ALL
 /* Next victim: the clock's hand passes slots used since it last came by, and those spoken for. */
 int victim(__global int *ints, int other, int keep_a, int keep_b) {
     int hand = KEPT[K_HAND];
@@ -186,6 +174,20 @@ int victim(__global int *ints, int other, int keep_a, int keep_b) {
     return other == 0 ? 1 : 0;
 }
 
+/* Notes whose rows the slots hold, and finds the next two that are free. */
+void keep_cache(__global int *ints, int high, int slot_high, int low, int slot_low) {
+    int v0 = PICKED[P_V0], v1 = PICKED[P_V1];
+    OWNER[slot_high] = high;
+    OWNER[slot_low] = low;
+    RECENT[slot_high] = 1;
+    RECENT[slot_low] = 1;
+    if (v0 == slot_high || v0 == slot_low) v0 = victim(ints, v1, slot_high, slot_low);
+    if (v1 == slot_high || v1 == slot_low) v1 = victim(ints, v0, slot_high, slot_low);
+    KEPT[K_V0] = v0;
+    KEPT[K_V1] = v1;
+}
+#endif
+
 /* A point's new alpha, and which way it may move from there; its own group notes it. */
 void set_alpha(__global float *floats, __global int *ints, int point, int alpha, uint first, uint last) {
     if (get_local_id(0) == 0 && OWNS(point)) {
@@ -195,24 +197,27 @@ void set_alpha(__global float *floats, __global int *ints, int point, int alpha,
     }
 }
 
-void take_step(MEMORY, __local float *values, __local int *indices, __local float *part) {
+void take_step(MEMORY, SCRATCH) {
     CHUNK_OF_GROUP
-    if (PICKED[DONE]) return;
-    int lead = group == 0 && item == 0;
     int high = PICKED[P_HIGH], slot_high = PICKED[P_HIGH_S], alpha_high = PICKED[P_HIGH_A];
-    int v0 = PICKED[P_V0], v1 = PICKED[P_V1];
     float f_high = as_float(PICKED[P_HIGH_F]);
 #if FIRST_ORDER
-    int low = PICKED[P_LOW], slot_low = PICKED[P_LOW_S], alpha_low = PICKED[P_LOW_A], new_low = PICKED[P_LOW_NEW];
+    int low = PICKED[P_LOW], slot_low = PICKED[P_LOW_S], alpha_low = PICKED[P_LOW_A];
     float f_low = as_float(PICKED[P_LOW_F]);
 #else
-    OVER_GROUPS(LOW_GAIN, LOW_I, 1.0f, el)
+    int el = group_of_low(LOW_GAIN, values, indices);
     int low = LOW_I[el], slot_low = LOW_S[el], alpha_low = LOW_A[el], new_low = slot_low < 0;
     float f_low = LOW_F[el];
     if (new_low) {
+#if ROOM_FOR_ALL
+        slot_low = low;
+        assign_slot(ints, slot_low, -1, low, first, last);
+#else
+        int v0 = PICKED[P_V0], v1 = PICKED[P_V1];
         slot_low = slot_high == v0 ? v1 : v0;
         assign_slot(ints, slot_low, slot_low == v0 ? PICKED[P_O0] : PICKED[P_O1], low, first, last);
-        rows(data, cache + (size_t)slot_low * PADDED, cache, low, low, 0, first, last, vectors, part);
+#endif
+        row_of(data, cache, floats, ints, vectors, cache + (size_t)slot_low * PADDED, low, first, last, part, staged);
     }
 #endif
     __global const float *row_high = cache + (size_t)slot_high * PADDED;
@@ -233,56 +238,71 @@ void take_step(MEMORY, __local float *values, __local int *indices, __local floa
     set_alpha(floats, ints, low, alpha_low, first, last);
     barrier(BOTH_FENCES);
     pass(floats, ints, row_high, row_low, t, first, last, group, values, indices);
-    if (lead) {
+    if (group == 0 && item == 0) {
 #if !FIRST_ORDER
         PICKED[new_low ? COMPUTED : HITS] += 1;
 #endif
-        if (PICKED[P_HIGH_NEW]) OWNER[slot_high] = high;
-        if (new_low) OWNER[slot_low] = low;
-        RECENT[slot_high] = 1;
-        RECENT[slot_low] = 1;
-        if (v0 == slot_high || v0 == slot_low) v0 = victim(ints, v1, slot_high, slot_low);
-        if (v1 == slot_high || v1 == slot_low) v1 = victim(ints, v0, slot_high, slot_low);
-        KEPT[K_V0] = v0;
-        KEPT[K_V1] = v1;
+#if !ROOM_FOR_ALL
+        keep_cache(ints, high, slot_high, low, slot_low);
+#endif
     }
 }
 
-__kernel void pick(MEMORY) {
-    LOCAL_ARRAY(float, values, GROUP);
-    LOCAL_ARRAY(int, indices, GROUP);
+#if RESIDENT
+/* Until all groups have arrived here as often as this one. Waits no longer than POLLS looks, so that where groups do not run at
+   the same time the kernel ends all the same: returns whether it gave up, which `given_up` keeps. */
+int meet(__global int *ints, uint arrivals, __local int *given_up) {
+    barrier(BOTH_FENCES);
+#if GROUPS > 1
+    if (get_local_id(0) == 0) {
+        DEVICE_FENCE();
+        atomic_inc(ARRIVED);
+        int polls = POLLS;
+        while (polls > 0 && (int)(ATOMIC_LOAD(ARRIVED) - arrivals) < 0) --polls;
+        if (polls == 0) given_up[0] = PICKED[STUCK] = 1;
+        DEVICE_FENCE();
+    }
+    barrier(BOTH_FENCES);
+#endif
+    return given_up[0];
+}
+
+__kernel void iterate(MEMORY, uint count) {
+    LOCAL_ARRAY(float, values, 2 * GROUP);
+    LOCAL_ARRAY(int, indices, 2 * GROUP);
     LOCAL_ARRAY(float, part, PART_WORDS);
-    pick_pair(data, cache, floats, ints, vectors, values, indices, part);
+    LOCAL_ARRAY(int, given_up, 1);
+#if STAGED
+    LOCAL_ARENA(float, staged, STAGED_WORDS);
+    CHUNK_OF_GROUP
+    uint words = (min(last, (uint)NPOINTS) - first) * vectors;
+    for (uint v = item; v < words; v += GROUP) VSTORE(VLOAD(v, data + (size_t)first * PITCH), v, staged);
+#else
+    __local float *staged = part;
+#endif
+    if (get_local_id(0) == 0) given_up[0] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    uint arrivals = 0;
+    for (uint k = 0; k < count; ++k) {
+        if (pick_pair(data, cache, floats, ints, vectors, values, indices, part, staged)) break;
+        if (meet(ints, arrivals += GROUPS, given_up)) break;
+        take_step(data, cache, floats, ints, vectors, values, indices, part, staged);
+        if (meet(ints, arrivals += GROUPS, given_up)) break;
+    }
+}
+#else
+__kernel void pick(MEMORY) {
+    LOCAL_ARRAY(float, values, 2 * GROUP);
+    LOCAL_ARRAY(int, indices, 2 * GROUP);
+    LOCAL_ARRAY(float, part, PART_WORDS);
+    pick_pair(data, cache, floats, ints, vectors, values, indices, part, part);
 }
 
 __kernel void update(MEMORY) {
-    LOCAL_ARRAY(float, values, GROUP);
-    LOCAL_ARRAY(int, indices, GROUP);
+    LOCAL_ARRAY(float, values, 2 * GROUP);
+    LOCAL_ARRAY(int, indices, 2 * GROUP);
     LOCAL_ARRAY(float, part, PART_WORDS);
-    take_step(data, cache, floats, ints, vectors, values, indices, part);
-}
-
-#if GROUPS == 1
-/* One work-group needs no launch to be in step with itself. */
-__kernel void iterate(MEMORY, uint count) {
-    LOCAL_ARRAY(float, values, GROUP);
-    LOCAL_ARRAY(int, indices, GROUP);
-    LOCAL_ARRAY(float, part, PART_WORDS);
-    for (uint k = 0; k < count; ++k) {
-        pick_pair(data, cache, floats, ints, vectors, values, indices, part);
-        barrier(BOTH_FENCES);
-        if (PICKED[DONE]) break;
-        take_step(data, cache, floats, ints, vectors, values, indices, part);
-        barrier(BOTH_FENCES);
-    }
+    if (!PICKED[DONE]) take_step(data, cache, floats, ints, vectors, values, indices, part, part);
 }
 #endif
 
-/* The model so far: alpha in its own units, b, and the words for the host. */
-__kernel void model(MEMORY, __global int *RESTRICT status, __global float *RESTRICT alpha, __global float *RESTRICT b) {
-    for (uint i = get_global_id(0); i < NPOINTS; i += get_global_size(0)) alpha[i] = (float)ALPHA(i) * (PENALTY / FULL);
-    if (get_global_id(0) == 0) {
-        for (int w = 0; w <= COMPUTED; ++w) status[w] = PICKED[w];
-        b[0] = as_float(PICKED[B]);
-    }
-}

@@ -1,23 +1,57 @@
+#define KEEP_BETTER(v, i, other_v, other_i)                       \
+    {                                                             \
+        float w_ = (other_v);                                     \
+        int j_ = (other_i), take_ = (w_ > v) | ((w_ == v) & (j_ < i)); \
+        v = select(v, w_, take_);                                 \
+        i = select(i, j_, take_);                                 \
+    }
+
+/* All candidates of a work-group become one: those of the first 32 work-items take in all others, then each other's, so that
+   one hardware thread waits for itself alone. TAKE(o) takes in the candidate of the work-item o further on, STORE is for the
+   work-item's own. Ends with a barrier. */
+#define REDUCE(STORE, TAKE)                                              \
+    STORE                                                                \
+    barrier(CLK_LOCAL_MEM_FENCE);                                        \
+    if (GROUP > 32 && item < 32) {                                       \
+        for (uint o = 32; o < GROUP; o += 32) {                          \
+            TAKE(o)                                                      \
+        }                                                                \
+        STORE                                                            \
+    }                                                                    \
+    for (uint o = (GROUP < 32 ? GROUP : 32) / 2; o > 0; o >>= 1) {       \
+        HW_THREAD_SYNC();                                                \
+        if (item < o) {                                                  \
+            TAKE(o)                                                      \
+            STORE                                                        \
+        }                                                                \
+    }                                                                    \
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+#define STORE_FIRST         \
+    {                       \
+        values[item] = v;   \
+        indices[item] = i;  \
+    }
+#define STORE_BOTH                   \
+    {                                \
+        values[item] = v;            \
+        indices[item] = i;           \
+        values[GROUP + item] = w;    \
+        indices[GROUP + item] = j;   \
+    }
+#define TAKE_FIRST(o) KEEP_BETTER(v, i, values[item + (o)], indices[item + (o)])
+#define TAKE_BOTH(o)                                                           \
+    {                                                                          \
+        KEEP_BETTER(v, i, values[item + (o)], indices[item + (o)])             \
+        KEEP_BETTER(w, j, values[GROUP + item + (o)], indices[GROUP + item + (o)]) \
+    }
+
 /* Best candidate of a work-group: greatest value, lowest index among equals. Ends with a barrier; every item returns the
    index and has the value in values[0]. */
 int best(__local float *values, __local int *indices, float v, int i) {
 #if GROUP > 1
     uint item = get_local_id(0);
-    values[item] = v;
-    indices[item] = i;
-    for (uint half_ = GROUP / 2; half_ > 0; half_ >>= 1) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (item < half_) {
-            float w = values[item + half_];
-            int j = indices[item + half_];
-            int take = w > v || (w == v && j < i);
-            v = select(v, w, take);
-            i = select(i, j, take);
-            values[item] = v;
-            indices[item] = i;
-        }
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    REDUCE(STORE_FIRST, TAKE_FIRST)
     i = indices[0];
     return i;
 #else
@@ -26,22 +60,47 @@ int best(__local float *values, __local int *indices, float v, int i) {
 #endif
 }
 
-/* Greatest of an array with one entry per group (SIGN -1: least), and which entry that is; ties by point. */
-#define OVER_GROUPS(array, index, sign, entry)                                   \
-    int entry;                                                                   \
-    {                                                                            \
-        float v_ = -INFINITY;                                                    \
-        int i_ = NONE;                                                           \
-        for (int g_ = get_local_id(0); g_ < GROUPS; g_ += GROUP) {               \
-            float w_ = sign * array[g_];                                         \
-            int take_ = w_ > v_;                                                 \
-            v_ = select(v_, w_, take_);                                          \
-            i_ = select(i_, g_, take_); /* groups are in the order of points */ \
-        }                                                                        \
-        i_ = best(values, indices, v_, i_);                                      \
-        entry = i_ == NONE ? 0 : i_;                                             \
-        barrier(CLK_LOCAL_MEM_FENCE);                                            \
+/* The best of two kinds of candidates, (v, i) and (w, j). Ends with a barrier, and leaves them in entries 0 and GROUP of both
+   arrays. */
+void best_of_each(__local float *values, __local int *indices, float v, int i, float w, int j) {
+    uint item = get_local_id(0);
+    REDUCE(STORE_BOTH, TAKE_BOTH)
+}
+
+/* Keep the greater of an array's entry for a group, the first where they are equal: groups are in the order of points. */
+#define KEEP_GREATER(v, i, w, g)       \
+    {                                  \
+        float w_ = (w);                \
+        int take_ = w_ > v;            \
+        v = select(v, w_, take_);      \
+        i = select(i, (int)(g), take_); \
     }
+
+/* The group whose candidate for `low` has the greatest gain. */
+int group_of_low(__global const float *gains, __local float *values, __local int *indices) {
+    float v = -INFINITY;
+    int g = NONE;
+    for (uint k = get_local_id(0); k < GROUPS; k += GROUP) KEEP_GREATER(v, g, gains[k], k)
+    g = best(values, indices, v, g);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return g == NONE ? 0 : g;
+}
+
+/* The groups with the least f over I_up, and with the greatest over I_low. */
+int2 groups_of_pair(__global const float *high_f, __global const float *most, __local float *values,
+                    __local int *indices) {
+    float v = -INFINITY, w = -INFINITY;
+    int g = NONE, h = NONE;
+    for (uint k = get_local_id(0); k < GROUPS; k += GROUP) {
+        KEEP_GREATER(v, g, -high_f[k], k)
+        KEEP_GREATER(w, h, most[k], k)
+    }
+    best_of_each(values, indices, v, g, w, h);
+    g = indices[0];
+    h = indices[GROUP];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return MAKE_INT2(g == NONE ? 0 : g, h == NONE ? 0 : h);
+}
 
 /* One pass over the group's chunk, LANE_POINTS neighbouring points per work-item and step: each lane keeps its best.
    `v` is the lane's value of point `i`; a lane's first best has the lowest index. */
@@ -99,19 +158,17 @@ void pass(__global float *floats, __global int *ints, __global const float *row_
     }
     LANES_END(up_v, up_i, uv, ui)
     LANES_END(low_v, low_i, lv, li)
-    int high = best(values, indices, uv, ui);
+    best_of_each(values, indices, uv, ui, lv, li);
     if (item == 0) {
+        int high = indices[0];
         HIGH_F[group] = -values[0];
         HIGH_I[group] = high;
         HIGH_A[group] = high == NONE ? 0 : ALPHA(high);
         HIGH_S[group] = high == NONE ? -1 : SLOT_OF(high);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    int low = best(values, indices, lv, li);
-    if (item == 0) {
-        MOST[group] = values[0];
+        MOST[group] = values[GROUP];
 #if FIRST_ORDER
-        LOW_F[group] = LOW_GAIN[group] = values[0];
+        int low = indices[GROUP];
+        LOW_F[group] = LOW_GAIN[group] = values[GROUP];
         LOW_I[group] = low;
         LOW_A[group] = low == NONE ? 0 : ALPHA(low);
         LOW_S[group] = low == NONE ? -1 : SLOT_OF(low);

@@ -34,13 +34,19 @@
 #define PICKED (LOW_S + GROUPS)
 #define PICKED_WORDS 24
 #define KEPT (PICKED + PICKED_WORDS)
+/* Arrivals at barriers of the grid, in a cache line of their own. */
+#define ARRIVED ((__global uint *)(KEPT + 32))
+/* With a slot for each point its row lies in the slot of its number, and none ever makes room. */
+#define ROOM_FOR_ALL (SLOTS >= NPOINTS)
 
-/* Words of PICKED; the first four are what the host reads, together with B. */
-enum { DONE, ITERATIONS, HITS, COMPUTED, B, P_HIGH, P_HIGH_F, P_HIGH_A, P_HIGH_S, P_HIGH_NEW, P_LOW, P_LOW_F, P_LOW_A,
-       P_LOW_S, P_LOW_NEW, P_V0, P_V1, P_O0, P_O1 };
+/* Words of PICKED; the host reads those up to STEPPED, together with B. */
+enum { DONE, ITERATIONS, HITS, COMPUTED, STUCK, SETS, WALKS, STEPPED, B, P_HIGH, P_HIGH_F, P_HIGH_A, P_HIGH_S, P_LOW, P_LOW_F,
+       P_LOW_A, P_LOW_S, P_V0, P_V1, P_O0, P_O1 };
 /* Words of KEPT. */
 enum { K_V0, K_V1, K_HAND };
 
 #define MEMORY                                                                                              \
     __global const float *RESTRICT data, __global float *cache, __global float *floats, __global int *ints, uint vectors
+/* Of a work-group: for trees of candidates, for partial sums of distances, and its points where they are staged. */
+#define SCRATCH __local float *values, __local int *indices, __local float *part, __local float *staged
 

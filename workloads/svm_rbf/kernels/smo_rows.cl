@@ -93,3 +93,46 @@ void rows(__global const float *RESTRICT data, __global float *out_a, __global f
     }
 }
 #endif
+
+/* The row of one point. */
+#if STAGED
+/* The group's points lie in local memory, behind them a place for the point. Teams take rows in turn. */
+void row_of(MEMORY, __global float *out, int point, uint first, uint last, __local float *part, __local float *staged) {
+    uint item = get_local_id(0), lane = item % LANES, team = item / LANES;
+    __local float *own = staged + CHUNK * PITCH;
+    for (uint v = item; v < vectors; v += GROUP) VSTORE(VLOAD(v, data + (size_t)point * PITCH), v, own);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint block = first; block < last; block += BLOCK) {
+        vec sums[ROWS];
+        __local const float *x[ROWS];
+        #pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+            sums[r] = SPLAT(0.0f);
+            x[r] = staged + (min(block + team + r * TEAMS, min(last, (uint)NPOINTS) - 1) - first) * PITCH;
+        }
+        #pragma unroll 2
+        for (uint v = lane; v < vectors; v += LANES) {
+            vec p = VLOAD(v, own);
+            #pragma unroll
+            for (int r = 0; r < ROWS; ++r) {
+                vec diff = VLOAD(v, x[r]) - p;
+                sums[r] = fma(diff, diff, sums[r]);
+            }
+        }
+        #pragma unroll
+        for (int r = 0; r < ROWS; ++r) part[(team + r * TEAMS) * (LANES + 1) + lane] = SUM(sums[r]);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint k = item; k < BLOCK; k += GROUP) {
+            __local const float *p = part + k * (LANES + 1);
+            float total = 0.0f;
+            for (uint l = 0; l < LANES; ++l) total += p[l];
+            if (block + k < last) out[block + k] = exp(-GAMMA * total);
+        }
+        barrier(BOTH_FENCES);
+    }
+}
+#else
+void row_of(MEMORY, __global float *out, int point, uint first, uint last, __local float *part, __local float *staged) {
+    rows(data, out, out, point, point, 0, first, last, vectors, part);
+}
+#endif

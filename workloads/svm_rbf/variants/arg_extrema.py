@@ -1,4 +1,4 @@
-"""Variants of the arg-extrema problems: the source's reductions, its control arms, and a wide form beyond it."""
+"""Variants of the arg-extrema problems: the source's reductions, its control arms, and forms beyond it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from . import inputs
 
 EXTREMA = ("min", "max")
 #: What kernels are compiled with unless a variant says otherwise.
-MACROS = {"MIN": 1, "MAX": 0, "INDEX": 1, "TERNARY": 0, "PAIRS": 0, "WIDTH": 1, "UNROLL": 1}
+MACROS = {"MIN": 1, "MAX": 0, "INDEX": 1, "TERNARY": 0, "PAIRS": 0}
 
 
 class _Reduction:
@@ -25,9 +25,10 @@ class _Reduction:
         macros: dict[str, Any] = {**flags, **{k.upper(): v for k, v in tunables.items()}, **options}
         self._device, self._source = device, source
         self._parts = setup.kernel(kernels, "parts", **macros)
-        self._finish = setup.kernel("arg_extrema.cl", "finish", **{**macros, "WIDTH": 1})
+        self._finish = setup.kernel("arg_extrema.cl", "finish", **macros)
         self._group = tunables["group"]
-        self._finds, self._index, self._width = len(finds), macros["INDEX"], macros["WIDTH"]
+        self._finds, self._index, self._width = len(finds), macros["INDEX"], tunables.get("width", 4)
+        self._makes_indices = macros["INDEX"] and not macros["PAIRS"]
         self._block = tunables.get("block", 1)
         self._vectors = problem.n // self._width
         self.groups = min(device.info.compute_units * tunables["groups_per_unit"], ceil_div(problem.n, self._group))
@@ -65,11 +66,19 @@ class _Reduction:
     def _finding(self) -> tuple[float, float]:
         """What finding the indices takes: bytes of the input that are read again, integer operations.
 
-        An index for each lane: a multiplication, and an addition but for lane 0; a work-item without a vector spares
-        itself the first.
+        The indices of a vector's elements: a multiplication and four additions.
         """
-        lanes = self._width
-        return 0.0, self._finds * (2.0 * lanes - 1) * self._group * self.groups - self._idle if lanes > 1 else 0.0
+        return 0.0, 5.0 * self._makes_indices * self._vectors
+
+
+class _WideReduction(_Reduction):
+    """Of values, with the index of a lane's best made at the end."""
+
+    def _finding(self) -> tuple[float, float]:
+        """As above; a multiplication for each lane, and an addition but for lane 0, the first of which a work-item
+        without a vector spares itself.
+        """
+        return 0.0, self._finds * (2.0 * self._width - 1) * self._group * self.groups - self._idle
 
     @property
     def _idle(self) -> int:
@@ -110,10 +119,10 @@ class _ArgVariant(Variant):
 
 
 class ArgminSeparate(_ArgVariant):
-    """Structure of arrays, tree with select()."""
+    """Structure of arrays, in vectors of four, select()."""
 
     problem = ArgMin
-    name, title, rung = "argmin_separate", "arg-min: values and indices apart, select()", 1
+    name, title, rung = "argmin_separate", "arg-min: float4 values and int4 indices, select()", 1
     source = "Catanzaro 2011, reductions"
     finds = (("min",),)
 
@@ -122,7 +131,7 @@ class ArgmaxSeparate(_ArgVariant):
     """The same for the maximum."""
 
     problem = ArgMax
-    name, title, rung = "argmax_separate", "arg-max: values and indices apart, select()", 1
+    name, title, rung = "argmax_separate", "arg-max: float4 values and int4 indices, select()", 1
     source = "Catanzaro 2011, reductions"
     finds = (("max",),)
 
@@ -182,24 +191,26 @@ class ArgminTernary(_ArgVariant):
     """Control: ternaries instead of select()."""
 
     problem = ArgMin
-    name, title, role, rung = "argmin_ternary", "arg-min with ternaries instead of select()", "control", 3
+    name, title, role, rung = "argmin_ternary", "arg-min with a ternary for each component", "control", 3
     source = "control arm of Catanzaro 2011, reductions"
     finds = (("min",),)
     options: ClassVar[dict[str, int]] = {"TERNARY": 1}
 
 
 class ArgminmaxWide(_ArgVariant):
-    """Vector loads, one candidate per lane, merged at the end."""
+    """More elements in a step than the source's four, and no indices but of the best step of each lane."""
 
     problem = ArgExtrema
-    name, title, role, rung = "argminmax_wide", "fused, several elements per load", "beyond", 3
+    name, title, role, rung = "argminmax_wide", "fused, wider steps, indices at the end", "beyond", 3
+    reduction = _WideReduction
+    kernels = "arg_wide.cl"
     finds = (("min", "max"),)
     tunables: ClassVar[dict[str, Tunable]] = {
         **_ArgVariant.tunables,
         "group": Tunable({"cpu": 1, "gpu": 256}, (1, 64, 128, 256, 512), "work-items per work-group"),
         "groups_per_unit": Tunable({"cpu": 8, "gpu": 32}, (1, 2, 4, 8, 16, 32, 64), "work-groups per compute unit"),
-        "width": Tunable({"cpu": 16, "gpu": 4}, (4, 8, 16), "elements per load"),
-        "unroll": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 4, 8), "loads in flight per work-item"),
+        "width": Tunable({"cpu": 16, "gpu": 8}, (4, 8, 16), "elements of a step"),
+        "unroll": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 4, 8), "steps whose loads are in flight"),
     }
 
 
@@ -211,7 +222,7 @@ class _Blocks(_ArgVariant):
     role, rung = "beyond", 4
     tunables: ClassVar[dict[str, Tunable]] = {
         "group": Tunable({"cpu": 1, "gpu": 256}, (1, 64, 128, 256, 512), "work-items per work-group"),
-        "groups_per_unit": Tunable({"cpu": 4, "gpu": 32}, (1, 2, 4, 8, 16, 32, 64), "work-groups per compute unit"),
+        "groups_per_unit": Tunable({"cpu": 4, "gpu": 8}, (1, 2, 4, 8, 16, 32, 64), "work-groups per compute unit"),
         "width": Tunable({"cpu": 16, "gpu": 4}, (4, 8, 16), "elements per load"),
         "block": Tunable({"cpu": 64, "gpu": 4}, (1, 2, 4, 8, 16, 64, 256), "loads that are compared by value alone"),
         "unroll": Tunable({"cpu": 4, "gpu": 4}, (1, 2, 4, 8), "of them in flight per work-item"),

@@ -149,8 +149,8 @@ class Vectorized(_RbfVariant):
 class VectorizedPoints(_RbfVariant):
     """Four neighbouring points per work-item."""
 
-    name, title, rung = "vectorized_points", "4 neighbouring points per work-item", 4
-    source = "Catanzaro 2011, vectorization (second form)"
+    name, title, role, rung = "vectorized_points", "4 neighbouring points per work-item", "control", 4
+    source = "control arm: the other way to take four elements at a time, not in Catanzaro 2011"
     kernel = "vectorized_points"
     points_per_item = 4
 
@@ -221,7 +221,7 @@ class ImageRefillKernel(Image):
 class ImageRefillCopy(Image):
     """``clEnqueueCopyBufferToImage`` (or its CUDA counterpart) in every iteration."""
 
-    name, title, rung = "image_refill_copy", "image, refilled every time by buffer-to-image copies", 7
+    name, title, rung = "image_refill_copy", "image, refilled every time by buffer-to-image copies of gathered rows", 7
     source = "Catanzaro 2011, images (fill by copy)"
 
     def launch(self) -> None:
@@ -259,10 +259,41 @@ class LocalMemory(_RbfVariant):
         }  # fmt: skip
 
 
+class SplitDimensions(_RbfVariant):
+    """Several work-items per point, so that few points still fill the device."""
+
+    name, title, role, rung = "split_dimensions", "local_memory with several work-items for a point", "beyond", 9
+    kernel = "split_dimensions"
+    tunables: ClassVar[dict[str, Tunable]] = {
+        "group": GROUP,
+        "parts": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 4, 8), "work-items that share a point"),
+        "unroll": Tunable(4, (1, 2, 4, 8), "loads in flight per work-item"),
+    }
+
+    def groups(self) -> int:
+        return ceil_div(self.data.points, self.group // self.setup.tunables["parts"])
+
+    def local_bytes(self) -> int:
+        return 32 * self.blocks
+
+    def issued(self) -> dict[str, float]:
+        """As `LocalMemory`, for whole groups of points, and whole turns of the parts; then the sums of the parts."""
+        parts: int = self.setup.tunables["parts"]
+        points, groups = float(self.data.points), self.groups()
+        padded = float(groups * (self.group // parts))
+        loads = padded * parts * ceil_div(self.blocks, parts)
+        copies = 32.0 * self.blocks * groups
+        return {
+            "flops": 24.0 * self.blocks * padded + 2 * parts * points, "global_read": 16 * loads + copies,
+            "local_read": 32.0 * self.blocks * padded + 8 * (parts - 1) * points,
+            "local_write": copies + 8.0 * self.group * groups,
+        }  # fmt: skip
+
+
 class CooperativeRows(_RbfVariant):
     """Row-major data without re-layout, read by teams of work-items."""
 
-    name, title, role, rung = "cooperative_rows", "row-major data read by teams of work-items", "beyond", 9
+    name, title, role, rung = "cooperative_rows", "row-major data read by teams of work-items", "beyond", 10
     kernel = "cooperative_rows"
     tunables: ClassVar[dict[str, Tunable]] = {
         "group": Tunable({"cpu": 32, "gpu": 256}, (32, 64, 128, 256, 512), "work-items per work-group"),
@@ -307,7 +338,7 @@ class CooperativeRows(_RbfVariant):
 class RowStreams(_RbfVariant):
     """Row-major data without re-layout: one long stream per work-item, prefetched, 16 exponentials at a time."""
 
-    name, title, role, rung = "row_streams", "row-major data streamed by few work-items with wide vectors", "beyond", 10
+    name, title, role, rung = "row_streams", "row-major data streamed by few work-items with wide vectors", "beyond", 11
     kernel = "row_streams"
     tunables: ClassVar[dict[str, Tunable]] = {
         "group": Tunable({"cpu": 1, "gpu": 64}, (1, 32, 64, 128), "work-items per work-group"),

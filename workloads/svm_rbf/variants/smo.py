@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,11 +13,15 @@ from perfport.workload import Setup, Traffic, Tunable, UnsupportedError, Variant
 from ..smo import SmoTrain
 from . import inputs
 from .training_work import Training
+from .working_sets import WorkingSets
 
 MIB = 1 << 20
 ITERATION_LIMIT = 10_000_000
 BATCH_LIMIT = 1024  # iterations; a queue should not hold more launches
-STATUS_WORDS = ("done", "iterations", "cache_hits", "rows_computed")
+STATUS_WORDS = ("done", "iterations", "cache_hits", "rows_computed", "stuck", "sets", "walks", "stepped")
+#: How often a work-group looks whether the others have come, at one barrier of the grid: more than a second on a GPU.
+POLLS = 1 << 21
+FILLERS = 4  # work-groups that share the missing rows of a tile of points
 
 
 class _Smo(Variant):
@@ -30,7 +35,9 @@ class _Smo(Variant):
     problem = SmoTrain
     host_driven = True
     first_order: ClassVar[int]
-    iterate_kernel: ClassVar[str | None] = None  # does a whole batch in one launch, by one work-group
+    kernels: ClassVar[str] = "smo.cl"
+    step_kernels: ClassVar[tuple[str, ...]] = ("pick", "update")
+    staged_words = 0  # of local memory that hold a work-group's points
     tunables: ClassVar[dict[str, Tunable]] = {
         "group": Tunable({"cpu": 1, "gpu": 256}, (1, 32, 64, 128, 256, 512), "work-items per work-group"),
         "lanes": Tunable({"cpu": 1, "gpu": 32}, (1, 8, 16, 32), "work-items that share a kernel row's element"),
@@ -49,20 +56,19 @@ class _Smo(Variant):
         if tunables["group"] % tunables["lanes"]:
             raise UnsupportedError(f"group ({tunables['group']}) must be a multiple of lanes ({tunables['lanes']})")
         matrix = inputs.pitched(setup, tunables["width"])
-        self.padded = round_up(problem.points, 16)
-        groups = self.device.info.compute_units * tunables["groups_per_unit"] if self.iterate_kernel is None else 1
-        chunk = round_up(ceil_div(self.padded, groups), 16)
-        self.chunk, self.groups, self.group = chunk, ceil_div(self.padded, chunk), tunables["group"]
+        granule = self.granule()
+        self.padded = round_up(problem.points, granule)
         nbytes = min(problem.parameters.cache_mb * MIB, self.device.info.max_alloc_bytes)
         self.slots = int(min(max(2, nbytes // (4 * self.padded)), max(2, problem.points)))
+        chunk = round_up(ceil_div(self.padded, self.most_groups()), granule)
+        self.chunk, self.groups, self.group = chunk, ceil_div(self.padded, chunk), tunables["group"]
         macros = {
             "NPOINTS": problem.points, "PADDED": self.padded, "CHUNK": chunk, "GROUPS": self.groups,
-            "SLOTS": self.slots, "FIRST_ORDER": self.first_order,
+            "SLOTS": self.slots, "FIRST_ORDER": self.first_order, **self.macros(matrix.pitch),
             "GAMMA": _literal(problem.gamma), "PENALTY": _literal(problem.penalty), "TAU": _literal(problem.tau),
         }  # fmt: skip
-        steps = ("pick", "update") if self.iterate_kernel is None else (self.iterate_kernel, self.iterate_kernel)
-        self._reset, self._pick, self._update, self._model = (
-            setup.kernel("smo.cl", name, **macros) for name in ("reset", *steps, "model")
+        self._reset, *self._steps, self._model = (
+            setup.kernel(self.kernels, name, **macros) for name in ("reset", *self.step_kernels, "model")
         )
         cache = setup.scratch(4 * self.slots * self.padded)
         start = np.zeros(3 * self.padded + 4 * self.groups, np.float32)
@@ -78,11 +84,24 @@ class _Smo(Variant):
         self._history: list[dict[str, int]] = []  # status after each batch of the last training
         self._enqueued = 0  # iterations of it, those after convergence included
 
-    def _words(self) -> int:
-        return 3 * self.padded + 2 * self.slots + 6 * self.groups + 32
+    def granule(self) -> int:
+        """What padded points and the points of a work-group are multiples of."""
+        return 16
 
-    def _run(self, kernel: Any, *more: Any) -> None:
-        self.device.launch(kernel, self.groups, self.group, *self.memory, *more)
+    def most_groups(self) -> int:
+        """Work-groups, if there are points for all of them."""
+        groups: int = self.device.info.compute_units * self.tunables_used["groups_per_unit"]
+        return groups
+
+    def macros(self, pitch: int) -> dict[str, int]:
+        """Compile-time parameters of the form of the iterations; ``pitch`` is of the data, in words."""
+        return {"RESIDENT": 0, "STAGED": 0}
+
+    def _words(self) -> int:
+        return 3 * self.padded + 2 * self.slots + 6 * self.groups + 96
+
+    def _run(self, kernel: Any, *more: Any, local_bytes: int = 0) -> None:
+        self.device.launch(kernel, self.groups, self.group, *self.memory, *more, local_bytes=local_bytes)
 
     def _train(self, execute: Callable[[Callable[[], None]], None]) -> None:
         """One training; ``execute`` runs each batch."""
@@ -96,22 +115,33 @@ class _Smo(Variant):
 
         self._history, self._enqueued = [], 0
         execute(begin)
-        batch = self.tunables_used["batch"]
+        batch = self.first_batch()
         while True:
             execute(iterate)
             self._enqueued += batch
             words = self.device.read(self._status, np.int32, (len(STATUS_WORDS),))
             self._last = dict(zip(STATUS_WORDS, words.tolist(), strict=True))
             self._history.append(self._last)
+            if self._last["stuck"]:
+                raise UnsupportedError(f"{self.device.info.id} does not run {self.groups} work-groups at the same time")
             if self._last["done"] or self._last["iterations"] >= ITERATION_LIMIT:
                 return
-            batch = max(batch, min(self._last["iterations"] // 8, BATCH_LIMIT))
+            batch = self.next_batch(batch)
+
+    def first_batch(self) -> int:
+        """Iterations that are enqueued before the host looks for the first time."""
+        batch: int = self.tunables_used["batch"]
+        return batch
+
+    def next_batch(self, batch: int) -> int:
+        """How many follow a batch."""
+        return max(batch, min(self._last["iterations"] // 8, BATCH_LIMIT))
 
     def iterate(self, count: int) -> None:
         """Enqueue iterations."""
         for _ in range(count):
-            self._run(self._pick)
-            self._run(self._update)
+            for kernel in self._steps:
+                self._run(kernel)
 
     def launch(self) -> None:
         self._train(lambda enqueue: enqueue())
@@ -135,17 +165,21 @@ class _Smo(Variant):
             before = after
         return walks
 
-    def traffic(self) -> Traffic:
-        """Modelled, from the iterations and rows of the last training."""
+    def work(self) -> Training:
+        """Return what the last training did."""
         picks, updates = self.step_counts()
-        training = Training(
+        return Training(
             points=self.data.points, padded=self.padded, chunk=self.chunk, groups=self.groups, group=self.group,
             **{name: self.tunables_used[name] for name in ("lanes", "rows", "width", "lane_points")},
             vectors=self.matrix.pitch // self.tunables_used["width"], slots=self.slots,
-            first_order=bool(self.first_order), picks=picks, updates=updates, models=len(self._history),
+            first_order=bool(self.first_order), staged=self.staged_words > 0,
+            resident=self.step_kernels == ("iterate",), picks=picks, updates=updates, models=len(self._history),
             iterations=self._last["iterations"], computed=self._last["rows_computed"], calls=self.walks(),
         )  # fmt: skip
-        return training.traffic(self.matrix.buffer.nbytes, self.device.info.last_level_cache_bytes or 0)
+
+    def traffic(self) -> Traffic:
+        """Modelled, from the iterations and rows of the last training."""
+        return self.work().traffic(self.matrix.buffer.nbytes, self.device.info.last_level_cache_bytes or 0)
 
     def notes(self) -> dict[str, Any]:
         """Counts of the last training, and the time of each kernel in one more, measured by device events."""
@@ -181,25 +215,118 @@ class SmoSecondOrder(_Smo):
 
 
 class SmoResident(SmoSecondOrder):
-    """No launch per iteration: what small problems on devices with slow launches gain, for one compute unit's speed."""
+    """No launch for an iteration: work-groups stay on the device and wait for each other at barriers of the grid.
 
-    name, title, role, rung = "smo_resident", "second order, one work-group, many iterations per launch", "beyond", 3
+    There is a work-group for each compute unit of an NVIDIA GPU, which then runs them all at the same time, and a
+    single one elsewhere: neither OpenCL C 1.2 nor its runtimes for CPUs promise that groups can wait for each other.
+    """
+
+    name, title, role, rung = "smo_resident", "second order, the whole training in one launch", "beyond", 3
     source = "beyond the source"
-    iterate_kernel = "iterate"
+    step_kernels = ("iterate",)
     tunables: ClassVar[dict[str, Tunable]] = {
-        **{name: tunable for name, tunable in _Smo.tunables.items() if name != "groups_per_unit"},
-        "group": Tunable({"cpu": 1, "gpu": 256}, (1, 64, 128, 256, 512), "work-items of the work-group"),
-        "rows": Tunable({"cpu": 4, "gpu": 2}, (1, 2, 4, 8), "points that a team reads side by side"),
-        "batch": Tunable(256, (64, 256, 1024), "iterations in the first launch"),
+        **{name: tunable for name, tunable in _Smo.tunables.items() if name not in ("groups_per_unit", "batch")},
+        "group": Tunable({"cpu": 1, "gpu": 256}, (1, 64, 128, 256, 512), "work-items of a work-group"),
+        "rows": Tunable({"cpu": 4, "gpu": 5}, (1, 2, 3, 4, 5, 8), "points that a team reads side by side"),
+        "staged": Tunable(
+            {"cpu": 0, "gpu": 1}, (0, 1), "1: each work-group's points in local memory, where they fit (lanes > 1)"
+        ),
     }
 
+    def granule(self) -> int:
+        """With a point for each work-item and teams for rows there is nothing to round up to."""
+        lane_points: int = self.tunables_used["lane_points"]
+        return lane_points if self.tunables_used["lanes"] > 1 else 16
+
+    def most_groups(self) -> int:
+        info = self.device.info
+        return info.compute_units if "ptx" in info.capabilities else 1
+
+    def macros(self, pitch: int) -> dict[str, int]:
+        group, lanes, rows = (self.tunables_used[name] for name in ("group", "lanes", "rows"))
+        words = (self.chunk + 1) * pitch  # the last is the point of the row
+        trees, sums = 4 * group, 2 * group // lanes * rows * (lanes + 1)
+        fits = 4 * (words + trees + sums + 64) <= self.device.info.local_memory_bytes
+        self.staged_words = words if self.tunables_used["staged"] and lanes > 1 and fits else 0
+        return {"RESIDENT": 1, "STAGED": int(self.staged_words > 0), "STAGED_WORDS": self.staged_words, "POLLS": POLLS}
+
+    def first_batch(self) -> int:
+        return ITERATION_LIMIT
+
     def iterate(self, count: int) -> None:
-        self._run(self._pick, np.uint32(count))
+        self._run(self._steps[0], np.uint32(count), local_bytes=4 * self.staged_words)
 
     def step_counts(self) -> tuple[int, int]:
-        """Each pick is followed by a look at its outcome, and by an update but for the last."""
-        iterations = self._last["iterations"]
-        return iterations + self._last["done"], 2 * iterations + self._last["done"]
+        """One pick finds that training is over; no update has to ask."""
+        return self._last["iterations"] + self._last["done"], 0
+
+
+class SmoWorkingSets(_Smo):
+    """Many points at a time: a step of the whole device for hundreds of steps of one work-group.
+
+    Decomposition (T. Joachims, "Making Large-Scale SVM Learning Practical", 1999) with working sets of a size for
+    GPUs (Z. Wen et al., "ThunderSVM", JMLR 19, 2018), but that each chunk of points sends its two worst, unsorted.
+    """
+
+    name, title, role, rung = "smo_working_sets", "working sets of many points, solved by one work-group", "beyond", 4
+    source = "beyond the source; Joachims 1999; Wen et al. 2018"
+    first_order = 1
+    kernels = "smo_sets.cl"
+    step_kernels = ("choose", "fill", "gather", "solve", "update")
+    tunables: ClassVar[dict[str, Tunable]] = {
+        **{name: tunable for name, tunable in _Smo.tunables.items() if name not in ("groups_per_unit", "batch")},
+        "group": Tunable({"cpu": 1, "gpu": 256}, (1, 64, 128, 256, 512), "work-items per work-group"),
+        "chunks": Tunable(
+            {"cpu": 64, "gpu": 256}, (64, 128, 256, 512), "chunks of points: half the members of a set, at most"
+        ),
+        "batch": Tunable(16, (4, 8, 16, 32), "working sets enqueued before the host looks"),
+    }
+
+    def granule(self) -> int:
+        lane_points: int = self.tunables_used["lane_points"]
+        return lane_points if self.tunables_used["lanes"] > 1 else 16
+
+    def most_groups(self) -> int:
+        """No more than let all members' rows lie in the cache at a time."""
+        chunks: int = self.tunables_used["chunks"]
+        return min(chunks, self.slots // 2)
+
+    def macros(self, pitch: int) -> dict[str, int]:
+        group, lanes, rows = (self.tunables_used[name] for name in ("group", "lanes", "rows"))
+        self.members = 2 * self.groups
+        self.tile = group // lanes * rows if lanes > 1 else 256
+        # To and fro between two members may take long where the others hold them back: they come again in the next set.
+        return {
+            "RESIDENT": 0, "STAGED": 0, "MEMBERS": self.members, "TILE": self.tile, "FILLERS": FILLERS,
+            "STEP_LIMIT": 16 * self.members,
+        }  # fmt: skip
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        gram, members = setup.scratch(4 * self.members**2), setup.scratch(4 * (5 * self.members + 2))
+        launches = (1, FILLERS * ceil_div(self.padded, self.tile), self.members, 1, self.groups)
+        self._set = tuple(zip(self._steps, launches, strict=True)), (gram, members)
+
+    def next_batch(self, batch: int) -> int:
+        return batch
+
+    def walks(self) -> float:
+        return self._last["walks"]
+
+    def traffic(self) -> Traffic:
+        """As above, with the work of the sets."""
+        last = self._last
+        sets = WorkingSets(
+            replace(self.work(), chunk=self.tile), self.chunk, self.tile, FILLERS, enqueued=self._enqueued,
+            sets=last["sets"], hits=last["cache_hits"], stepped=last["stepped"],
+        )  # fmt: skip
+        return sets.traffic(self.matrix.buffer.nbytes, self.device.info.last_level_cache_bytes or 0)
+
+    def iterate(self, count: int) -> None:
+        launches, buffers = self._set
+        for _ in range(count):
+            for kernel, groups in launches:
+                self.device.launch(kernel, groups, self.group, *self.memory, *buffers)
 
 
 def _literal(value: np.float32) -> str:

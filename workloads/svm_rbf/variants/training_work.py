@@ -9,7 +9,17 @@ from perfport.workload import Traffic, ceil_div
 Quantities = dict[str, float]
 
 
-def _sum(*parts: Quantities) -> Quantities:
+def best(group: int, groups: int, kinds: int) -> Quantities:
+    """Work of reducing the work-items' candidates, of one kind or two, to a group's; of one kind all read the index."""
+    if group == 1:
+        return {"local_write": (4.0 if kinds == 1 else 16.0) * groups}
+    stored = group + min(group, 32) - 1 + 32 * (group > 32)
+    read = 8 * kinds * (group - 1) + (4 * group if kinds == 1 else 0)
+    return {"local_read": 1.0 * groups * read, "local_write": 8.0 * kinds * groups * stored}
+
+
+def total(*parts: Quantities) -> Quantities:
+    """Sum by quantity."""
     names = dict.fromkeys(name for part in parts for name in part)
     return {name: sum(part.get(name, 0.0) for part in parts) for name in names}
 
@@ -29,7 +39,10 @@ class Training:
         Vectors of ``width`` words in a row of the data.
     slots : int
         Kernel rows that the cache holds.
-    first_order : bool
+    first_order, staged : bool
+        Whether work-groups' points lie in local memory.
+    resident : bool
+        Whether all iterations are one launch, in which work-items ask at two barriers whether the grid is in step.
     picks, updates, models : int
         Executions of the steps, those after convergence included.
     iterations, computed : int
@@ -50,6 +63,8 @@ class Training:
     vectors: int
     slots: int
     first_order: bool
+    staged: bool
+    resident: bool
     picks: int
     updates: int
     models: int
@@ -60,11 +75,11 @@ class Training:
     def issued(self) -> Quantities:
         """Operations and bytes as work-items issue them."""
         parts = (
-            (1, self._reset()), (self.picks, self._pick()), (self.updates, self._update()),
-            (self.iterations, self._iteration()), (self.models, self._model()), (self.calls, self._data()),
-            (self.computed, self._row()),
+            (1, self.reset()), (self.picks, self._pick()), (self.updates, self._update()),
+            (self.iterations, self._iteration()), (self.models, self.model()), (self.calls, self.data()),
+            (self.computed, self.row()), (self.staged, self._staging()),
         )  # fmt: skip
-        return _sum(*({name: times * value for name, value in part.items()} for times, part in parts))
+        return total(*({name: times * value for name, value in part.items()} for times, part in parts))
 
     @property
     def _items(self) -> int:
@@ -82,31 +97,32 @@ class Training:
         """Integer operations on the flags of all points in one pass; one point at a time, a compiler saves one of 4."""
         return (3.0 if self.lane_points == 1 else 4.0) * self.padded
 
-    def _best(self, times: int) -> Quantities:
-        """``best`` by every work-group: a tree over values and indices, then every work-item reads the winner."""
-        if self.group == 1:
-            return {"local_write": 4.0 * times * self.groups}
-        read, write = 8 * (self.group - 1) + 4 * self.group, 8 * (2 * self.group - 1)
-        return {"local_read": 1.0 * times * self.groups * read, "local_write": 1.0 * times * self.groups * write}
+    def _best(self, kinds: int = 1) -> Quantities:
+        """``best`` or, of two kinds of candidates, ``best_of_each`` by every work-group."""
+        return best(self.group, self.groups, kinds)
 
-    def _pass(self) -> Quantities:
+    def update_f(self) -> Quantities:
         """Update of f and choice of the next candidates."""
         written, read = (40, 16) if self.first_order else (20, 8)  # by one work-item of each group
         own = {
             "flops": 10.0 * self.padded, "integer_ops": self._choices,
             "global_read": 20.0 * self.padded + read * self.groups,
-            "global_write": 8.0 * self.padded + written * self.groups, "local_read": 8.0 * self.groups,
+            "global_write": 8.0 * self.padded + written * self.groups,
+            "local_read": (20.0 if self.first_order else 12.0) * self.groups,
         }  # fmt: skip
-        return _sum(self._best(2), own)
+        return total(self._best(2), own)
 
-    def _reset(self) -> Quantities:
+    def reset(self) -> Quantities:
         written = 20.0 * self.padded + 8 * self.slots + 4 * (24 + 3)
-        return _sum(self._pass(), {"global_read": 4.0 * self.padded, "global_write": written})
+        return total(self.update_f(), {"global_read": 4.0 * self.padded, "global_write": written})
 
     def _pick(self) -> Quantities:
         """Up to the test for convergence: every work-group reduces the candidates of all."""
-        own = {"flops": 1.0 * self._items, "global_read": 8.0 * self.groups**2 + 8 * self._items}
-        return _sum(self._best(2), own)
+        own = {
+            "flops": 1.0 * self._items, "global_read": 8.0 * self.groups**2 + 8 * self._items,
+            "local_read": 8.0 * self._items,
+        }  # fmt: skip
+        return total(self._best(2), own)
 
     def _update(self) -> Quantities:
         """Up to the question whether training is over."""
@@ -115,48 +131,64 @@ class Training:
     def _iteration(self) -> Quantities:
         """What every iteration does besides computing rows: the step is every work-item's, the bookkeeping is one's."""
         step = {
-            "flops": 7.0 * self._items,
-            "integer_ops": 5.0 * self._items,
-            "global_read": 68.0 * self._items + 32,
-            "global_write": 76.0,
-        }
+            "flops": 7.0 * self._items, "integer_ops": 5.0 * self._items, "global_read": 52.0 * self._items + 24,
+            "global_write": 44.0,
+        }  # fmt: skip
+        if self._evicting:
+            step = total(step, {"global_read": 8.0 * self._items + 32, "global_write": 40.0})
         if self.first_order:
-            return _sum(self._pass(), step, {"global_read": 12.0 * self._items + 8, "global_write": 24.0})
+            return total(self.update_f(), step, {"global_read": 8.0 * self._items + 8, "global_write": 16.0})
         gains = {
             "flops": 6.0 * self.padded + self.groups, "integer_ops": self._choices,
             "global_read": 16.0 * (self.padded + self.groups), "global_write": 20.0 * self.groups,
             "local_read": 4.0 * self.groups,
         }  # fmt: skip
-        choice = {"global_read": 4.0 * self.groups**2, "global_write": 4.0}
-        return _sum(self._pass(), step, gains, choice, self._best(2))
+        choice = {"global_read": 4.0 * self.groups**2, "local_read": 8.0 * self._items * self.resident}
+        return total(self.update_f(), step, gains, choice, self._best(), self._best())
 
-    def _model(self) -> Quantities:
+    @property
+    def _evicting(self) -> bool:
+        """Whether rows have to make room for others."""
+        return self.slots < self.points
+
+    def model(self) -> Quantities:
         return {
             "flops": 1.0 * self.points,
             "global_read": 4.0 * self.points + 20,
             "global_write": 4.0 * self.points + 20,
         }
 
-    def _data(self) -> Quantities:
+    def data(self) -> Quantities:
         """One walk over the data, with the point (or two) beside each team's rows."""
+        if self.staged:
+            row, teams = 4.0 * self.width * self.vectors, self.group // self.lanes
+            return {
+                "global_read": row * self.groups, "local_write": row * self.groups,
+                "local_read": row * self._blocks * teams * (1 + self.rows),
+            }  # fmt: skip
         if self.lanes == 1:
             return {"global_read": 4.0 * self.width * self.vectors * self.padded * (2 + self.rows) / self.rows}
         teams = self.group // self.lanes
         return {"global_read": 4.0 * self.width * self.vectors * self._blocks * teams * (2 + self.rows)}
 
-    def _row(self) -> Quantities:
+    def _staging(self) -> Quantities:
+        """All points, into local memory."""
+        data = 4.0 * self.width * self.vectors * self.points
+        return {"global_read": data, "local_write": data}
+
+    def row(self) -> Quantities:
         """One row of the kernel: distances, sums, exponentials, and its place in the cache."""
         row = {
-            "flops": 1.0 * self.padded, "special_ops": 1.0 * self.padded, "global_write": 4.0 * self.padded + 12,
-            "global_read": 4.0 * self._items + 8,
+            "flops": 1.0 * self.padded, "special_ops": 1.0 * self.padded, "global_write": 4.0 * self.padded + 4,
+            "global_read": 8.0 * self._items * self._evicting,
         }  # fmt: skip
         if self.lanes == 1:
             distances = 3 * self.width * self.vectors + self.width - 1
-            return _sum(row, {"flops": float(distances * self.padded)})
+            return total(row, {"flops": float(distances * self.padded)})
         elements = self._blocks * self.group // self.lanes * self.rows
         words = elements * self.lanes  # each team's partial sums
         flops = 3.0 * self.width * self.vectors * elements + (self.width - 1) * words + words
-        return _sum(row, {"flops": flops, "local_read": 4.0 * words, "local_write": 4.0 * words})
+        return total(row, {"flops": flops, "local_read": 4.0 * words, "local_write": 4.0 * words})
 
     def traffic(self, data_bytes: int, cache_bytes: int) -> Traffic:
         """Issued work, and DRAM traffic by a model: what fits into the last-level cache is fetched once.
@@ -168,5 +200,6 @@ class Training:
         """
         row = 4.0 * self.padded
         fits = data_bytes + min(self.slots, self.computed) * row + 6 * row <= cache_bytes
-        read = data_bytes if fits else data_bytes * self.calls + 2 * row * self.iterations
+        again = row * self.iterations * 2 + data_bytes * (1 if self.staged else self.calls)
+        read = data_bytes if fits else again
         return Traffic(dram_read=read, dram_write=row * self.computed, **self.issued())

@@ -19,7 +19,7 @@ from .chunks import loads
 from .crew import Chunk, Crew, by_class
 from .host_memory import Points, Staging
 from .jobs import Nodes, Outcome, Settings, Splits
-from .preparing import Prepared, Preparer
+from .preparing import InterleavingPreparer, Prepared, Preparer
 from .queues import Node, Queues
 from .report import Report
 from .workers import Worker, WorkerLost
@@ -57,7 +57,8 @@ class Build:
         self.staging = Staging(settings.host_limit or points.array.nbytes // 2, self.workers[0].share)
         threads = settings.threads * len(self.workers)
         self._pool = ThreadPoolExecutor(threads)
-        self.preparer = Preparer(self.queues, points, self.staging, self._pool, threads)
+        preparer = InterleavingPreparer if settings.two_kernels else Preparer
+        self.preparer = preparer(self.queues, points, self.staging, self._pool, threads)
         self._callers = ThreadPoolExecutor(len(self.workers))  # a pass over a node lasts a few milliseconds
 
     def run(self) -> Tree:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from perfport.workload import ceil_div
+from perfport.workload import ceil_div, round_up
 
 from .. import fixed_point, seeding
 from .host_memory import Points
@@ -105,7 +105,7 @@ class Crew:
         length, workers = min(worker.plan.chunk for worker in self.workers), len(self.workers)
         number = ceil_div(size, length * workers) * workers
         number = max(ceil_div(size, length), min(number, size // LEAST_CHUNK))
-        cuts = [size * i // number for i in range(number + 1)]
+        cuts = [*(round_up(size * i // number, LEAST_CHUNK) for i in range(number)), size]
         return list(pairwise(cuts))
 
     def _rows(self, node: Node, numbers: np.ndarray) -> np.ndarray:
@@ -118,7 +118,7 @@ class Crew:
 
     def _pass(self, centres: np.ndarray, last: bool) -> list[PassResult]:
         results = self._all(lambda worker, _: worker.run_pass(centres, last))
-        self.passes += 1
+        self.passes += results[0].passes
         self.loaded += sum(result.loaded for result in results)
         return results
 

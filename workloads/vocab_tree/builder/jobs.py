@@ -38,6 +38,9 @@ class Settings:
         Chunks that one pass leaves to the next, 0 to ``places``.
     threads : int
         Host threads that prepare points, for each device.
+    two_kernels : bool
+        As in the source: classify and sum are two kernels, each goes over all chunks of a streamed node before the
+        other, the host merges after each, and its threads interleave the points of every job; not with ``resident``.
     """
 
     clusters: int
@@ -53,6 +56,7 @@ class Settings:
     places: int = 2
     kept: int = 1
     threads: int = 4
+    two_kernels: bool = False
 
 
 @dataclass

@@ -8,7 +8,7 @@ from perfport.workload import UsageError
 
 from .. import fixed_point
 
-LEAST_CHUNK = 32  # points
+LEAST_CHUNK = 32  # points; all chunks but the last of a node are multiples of it
 SCATTER_TILE = 1024  # points of a work-group that moves points
 MARGIN = 4096  # bytes for what is small: counters, tables of a few tiles
 
@@ -64,4 +64,5 @@ def plan(limit: int, clusters: int, dims: int, batch: int, places: int = 2) -> P
     nodes = max(1, min(batch, (limit - MARGIN) // 8 // node))
     left = limit - MARGIN - node * nodes
     chunk = min(left // in_chunk, fixed_point.POINTS_LIMIT) // LEAST_CHUNK * LEAST_CHUNK
-    return Plan(chunk, min(left // resident, fixed_point.POINTS_LIMIT), nodes)
+    points = min(left // resident, fixed_point.POINTS_LIMIT) // LEAST_CHUNK * LEAST_CHUNK
+    return Plan(chunk, points, nodes)

@@ -9,9 +9,14 @@ from types import TracebackType
 
 import numpy as np
 
+from perfport.workload import round_up
+
+from .. import passes
 from .host_memory import Piece, Points, Staging
 from .queues import Job, Queues
 from .workers import gather
+
+BLOCK = 1 << 15  # points that a host thread interleaves at a time
 
 
 @dataclass
@@ -77,4 +82,26 @@ class Preparer:
     def _gathered(self, order: np.ndarray) -> tuple[Piece, Callable[[], None]]:
         rows, release = self.staging.take((len(order), self.points.array.shape[1]))
         gather(self.pool, self.threads, self.points.array, order, rows.array)
+        return rows, release
+
+
+class InterleavingPreparer(Preparer):
+    """Interleaves the points of every job, as the source's two kernels read them; those of a streamed node once."""
+
+    def prepare(self, job: Job) -> Prepared:
+        """Gather the points of a job and interleave them."""
+        indices = [np.arange(job.size, dtype=np.uint32) if node.index is None else node.index for node in job.nodes]
+        order = indices[0] if len(indices) == 1 else np.concatenate(indices)
+        rows, release = self._gathered(order)
+        return Prepared(job, rows, None if job.streamed else order, release)
+
+    def _gathered(self, order: np.ndarray) -> tuple[Piece, Callable[[], None]]:
+        rows, release = self.staging.take((round_up(len(order), passes.RUN), self.points.array.shape[1]))
+
+        def part(first: int) -> None:
+            own = order[first : first + BLOCK]
+            gathered = np.take(self.points.array, own, axis=0, mode="clip")  # "clip": nothing is checked
+            passes.interleave(gathered, rows.array[first : first + round_up(len(own), passes.RUN)])
+
+        list(self.pool.map(part, range(0, len(order), BLOCK)))
         return rows, release

@@ -28,10 +28,13 @@ class Kernels:
     def __init__(
         self, device: OpenDevice, loader: passes.Loader, settings: Settings, tunables: Mapping[str, Any]
     ) -> None:
-        kind = passes.suited(device.info, settings.clusters, settings.dims)
+        kind = passes.suited(device.info, settings.clusters, settings.dims, settings.two_kernels)
         self.pass_ = kind(device, loader, settings.clusters, settings.dims, tunables)
         self.group = min(GROUP, device.info.max_work_group)
-        macros = {"K": settings.clusters, "DIMS": settings.dims, "GROUP": self.group, "TILE": SCATTER_TILE}
+        macros = {
+            "K": settings.clusters, "DIMS": settings.dims, "GROUP": self.group, "TILE": SCATTER_TILE,
+            "INTERLEAVED": int(settings.two_kernels),
+        }  # fmt: skip
         names = ("clear", "start", "update", "distances", "refill", "count_tiles", "place_tiles", "scatter")
         self.named = {name: loader("tree.cl", name, **macros) for name in names}
 
@@ -168,7 +171,7 @@ class Resident:
         Parameters
         ----------
         rows : uint8, (points, dims)
-            Node by node.
+            Node by node; or interleaved, with as many points more as make whole runs.
         order : uint32, (points,)
             Numbers of these points in the whole set.
         """

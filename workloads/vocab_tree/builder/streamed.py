@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from perfport.workload import OpenDevice
+from perfport.workload import OpenDevice, round_up
 
 from .. import fixed_point, passes
 from .chunks import Traversal, Visit
 from .jobs import Nodes, Settings
+from .memory import LEAST_CHUNK
 from .resident import DevicePoints, Kernels, NodeState
 
 Gather = Callable[[int, int, np.ndarray], None]
@@ -28,8 +29,11 @@ class PassResult:
     ----------
     sums : uint64, (clusters, dims)
     counts : int64, (clusters,)
+        Both are zero where nobody asked for them.
     loaded : int
         Chunks loaded for this pass.
+    passes : int
+        How often the chunks were walked for it.
     sizes : uint32, (chunks, clusters)
         Of the last pass: points of each class in each chunk.
     order : uint32, (points,)
@@ -39,6 +43,7 @@ class PassResult:
     sums: np.ndarray
     counts: np.ndarray
     loaded: int
+    passes: int = 1
     sizes: np.ndarray | None = None
     order: np.ndarray | None = None
 
@@ -66,7 +71,7 @@ class Streamed:
         self.device, self.settings, self.chunks = device, settings, chunks
         self.points = points
         self.kernel, self.state = kernels.pass_, NodeState(device, kernels, settings, 1)
-        self.length = max((last - first for first, last in chunks), default=0)
+        self.length = round_up(max((last - first for first, last in chunks), default=0), LEAST_CHUNK)
         self.places = [device.empty(self.length * settings.dims) for _ in range(settings.places)]
         self.used: list[Any] = [None] * settings.places
         self.labels = device.empty(self.length)
@@ -94,6 +99,10 @@ class Streamed:
         self.state.free()
         self.gathered.clear()
 
+    def _rows(self, points: np.ndarray, first: int, last: int) -> np.ndarray:
+        """What is uploaded of a chunk's points."""
+        return points[first:last]
+
     def _load(self, chunk: int, place: int) -> Any:
         """Enqueue a chunk's upload behind the last use of its place, after gathering it where that is wanted."""
         first, last = self.chunks[chunk]
@@ -104,7 +113,7 @@ class Streamed:
             data = memory[: (last - first) * self.settings.dims].reshape(last - first, -1)
             self.points(first, last, data)
         else:
-            data = self.points[first:last]
+            data = self._rows(self.points, first, last)
         if self.used[place] is not None:
             self.device.wait(self.used[place], self.queue)
         self.device.write(self.places[place], data, self.queue)
@@ -129,7 +138,7 @@ class Streamed:
         """
         self.state.write_centres(centres[None])
         if not last:
-            return PassResult(*self._walk(lambda *_: None, last=False))
+            return self._sum()
         numbers = self.device.upload(np.arange(self.length, dtype=np.uint32))
         sorted_numbers = self.device.empty(4 * self.length)
         ends = np.cumsum([end - first for first, end in self.chunks]).tolist()
@@ -142,10 +151,11 @@ class Streamed:
             sizes[chunk] = self.state.sort(node, self.labels, points, to, moves=False)
             self.device.read(sorted_numbers, np.uint32, (size,), out=order[ends[chunk] - size : ends[chunk]])
 
-        result = PassResult(*self._walk(sort, last=True), sizes, order)
+        loaded = self._classify(sort, last=True)
         numbers.free()
         sorted_numbers.free()
-        return result
+        k, dims = self.settings.clusters, self.settings.dims
+        return PassResult(np.zeros((k, dims), np.uint64), np.zeros(k, np.int64), loaded, sizes=sizes, order=order)
 
     def farthest(self, centres: np.ndarray, new: np.ndarray, count: int) -> tuple[list[tuple[int, int]], int]:
         """Return the points that are farthest from the ``new`` centres of their classes by ``centres``.
@@ -170,15 +180,15 @@ class Streamed:
             far = np.argsort(-own, kind="stable")[:count]
             candidates.extend((int(own[i]), self.chunks[chunk][0] + int(i)) for i in far)
 
-        _, _, loaded = self._walk(measure, last=False)
+        loaded = self._classify(measure, last=False)
         for buffer in (*targets, distances):
             buffer.free()
         return candidates, loaded
 
-    def _walk(self, then: Callable[[int, int, int], None], last: bool) -> tuple[np.ndarray, np.ndarray, int]:
-        """Go over all chunks; return sums, counts, and how many chunks were loaded for it."""
+    def _sum(self) -> PassResult:
+        """Classify and sum all chunks."""
         state, k, dims = self.state, self.settings.clusters, self.settings.dims
-        sums, counts, added, loaded = np.zeros((k, dims), np.uint64), np.zeros(k, np.int64), 0, 0
+        sums, counts, added = np.zeros((k, dims), np.uint64), np.zeros(k, np.int64), 0
 
         def add_up() -> None:
             nonlocal sums, counts
@@ -186,7 +196,41 @@ class Streamed:
             counts += state.read("counts", np.uint32, k)
             state.clear(1)
 
+        def add(chunk: int, place: int, size: int) -> None:
+            nonlocal added
+            if added + size > fixed_point.POINTS_LIMIT:
+                add_up()
+                added = 0
+            added += size
+            self._add(chunk, place, size)
+
         state.clear(1)
+        loaded = self._walk(add, last=False)
+        add_up()
+        return PassResult(sums, counts, loaded)
+
+    def _buffers(self, place: int, size: int) -> tuple[Any, ...]:
+        """How many tiles a chunk of this size has, and the buffers of a pass over it."""
+        tiles, table = self.tables[size]
+        taken = self.state.take("centres", "halves", "moving"), self.state.take("sums", "counts")
+        return tiles, self.places[place], table, *taken[0], self.labels, *taken[1]
+
+    def _add(self, chunk: int, place: int, size: int) -> None:
+        """Enqueue what adds a chunk's points up."""
+        self.kernel.launch(*self._buffers(place, size))
+
+    def _classify(self, then: Callable[[int, int, int], None], last: bool) -> int:
+        """Classify all chunks, one after the other, and do what follows on each; return how many were loaded."""
+
+        def classify(chunk: int, place: int, size: int) -> None:
+            self.kernel.classify(*self._buffers(place, size))
+            then(chunk, place, size)
+
+        return self._walk(classify, last)
+
+    def _walk(self, visited: Callable[[int, int, int], None], last: bool) -> int:
+        """Go over all chunks and enqueue what is to be done with each; return how many were loaded for it."""
+        loaded = 0
         for _ in self.chunks:
             if not self.asked:
                 self._ask(onward=True)
@@ -195,18 +239,7 @@ class Streamed:
                 self.device.wait(loading.result())
             loaded += visit.missing
             first, end = self.chunks[visit.chunk]
-            size = end - first
-            if added + size > fixed_point.POINTS_LIMIT:
-                add_up()
-                added = 0
-            added += size
-            tiles, table = self.tables[size]
-            self.kernel.launch(
-                tiles, self.places[visit.place], table, *state.take("centres", "halves", "moving"),
-                self.labels, *state.take("sums", "counts"),
-            )  # fmt: skip
-            then(visit.chunk, visit.place, size)
+            visited(visit.chunk, visit.place, end - first)
             self.used[visit.place] = self.device.record()
             self._ask(onward=not last)
-        add_up()
-        return sums, counts, loaded
+        return loaded

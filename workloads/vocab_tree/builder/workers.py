@@ -22,6 +22,7 @@ from .host_memory import Block, Points, PrivatePoints, SharedPoints, grown
 from .jobs import Nodes, Outcome, Settings
 from .mail import Receiver, Sender
 from .memory import Plan, plan
+from .merging import MergedResident, TwiceStreamed
 from .resident import Kernels, Resident
 from .streamed import PassResult, Streamed
 
@@ -79,7 +80,8 @@ class DeviceWorker:
         self.plan: Plan = plan(min(limit, free), settings.clusters, settings.dims, settings.batch, settings.places)
         self.kernels = Kernels(device, loader, settings, tunables)
         self._pool = ThreadPoolExecutor(settings.threads)
-        self._resident = Resident(device, self.kernels, settings, self.plan, self._pool)
+        resident = MergedResident if settings.two_kernels else Resident
+        self._resident = resident(device, self.kernels, settings, self.plan, self._pool)
         self._streamed: Streamed | None = None
 
     def load(self, rows: np.ndarray, order: np.ndarray) -> None:
@@ -104,7 +106,9 @@ class DeviceWorker:
             assert index is not None
             gather(self._pool, self.settings.threads, points, index[first:last], out)
 
-        self._streamed = Streamed(self.device, self.kernels, self.settings, points if index is None else rows, chunks)
+        streamed = TwiceStreamed if self.settings.two_kernels else Streamed
+        source = points if index is None else rows
+        self._streamed = streamed(self.device, self.kernels, self.settings, source, chunks)
 
     def run_pass(self, centres: np.ndarray, last: bool) -> PassResult:
         """Do a pass over the open node's chunks; see `Streamed.run`."""

@@ -1,5 +1,5 @@
-/* What a build does besides passes. Macros: K, DIMS, GROUP; nodes are numbered within a launch. */
-#define WORDS (DIMS / 4)
+/* What a build does besides passes. Macros: K, DIMS, GROUP, INTERLEAVED; nodes are numbered within a launch. */
+#include "interleaved.cl"
 
 /* Sums and counts to zero. */
 __kernel void clear(__global uint *RESTRICT sums, __global uint *RESTRICT counts, uint nodes) {
@@ -13,7 +13,7 @@ __kernel void REQD_GROUP(DIMS) start(__global const uchar *RESTRICT points, __gl
                                     __global uint *RESTRICT moving) {
     LOCAL_ARRAY(uint, squares, DIMS);
     uint d = get_local_id(0), centre = get_group_id(0);
-    uint x = points[(size_t)chosen[centre] * DIMS + d];
+    uint x = points[BYTE_AT(chosen[centre], d)];
     centres[(size_t)centre * DIMS + d] = (ushort)(x << 8);
     squares[d] = x * x;
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -75,12 +75,12 @@ __kernel void distances(__global const uint *RESTRICT points, __global const uin
     uint4 tile = vload4(get_group_id(0), tiles);
     for (uint i = get_local_id(0); i < tile.z; i += get_local_size(0)) {
         uint at = tile.y + i, k = labels[at];
-        __global const uint *x = points + (size_t)at * WORDS;
         __global const ushort *c = centres + ((size_t)tile.x * K + k) * DIMS;
         uint squares = 0, product = 0;
         for (uint w = 0; w < WORDS; ++w) {
+            uint x = points[WORD_AT(at, w)];
             for (uint j = 0; j < 4; ++j) {
-                uint value = x[w] >> 8 * j & 0xFFu;
+                uint value = x >> 8 * j & 0xFFu;
                 squares += value * value;
                 product += value * c[4 * w + j];
             }
@@ -116,11 +116,11 @@ __kernel void REQD_GROUP(GROUP) refill(__global const uchar *RESTRICT points, __
         }
         last = best[0];
         barrier(CLK_LOCAL_MEM_FENCE);
-        __global const uchar *x = points + (size_t)(start + (0xFFFFFFFFu - (uint)last)) * DIMS;
-        for (uint d = item; d < DIMS; d += GROUP) centres[centre * DIMS + d] = (ushort)((uint)x[d] << 8);
+        uint at = start + (0xFFFFFFFFu - (uint)last);
+        for (uint d = item; d < DIMS; d += GROUP) centres[centre * DIMS + d] = (ushort)((uint)points[BYTE_AT(at, d)] << 8);
         if (item == 0) {
             uint total = 0;
-            for (uint d = 0; d < DIMS; ++d) total += (uint)x[d] * x[d];
+            for (uint d = 0; d < DIMS; ++d) total += (uint)points[BYTE_AT(at, d)] * points[BYTE_AT(at, d)];
             halves[centre] = (int)(total * 128);
         }
     }

@@ -14,15 +14,18 @@ from .fused import FusedPass
 from .pruned import PrunedPass
 from .streams import StreamPass
 from .tensor_core import MatrixAtomicsPass, MatrixPass
+from .two_kernels import RUN, TwoKernelPass, interleave
 
 __all__ = [
-    "FusedPass", "Loader", "MatrixAtomicsPass", "MatrixPass", "Pass", "PrunedPass", "StreamPass", "defaults", "suited",
-    "tiles",
+    "RUN", "FusedPass", "Loader", "MatrixAtomicsPass", "MatrixPass", "Pass", "PrunedPass", "StreamPass",
+    "TwoKernelPass", "defaults", "interleave", "suited", "tiles",
 ]  # fmt: skip
 
 
-def suited(info: DeviceInfo, clusters: int, dims: int) -> type[Pass]:
-    """Return the kernel that a build uses on a device."""
+def suited(info: DeviceInfo, clusters: int, dims: int, two_kernels: bool = False) -> type[Pass]:
+    """Return the kernel that a build uses on a device; the source's two where these are wanted."""
+    if two_kernels:
+        return TwoKernelPass
     if info.kind == "cpu" and "opencl" in info.capabilities:
         return StreamPass
     if {"ptx", "mma"} <= set(info.capabilities) and dims % 32 == 0:
@@ -30,6 +33,7 @@ def suited(info: DeviceInfo, clusters: int, dims: int) -> type[Pass]:
     return FusedPass
 
 
-def defaults(info: DeviceInfo, clusters: int, dims: int) -> dict[str, Any]:
+def defaults(info: DeviceInfo, clusters: int, dims: int, two_kernels: bool = False) -> dict[str, Any]:
     """Return the tunables of that kernel."""
-    return {name: tunable.default_for(info) for name, tunable in suited(info, clusters, dims).TUNABLES.items()}
+    kind = suited(info, clusters, dims, two_kernels)
+    return {name: tunable.default_for(info) for name, tunable in kind.TUNABLES.items()}

@@ -92,9 +92,13 @@ class Pass(ABC):
         groups = self.device.info.compute_units * int(self.tunables["groups_per_unit"])
         return max(1, ceil_div(points, groups * self.unit)) * self.unit
 
-    def launch(self, number: int, *buffers: Buffer, queue: Any = None) -> None:
+    def launch(self, number: int, *buffers: Buffer) -> None:
         """Enqueue ``number`` tiles; the buffers as the module says."""
-        self.device.launch(self.kernel, number, self.group, *buffers, local_bytes=self.local_bytes, queue=queue)
+        self.device.launch(self.kernel, number, self.group, *buffers, local_bytes=self.local_bytes)
+
+    def classify(self, number: int, *buffers: Buffer) -> None:
+        """Enqueue what makes labels; sums and counts mean nothing afterwards. The buffers as for `launch`."""
+        self.launch(number, *buffers)
 
     @abstractmethod
     def traffic(self, lengths: np.ndarray, counts: np.ndarray) -> Traffic:

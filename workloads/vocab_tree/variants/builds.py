@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from perfport.machine.discovery import discover
-from perfport.workload import Setup, Traffic, Tunable, UnsupportedError, UsageError, Variant
+from perfport.workload import DeviceInfo, Setup, Traffic, Tunable, UnsupportedError, UsageError, Variant
 
 from .. import passes, tree
 from ..builder import memory
@@ -22,6 +22,7 @@ from ..builder.workers import LocalWorker, ProcessWorker, Worker
 from ..tree_problems import TreeBuild
 
 SOURCE = "CN105573834, host side"
+BEYOND = "beyond the source"
 PLACES = (2, 4, 8, 16)  # chunks that a device's memory is for
 
 
@@ -72,11 +73,14 @@ class _Build(Variant):
 
     def open(self, setup: Setup) -> None:
         """Open the workers, and bring the points to where they reach them."""
-        tunables = passes.defaults(setup.device.info, self.data.clusters, self.data.dims)
-        local = LocalWorker(setup.device, setup.kernel, self.chosen, tunables)
+        local = LocalWorker(setup.device, setup.kernel, self.chosen, self.of_pass(setup.device.info))
         self.workers: list[Worker] = [local]
         self.local = local
         self.points: Points = PrivatePoints(setup.input("pinned points", self._pinned(setup)))
+
+    def of_pass(self, info: DeviceInfo) -> dict[str, Any]:
+        """Tunables of the pass's kernels on a device."""
+        return passes.defaults(info, self.data.clusters, self.data.dims, self.chosen.two_kernels)
 
     def rest(self) -> None:
         """Give the device's memory back between executions: other variants share it."""
@@ -116,31 +120,88 @@ class _Build(Variant):
         }  # fmt: skip
 
 
-class NodeByNode(_Build):
-    """Every node is sent, split and brought back alone."""
+class SourceNodeByNode(_Build):
+    """As the patent has it, every node alone: classify, sum, new centres on the host; children back to the queues."""
 
-    name, title, rung = "node_by_node", "a launch per node, children back to the queues", 1
+    name, title, rung = "source_node_by_node", "two kernels, the host merges after each; every node alone", 1
+    settings: ClassVar = {"two_kernels": True, "resident": False, "batch": 1}
+
+
+class SourceBatched(_Build):
+    """Three queues: fragments go together."""
+
+    name, title, rung = "source_batched", "the same, fragments batched: three queues", 2
+    settings: ClassVar = {"two_kernels": True, "resident": False}
+
+
+class SourceStreamed(_Build):
+    """A device memory of a quarter of the data unless the problem limits it: chunks, reversed traversal."""
+
+    name, title, rung = (
+        "source_streamed",
+        "the same, large nodes in chunks, two halves of the memory, reversed traversal",
+        3,
+    )
+    limited = True
+    settings: ClassVar = {"two_kernels": True, "resident": False}
+
+
+class SourceStreamedForward(_Build):
+    """The same, every pass from the first chunk to the last."""
+
+    name, title, role, rung = "source_streamed_forward", "the same, no reversed traversal", "control", 4
+    limited = True
+    settings: ClassVar = {"two_kernels": True, "resident": False, "kept": 0}
+
+
+class NodeByNode(_Build):
+    """Every node is sent, split and brought back alone, by one kernel; new centres are made on the device."""
+
+    name, title, role, rung = (
+        "node_by_node",
+        "one pass for both kernels, centres made on the device; node by node",
+        "beyond",
+        6,
+    )
+    source = BEYOND
     settings: ClassVar = {"batch": 1, "resident": False}
 
 
 class Batched(_Build):
     """Fragments go together."""
 
-    name, title, rung = "batched", "fragments batched, children back to the queues", 2
+    name, title, role, rung = (
+        "batched",
+        "one pass for both kernels, centres made on the device; fragments batched",
+        "beyond",
+        7,
+    )
+    source = BEYOND
     settings: ClassVar = {"resident": False}
 
 
 class Streamed(_Build):
-    """A device memory of a quarter of the data unless the problem limits it: chunks, reversed traversal."""
+    """Points in rows, in the traversal of the source; what is on the device stays there, down to the leaves."""
 
-    name, title, rung = "streamed", "chunks in two halves of the memory, reversed traversal", 3
+    name, title, role, rung = (
+        "streamed",
+        "one pass, subtrees on the device; large nodes in chunks as the source has them",
+        "beyond",
+        8,
+    )
+    source = BEYOND
     limited = True
 
 
 class StreamedForward(_Build):
     """The same, every pass from the first chunk to the last."""
 
-    name, title, role, rung = "streamed_forward", "chunks, no reversed traversal", "control", 4
+    name, title, role, rung = (
+        "streamed_forward",
+        "one pass, subtrees on the device; no reversed traversal",
+        "control",
+        9,
+    )
     limited = True
     settings: ClassVar = {"kept": 0}
 
@@ -148,8 +209,8 @@ class StreamedForward(_Build):
 class StreamedBoth(_Build):
     """Both halves, or all of more parts, serve the next pass."""
 
-    name, title, role, rung = "streamed_both", "chunks, all parts of the memory kept for the next pass", "beyond", 5
-    source = "beyond the source"
+    name, title, role, rung = "streamed_both", "chunks, all parts of the memory kept for the next pass", "beyond", 10
+    source = BEYOND
     tunables: ClassVar[dict[str, Tunable]] = {**_Build.tunables, "places": Tunable(2, PLACES, "parts of the memory")}
     limited = True
 
@@ -157,27 +218,17 @@ class StreamedBoth(_Build):
 class ResidentTree(_Build):
     """What is on the device stays there, down to the leaves; all nodes of a level in one launch."""
 
-    name, title, role, rung = "resident", "whole subtrees on the device, all nodes of a level at once", "beyond", 6
-    source = "beyond the source"
+    name, title, role, rung = "resident", "whole subtrees on the device, all nodes of a level at once", "beyond", 11
+    source = BEYOND
 
 
-class SeveralDevices(_Build):
+class _SeveralDevices(_Build):
     """A process for each of several devices of this kind; all of them split what is more than a device's share."""
 
-    name, title, rung = "several_devices", "one process per device, the largest nodes on all of them", 7
-    tunables: ClassVar[dict[str, Tunable]] = {
-        **_Build.tunables,
-        "places": Tunable(8, PLACES, "parts of the memory"),
-        "devices": Tunable(2, (1, 2, 4, 8), "devices"),
-    }
+    tunables: ClassVar[dict[str, Tunable]] = {**_Build.tunables, "devices": Tunable(2, (1, 2, 4, 8), "devices")}
 
     def open(self, setup: Setup) -> None:
-        Kernels(
-            setup.device,
-            setup.kernel,
-            self.chosen,
-            passes.defaults(setup.device.info, self.data.clusters, self.data.dims),
-        )
+        Kernels(setup.device, setup.kernel, self.chosen, self.of_pass(setup.device.info))
         self.workers, self.own, self.wanted = [], setup.device.info, setup.tunables["devices"]
 
     def launch(self) -> None:
@@ -192,10 +243,7 @@ class SeveralDevices(_Build):
         infos = sorted(alike, key=lambda info: info.id != own.id)[:wanted]
         if len(infos) < wanted or infos[0].id != own.id:
             raise UnsupportedError(f"devices: {wanted} like {own.id} wanted, there are {len(alike)}")
-        self.workers = [
-            ProcessWorker(info, self.chosen, passes.defaults(info, self.data.clusters, self.data.dims))
-            for info in infos
-        ]
+        self.workers = [ProcessWorker(info, self.chosen, self.of_pass(info)) for info in infos]
         shared = SharedPoints(self.data.points.shape)
         weakref.finalize(self, _close, self.workers, shared)
         shared.array[:] = self.data.points
@@ -206,3 +254,20 @@ class SeveralDevices(_Build):
 
     def notes(self) -> dict[str, Any]:
         return {**super().notes(), "devices": [worker.name for worker in self.workers]}
+
+
+class SourceDevices(_SeveralDevices):
+    """Devices take nodes in turn, and chunks of what is more than a device's share."""
+
+    name, title, rung = "source_devices", "the same by several devices, one process for each", 5
+    settings: ClassVar = {"two_kernels": True, "resident": False}
+
+
+class SeveralDevices(_SeveralDevices):
+    """Each device keeps the subtrees that it has begun."""
+
+    name, title, role, rung = "several_devices", "resident, by several devices, one process for each", "beyond", 12
+    source = BEYOND
+    tunables: ClassVar[dict[str, Tunable]] = {
+        **_SeveralDevices.tunables, "places": Tunable(8, PLACES, "parts of the memory"),
+    }  # fmt: skip

@@ -37,7 +37,7 @@ class _Tiles:
         self.counts = setup.output("counts", np.uint32, (data.nodes, data.clusters))
         self.tiles = passes.tiles(data.node_first, data.node_sizes, kernel.tile_points(data.count))
         self.tables = [self._table(setup, tiles) for tiles in self.launches()]
-        self.points = inputs.points(setup)
+        self.points = self.input(setup)
         self.others = [
             inputs.centres(setup), inputs.halves(setup), inputs.moving(setup), self.labels, self.sums, self.counts,
         ]  # fmt: skip
@@ -45,6 +45,10 @@ class _Tiles:
     def launches(self) -> list[np.ndarray]:
         """The tiles of each launch."""
         return [self.tiles]
+
+    def input(self, setup: Setup) -> Buffer:
+        """The points as the kernel reads them."""
+        return inputs.points(setup)
 
     def _table(self, setup: Setup, tiles: np.ndarray) -> tuple[int, Buffer]:
         return len(tiles), setup.upload(tiles)
@@ -68,6 +72,13 @@ class _TilesOfNodes(_Tiles):
 
     def launches(self) -> list[np.ndarray]:
         return [np.ascontiguousarray(self.tiles[self.tiles[:, 0] == node]) for node in range(self.data.nodes)]
+
+
+class _InterleavedTiles(_Tiles):
+    """A step: the same over interleaved points."""
+
+    def input(self, setup: Setup) -> Buffer:
+        return inputs.interleaved(setup)
 
 
 class _PrunedTiles(_Tiles):
@@ -153,6 +164,22 @@ class TensorCoreAtomics(_OnePass):
     needs = ("ptx", "mma")
     kind = passes.MatrixAtomicsPass
     tunables: ClassVar = kind.TUNABLES
+
+
+class TwoKernels(_OnePass):
+    """Exact where the rungs are in FP32, so that a build by them gives the reference's tree."""
+
+    problem = KmeansIteration
+    name, title, role, rung = (
+        "two_kernels",
+        "classify, then sum, in integers: the kernels of the source's build",
+        "control",
+        10,
+    )
+    source = "CN105573834, device side: classify and sum"
+    kind = passes.TwoKernelPass
+    tunables: ClassVar = kind.TUNABLES
+    tiles = _InterleavedTiles
 
 
 class BatchedFragments(_OnePass):

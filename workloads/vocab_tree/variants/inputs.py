@@ -6,7 +6,7 @@ import numpy as np
 
 from perfport.workload import Buffer, Setup, round_up
 
-from .. import fixed_point
+from .. import fixed_point, passes
 
 
 def points(setup: Setup) -> Buffer:
@@ -40,6 +40,18 @@ def float_centres(setup: Setup) -> Buffer:
 def float_points(setup: Setup) -> Buffer:
     """The points in FP32, four times their size."""
     return setup.layout("float points", lambda: setup.device.upload(setup.problem.points.astype(np.float32)))
+
+
+def interleaved(setup: Setup) -> Buffer:
+    """Words of four dimensions of neighbouring points side by side, zeros behind the last point."""
+
+    def make() -> Buffer:
+        points = setup.problem.points
+        runs = np.zeros((round_up(len(points), passes.RUN), points.shape[1]), np.uint8)
+        passes.interleave(points, runs)
+        return setup.device.upload(runs)
+
+    return setup.layout("interleaved", make)
 
 
 def units(setup: Setup) -> Buffer:

@@ -10,6 +10,8 @@ from perfport.workload import Buffer, Setup, Traffic, Tunable, Variant, ceil_div
 
 from ..tree_problems import TreeQuery
 
+SUMS = 8192  # partial sums of a work-group: 32 KB of the 48 that every device has
+
 
 class _Query(Variant):
     problem = TreeQuery
@@ -146,5 +148,56 @@ class Rows(_Query):
             integer_ops=visits * (k * 2 * dims + 8 * (self.padded - k)),
             global_read=visits * (k * 2 * dims + 4 * self.padded + dims + 4) + 4.0 * self.count,
             global_write=4.0 * self.count,
+            dram_read=self.count * dims + self.data.tables.centres.nbytes, dram_write=4.0 * self.count,
+        )  # fmt: skip
+
+
+class Teams(_Query):
+    """Work-items of one hardware thread share a descriptor, so that they load neighbouring bytes of a centre."""
+
+    name, title, role, rung = "teams", "one launch, several work-items per descriptor, 8-bit dot products", "beyond", 4
+    unit = "dp4a"
+    tunables: ClassVar = {
+        "group": Tunable({"cpu": 64, "gpu": 128}, (64, 128, 256), "work-items per work-group, if sums have room"),
+        "lanes": Tunable({"cpu": 1, "gpu": 8}, (1, 2, 4, 8, 16), "work-items per descriptor, if it has as many units"),
+    }
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        data = self.data
+        upload, table = setup.device.upload, data.tables
+        self.units, self.group = data.dims // 16, int(setup.tunables["group"])
+        self.lanes = min(int(setup.tunables["lanes"]), 1 << self.units.bit_length() - 1)
+        while self.group > 32 and self.group // self.lanes * (data.clusters * self.lanes + 8) > SUMS:
+            self.group //= 2
+        self.groups = ceil_div(self.count * self.lanes, self.group)
+        self.kernel = setup.kernel(
+            "teams.cl", "descend_teams", K=data.clusters, DIMS=data.dims, GROUP=self.group, LANES=self.lanes,
+            DEPTH=table.depth,
+        )  # fmt: skip
+
+        def split() -> Buffer:
+            return upload(np.stack([table.centres >> 8, table.centres & 255], axis=2).astype(np.uint8))
+
+        self.inputs = [
+            setup.input("queries", lambda: upload(data.queries)), setup.layout("split centres", split),
+            setup.input("halves", lambda: upload(table.halves)),
+            setup.input("children", lambda: upload(table.children)),
+            setup.input("leaves", lambda: upload(table.leaves)),
+        ]  # fmt: skip
+
+    def launch(self) -> None:
+        self.device.launch(self.kernel, self.groups, self.group, *self.inputs, np.uint32(self.count), self.words)
+
+    def traffic(self) -> Traffic:
+        visits = self.visits()
+        k, dims, lanes = self.data.clusters, float(self.data.dims), self.lanes
+        items, levels = float(self.groups * self.group), self.data.tables.depth
+        return Traffic(
+            integer_ops=visits * k * (4 * dims + 3 * lanes),
+            global_read=visits * (k * (2 * dims + 4) + 8 * lanes) + items * ceil_div(self.units, lanes) * 16,
+            global_write=4.0 * self.count,
+            local_read=visits * (4 * k * lanes + 8 * lanes * min(lanes, k)),
+            local_write=4 * visits * k * lanes + 8 * items * levels,
             dram_read=self.count * dims + self.data.tables.centres.nbytes, dram_write=4.0 * self.count,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Ceilings kept in the user's cache, one file per device, driver and version of the sweep."""
+"""Ceilings kept in the user's cache, one file per device, driver, capabilities and version of the sweep."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ CLOCK_ERROR = timedelta(days=1)  # a date further ahead than this was written by
 
 
 def cache_file(info: DeviceInfo) -> Path:
-    """Where a device's ceilings are kept: a change of chip, driver or sweep gives another file."""
-    identity = "|".join([info.id, info.chip, info.driver, info.uuid, str(info.compute_units), str(entry.SWEEP_VERSION)])
+    """Where a device's ceilings are kept: a change of chip, driver, sweep or capabilities gives another file."""
+    parts = [info.id, info.chip, info.driver, info.uuid, str(info.compute_units), str(entry.SWEEP_VERSION)]
+    identity = "|".join([*parts, *sorted(info.capabilities)])  # that of matrix units is of the best instruction
     name = f"{info.id.replace(':', '-')}-{hashlib.sha256(identity.encode()).hexdigest()[:10]}.json"
     return Path(platformdirs.user_cache_dir("perfport")) / "ceilings" / name
 

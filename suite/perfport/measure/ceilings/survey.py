@@ -86,7 +86,7 @@ def survey(
     InfrastructureError
         If the child fails, dies, or is silent for too long.
     """
-    with chip_lock(info.chip, step):
+    with chip_lock(info.processor, step):
         runs = []
         measured_peer = clpeak.Peer(version=clpeak.version()) if peer else None
         try:
