@@ -26,6 +26,14 @@ def test_figures_name_problems_that_exist() -> None:
         assert {figure.problem for figure in found.published} <= set(found.problems)
 
 
+def test_exhibits_ship_for_every_source() -> None:
+    assert {published.exhibits_file(name).name for name in WORKLOADS} == {f"{name}.yaml" for name in WORKLOADS}
+    with pytest.raises(
+        UsageError, match=r"'gdm' is no publication with exhibits \(did you mean 'gdn'\?\); there are: f"
+    ):
+        published.exhibits_file("gdm")
+
+
 def test_inconsistencies_say_what_is_used_instead() -> None:
     found = published.inconsistencies()
     assert {entry.workload for entry in found} == set(WORKLOADS)

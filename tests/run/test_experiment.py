@@ -36,6 +36,7 @@ def test_a_study_runs_by_its_name_with_every_size_of_its_source(name: str) -> No
     for file, kind in ((f"paper_{name}", "gpu"), (f"paper_{name}_cpu", "cpu")):
         experiment = load(find(file))
         assert experiment.devices == [kind] and {study.workload for study in experiment.experiments} == {name}
+        assert experiment.report.follows == name
         assert of_source <= {study.problem for study in experiment.experiments}
     sizes = {study.problem for study in load(find(f"paper_{name}")).experiments if "paper" in (study.presets or ())}
     assert of_source <= sizes
@@ -141,6 +142,13 @@ def test_every_problem_of_a_file_is_told_at_once(tmp_path: Path) -> None:
     lines = str(caught.value).splitlines()
     assert len(lines) == 3 and all(line.startswith(f"{path}: ") for line in lines)
     assert any("experiments[0].problem: required key is missing" in line for line in lines)
+
+
+def test_a_report_can_follow_only_a_publication_that_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "e.yaml"
+    path.write_text("name: e\nreport: {follows: svm_rfb}\nexperiments: [{workload: w, problem: p}]\n")
+    with pytest.raises(UsageError, match=r"e\.yaml: report\.follows: 'svm_rfb' is no publication .*mean 'svm_rbf'\?"):
+        load(path)
 
 
 def test_the_digest_is_of_the_content(tmp_path: Path) -> None:

@@ -203,6 +203,13 @@ def _claims(path: Path) -> None:
         assert claim.quantity and claim.threshold
 
 
+def _exhibits(path: Path) -> None:
+    from perfport.judge.exhibits import read
+
+    for exhibit in read(path).exhibits:
+        assert all(series.title and exhibit.quantity(series) for series in exhibit.series)
+
+
 def _published(path: Path) -> None:
     from perfport.model.published import read
 
@@ -430,6 +437,7 @@ TARGETS: dict[str, Target] = {
     "profile": Target(_profile, "profile.yaml", _tuned, "yaml"),
     "search": Target(_search, "tune.jsonl", _searches, "lines"),
     "kernel-tuner": Target(_cache, "cache.json", lambda: {"small": json.dumps(CACHE).encode()}, "json"),
+    "exhibits": Target(_exhibits, "exhibits.yaml", _shipped("results/published/exhibits/gdn.yaml", 2), "yaml"),
     "claims": Target(_claims, "claims.yaml", _shipped("workloads/gdn/claims.yaml", 2), "yaml"),
     "published": Target(_published, "published.yaml", _shipped("results/published/gdn.yaml", 2), "yaml"),
     **{form: Target(_imports(form), "theirs.json", _foreign(content), "json") for form, content in FOREIGN.items()},

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import report_data as data
 
 from perfport.model.record import Record
 from perfport.report.pages.run import render
+from perfport.report.parts.plots import Plot
 
 
 def report(tmp_path: Path, records: list[Record], **environment: object) -> str:
@@ -42,3 +44,8 @@ def rows_of(markdown: str, header: str, name: str) -> list[dict[str, str]]:
         if any(header in cell for cell in head):
             found += [dict(zip(head, row, strict=True)) for row in rows if any(f"`{name}`" in cell for cell in row)]
     return found
+
+
+def words(plot: Plot) -> list[str]:
+    """Return the texts of a plot, which is well-formed."""
+    return ["".join(each.itertext()) for each in ElementTree.fromstring(plot.content).iter() if "text" in str(each.tag)]

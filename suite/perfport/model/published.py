@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import Field
 
 from . import schema
+from .errors import UsageError, nearest
 from .schema import Finite, Model
 
 FILE = "published.yaml"
@@ -101,6 +102,21 @@ def of_workload(name: str, folder: Path) -> list[Figure]:
     """Return a workload's figures: those that ship, else those of its folder."""
     own = folder / FILE
     return list(figures(name)) or (read(own) if own.exists() else [])
+
+
+def exhibits_file(name: str) -> Traversable:
+    """Return the file that says which figures and tables a publication has (`perfport.judge.exhibits`), by workload.
+
+    Raises
+    ------
+    UsageError
+        If there is none.
+    """
+    there = {file.name.removesuffix(".yaml"): file for file in files(_FOLDER).joinpath("exhibits").iterdir()}
+    if name not in there:
+        listed = ", ".join(sorted(there))
+        raise UsageError(f"{name!r} is no publication with exhibits{nearest(name, there)}; there are: {listed}")
+    return there[name]
 
 
 @cache

@@ -17,6 +17,7 @@ from ..model import schema
 from ..model.errors import UsageError, nearest
 from ..model.files import read
 from ..model.names import NATIVE
+from ..model.published import exhibits_file
 from ..model.record import Identity
 from ..model.schema import Finite
 
@@ -211,9 +212,23 @@ class Study(Finite):
 
 
 class ReportOptions(Finite):
-    """``report``: the markdown file for the report, below the current folder; ``path: null`` writes none."""
+    """``report``: the markdown file for the report, below the current folder; ``path: null`` writes none.
+
+    ``follows`` names the workload whose publication the report follows, table by table and figure by figure.
+    """
 
     path: str | None = None
+    follows: str | None = None
+
+    @field_validator("follows")
+    @classmethod
+    def _there(cls, follows: str | None) -> str | None:
+        if follows is not None:
+            try:
+                exhibits_file(follows)
+            except UsageError as error:
+                raise ValueError(str(error)) from None
+        return follows
 
     @field_validator("path")
     @classmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import pytest
@@ -12,8 +13,8 @@ import report_data as data
 from report_page import report, rows_of, section, tables
 
 from perfport.model.errors import InfrastructureError, UsageError
-from perfport.model.record import Failure, Status
-from perfport.report.pages.run import render
+from perfport.model.record import Failure, Record, Status
+from perfport.report.pages.run import Counts, render, sources
 from perfport.report.parts.results import MOST_LADDERS, most_plotted
 from perfport.store.environment import ENVIRONMENT_VERSION
 from perfport.store.ratios import compare
@@ -223,3 +224,58 @@ def test_unwritable_destination_is_named(tmp_path: Path) -> None:
     run = data.store(tmp_path / "results", [data.record("a")])
     with pytest.raises(InfrastructureError, match=r"report\.md"):
         render([run], tmp_path / "file" / "report.md")
+
+
+FOLLOWING = """
+name: paper
+report: {path: reports/paper.md, follows: svm_rbf}
+experiments: [{workload: svm_rbf, problem: rbf_rows, presets: [paper]}]
+"""
+
+
+def rbf_rows(variant: str, seconds: float, points: int, **change: Any) -> Record:
+    """Return a record of the SVM study's rows."""
+    return data.record(
+        variant, seconds, workload="svm_rbf", problem="rbf_rows", parameters={"points": points, "dims": 1000},
+        key=f"{variant}-{points}", **change,
+    )  # fmt: skip
+
+
+def test_a_run_of_a_paper_follows_it_and_has_its_results_on_pages_of_their_own(tmp_path: Path) -> None:
+    records = [rbf_rows(name, s, x) for name, s in (("row_major", 0.06), ("column_major", 0.03)) for x in (100, 9000)]
+    run = data.store(tmp_path / "run", records)
+    (run.folder / "experiment.yaml").write_text(FOLLOWING)
+    page, *files = render([run], tmp_path / "paper.md")
+    markdown = page.read_text()
+    headings = re.findall(r"^## (.*)", markdown, re.M)
+    assert headings[:4] == ["Figure 2: Naive kernel", "Figure 5: Data layout", "Figure 6: Vectorization",
+                            "Figure 7: Images, with and without their filling"]  # fmt: skip
+    assert headings.index("Figure 8: Local memory") < headings.index("Results") < headings.index("How to reproduce")
+    assert "[Rows" not in markdown and "Each problem has a page of its own." in markdown
+    assert (tmp_path / "paper" / "svm_rbf-rbf_rows.md").exists()
+    links = {tmp_path / unquote(link) for link in re.findall(r"\]\(([^)#]*)\)", markdown) if "://" not in link}
+    assert links <= set(files)
+
+
+def test_counts_given_to_a_report_reach_its_exhibits(tmp_path: Path) -> None:
+    case = data.record(
+        "generated_ptx", workload="sparse_conv", problem="sparse_conv", device=data.GPU, ceilings=data.GPU_CEILINGS,
+        parameters={"operator": "vgg-conv1", "batch": 64, "sparsity": 0.9},
+    )  # fmt: skip
+    run = data.store(tmp_path / "run", [case])
+    (run.folder / "experiment.yaml").write_text(FOLLOWING.replace("svm_rbf", "sparse_conv").replace("rbf_rows", "x"))
+    count = data.count(case, data.levels(dram_read=2)).model_copy(update={"stalls": {"no_instruction": 0.25}})
+    counts = Counts(data.store_counts(tmp_path / "counts", [count]))
+    markdown = render([run], tmp_path / "paper.md", [counts])[0].read_text()
+    (table,) = tables(section(markdown, "Table 5"))
+    assert table[1] == ["vgg-conv1", "0.2500"]
+    assert "not counted" not in section(markdown, "Figure 10")
+
+
+def test_a_run_without_an_experiment_file_follows_nothing(tmp_path: Path) -> None:
+    run = data.store(tmp_path / "run", [rbf_rows("row_major", 0.06, 100)])
+    assert sources([run]) == []
+    (run.folder / "experiment.yaml").write_text("name: [")
+    assert sources([run]) == []
+    (run.folder / "experiment.yaml").write_text(FOLLOWING)
+    assert [source.workload for source in sources([run, run])] == ["svm_rbf"]

@@ -7,12 +7,18 @@ from itertools import groupby
 from pathlib import Path
 from urllib.parse import quote
 
+from ...judge.exhibits import Source, find
 from ...machine.paths import shell
 from ...model.errors import UsageError
 from ...model.untrusted import slug
-from ...store.results import Run
+from ...run.experiment import load
+from ...store.case import Case
+from ...store.collection import Collection
+from ...store.results import EXPERIMENT, Run
+from ...untimed.count import Count
 from ..parts.counted import Counts, Recount, counted_section, stored
 from ..parts.curves import curve_plots
+from ..parts.exhibits import Followed
 from ..parts.failures import failures_section, rerun
 from ..parts.ladder import Ladder, ladders_of, run_labels
 from ..parts.machines import ceilings_section, devices_section, host_section, run_title
@@ -30,6 +36,9 @@ __all__ = ["Counts", "glance", "render", "stored"]
 
 def render(runs: list[Run], destination: Path, counted: Sequence[Counts] = ()) -> list[Path]:
     """Write the report of some runs.
+
+    Where an experiment names a publication to follow, that is what the page does: the results of each problem lie on
+    pages of their own.
 
     Parameters
     ----------
@@ -56,16 +65,19 @@ def render(runs: list[Run], destination: Path, counted: Sequence[Counts] = ()) -
         raise UsageError("no run to report on")
     destination = Path(destination)
     folder = plot_folder(destination)
-    ladders = ladders_of(runs, Recount(counted) if counted else None)
+    recount = Recount(counted) if counted else None
+    ladders = ladders_of(runs, recount)
     detailed = tabulated(ladders)
     found, plots = results(detailed, len(ladders) - len(detailed))
+    followed = [_follow(source, runs, recount, folder.name) for source in sources(runs)]
     before = [
         title(runs), at_a_glance(ladders) if ladders else "", overview(runs), alarms(ladders),
-        best_tables(ladders) if ladders else "",
+        *(block for each in followed for block in each.blocks()), best_tables(ladders) if ladders else "",
         "## Environment and devices", *_environment(runs),
         "## Ceilings", *_ceilings(runs),
         "## Results", _READING if ladders else "No case was run.",
     ]  # fmt: skip
+    plots += [plot for each in followed for plot in each.plots]
     behind = [
         *_across(ladders, plots, folder.name), *_scaling(ladders), *_comparison(detailed),
         "## Counted work" if counted else "", counted_section(counted),
@@ -73,15 +85,34 @@ def render(runs: list[Run], destination: Path, counted: Sequence[Counts] = ()) -
         "## How to reproduce", *_reproduce(runs),
     ]  # fmt: skip
     whole = join([*before, *(problem.markdown(folder.name) for problem in found), *behind])
-    if whole.count("\n") < MOST_LINES or not found:
+    if (whole.count("\n") < MOST_LINES and not followed) or not found:
         return write_page(destination, whole, plots)
     links = table(["problem", "ladders", "cases"], [problem.link(folder.name) for problem in found], "lrr")
-    note = "Too much for one page: each problem has its own."
+    note = "Each problem has a page of its own."
     files = write_page(destination, join([*before, note, links, *behind]), plots)
     for problem in found:
         up = f"[The whole report](../{quote(destination.name)})"
         files += write_page(folder / problem.file, join([f"# {problem.title}", up, problem.markdown("")]), [])
     return files
+
+
+def sources(runs: Sequence[Run]) -> list[Source]:
+    """Return the publications that the experiments of runs name to be followed, each once."""
+    names = []
+    for run in runs:
+        try:
+            names.append(load(run.folder / EXPERIMENT).report.follows)
+        except UsageError:  # an experiment of another version, or none: what a report of results does not need
+            continue
+    return [find(name) for name in dict.fromkeys(filter(None, names))]
+
+
+def _follow(source: Source, runs: list[Run], recount: Recount | None, folder: str) -> Followed:
+    def counted(case: Case) -> Count | None:
+        found = recount(case.run, case.record) if recount else None
+        return found.count if found else None
+
+    return Followed(source, Collection(runs), counted, folder)
 
 
 def glance(runs: list[Run]) -> str:
