@@ -16,6 +16,7 @@
 
 __kernel REQD_GROUP_RESIDENT(ITEMS, 1) void network(__global const float *RESTRICT in, __global const float *RESTRICT table,
                                                     __global float *RESTRICT out) {
+    RESIDENT_GROUPS(ITEMS, 1);
     LOCAL_ARENA(float, areas, IMAGES *AREA + 2 * TABLE);
     LOCAL_ARRAY(float, parts, ITEMS);
     __local float *pairs = areas + IMAGES * AREA;
