@@ -4,6 +4,7 @@
 | --- | --- |
 | `base` | the protocol: `Backend`, `OpenDevice` and what a device hands out; checks of launches |
 | `opencl`, `opencl_device` | the OpenCL backend: discovery and building; an open device |
+| `opencl_simulated` | the simulator's device, one thread at a time |
 | `opencl_launch` | its kernels, and launches at little cost to the host |
 | `opencl_trials`, `ptx` | what NVIDIA's OpenCL takes that no query tells; PTX as it takes it |
 | `cuda`, `cuda_device` | the CUDA backend: discovery and building; an open device |

@@ -17,6 +17,7 @@ from . import nvrtc
 from . import ptx as nvidia_ptx
 from .base import Artifact, Macros, architecture, define_flags, digest, with_dialect
 from .opencl_device import OpenCLDevice
+from .opencl_simulated import SimulatedDevice
 
 HEADER = "dialect_opencl.h"
 DIALECT = (files("perfport.backend") / HEADER).read_text()
@@ -185,5 +186,5 @@ class OpenCLBackend:
         # Two runtimes of one family are told apart by a number that only discovery knows.
         alike = [pair for pair in devices if (pair[0].name, pair[0].driver) == (info.name, info.driver)]
         for _, device in [*same, *alike][:1]:
-            return OpenCLDevice(info, device)
+            return (SimulatedDevice if info.id.startswith("opencl:oclgrind") else OpenCLDevice)(info, device)
         raise UnsupportedError(f"device {info.id} is not visible in this process")
