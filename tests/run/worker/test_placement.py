@@ -123,5 +123,6 @@ def test_a_record_that_is_not_ok_keeps_its_reason() -> None:
     placement = Placement(cast(Any, type("D", (), {"info": info})()), cast(Any, [Problem()]), cast(Any, known))
     record.status = Status.WRONG
     assert not placement.contend(record) and record.status is Status.WRONG
+    assert not placement.contend(record.model_copy(update={"timing": None})), "what is wrong has no time"
     record.status = Status.OK
     assert placement.contend(record) and record.status is Status.CONTENDED

@@ -138,6 +138,10 @@ def test_an_empty_execution_that_is_off_is_nothing_to_a_long_case(monkeypatch: p
     used = bench.start("empty_span")
     assert "empty_span at 60% of what is stored" in used.disturbed_for(15e-6), "13 % of the case"
     assert not used.disturbed_for(25e-6), "8 % of it"
+    bench.rate = 4.4e-6  # less far off after the group
+    used.take(used.probe("after"))
+    assert used.disturbed_for(15e-6), "the worst of the probes counts"
+    bench.rate = 3e-6
     both = bench.start("empty_span", "dram_read")
     assert "dram_read at 60%" in (reason := both.disturbed_for(25e-6)) and "empty_span" not in reason
 

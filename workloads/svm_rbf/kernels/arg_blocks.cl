@@ -64,19 +64,5 @@ __kernel void parts(__global const float *RESTRICT input, uint n, OUTPUTS) {
             if (MAX) KEEP(HIGHER(v, k, max_v, max_i), v, k, max_v, max_i);
         }
     }
-    if (MIN) {
-        TREE(values, indices, item, LOWER, min_v, min_i);
-        if (item == 0) {
-            min_value[group] = min_v;
-            min_index[group] = min_i;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    if (MAX) {
-        TREE(values, indices, item, HIGHER, max_v, max_i);
-        if (item == 0) {
-            max_value[group] = max_v;
-            max_index[group] = max_i;
-        }
-    }
+    WRITE_EXTREMA(group)
 }

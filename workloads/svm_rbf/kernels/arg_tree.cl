@@ -37,3 +37,21 @@
             indices[item] = i;                                                                      \
         }                                                                                           \
     }
+
+/* The end of a kernel with OUTPUTS: the candidates min_v, min_i, max_v, max_i of its work-items become those of place `at`. */
+#define WRITE_EXTREMA(at)                                                                           \
+    if (MIN) {                                                                                      \
+        TREE(values, indices, item, LOWER, min_v, min_i);                                           \
+        if (item == 0) {                                                                            \
+            min_value[at] = min_v;                                                                  \
+            min_index[at] = min_i;                                                                  \
+        }                                                                                           \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                               \
+    }                                                                                               \
+    if (MAX) {                                                                                      \
+        TREE(values, indices, item, HIGHER, max_v, max_i);                                          \
+        if (item == 0) {                                                                            \
+            max_value[at] = max_v;                                                                  \
+            max_index[at] = max_i;                                                                  \
+        }                                                                                           \
+    }

@@ -62,9 +62,10 @@ class Placement:
 
     def contend(self, record: Record) -> bool:
         """Make an ``ok`` record ``contended`` where a probe stayed disturbed; return whether that was so."""
+        if record.status is not Status.OK:
+            return False
         assert record.timing
-        reason = self._ceilings.disturbed_for(record.timing.ranked.value)
-        if record.status is not Status.OK or not reason:
+        if not (reason := self._ceilings.disturbed_for(record.timing.ranked.value)):
             return False
         record.status = Status.CONTENDED
         record.failure = Failure(reason=reason)

@@ -45,7 +45,6 @@ class GroupCeilings:
         self._resources = resources
         self._stored = StoredCeilings(device, resources)
         self._wanted = wanted & set(self._stored.known.entries)
-        self._off: set[str] = set()
         self._untrusted = self._stored.untrusted(self._wanted)
         self._moved: dict[str, tuple[str, float]] = {}  # of ceilings whose probe stayed off: how, and `_matters_until`
         self.take(self._recent() or self.probe("before"))
@@ -68,9 +67,9 @@ class GroupCeilings:
         """Take what a probe gave into account: where it gave more than the sweep, the sweep was disturbed."""
         self._stored.raise_by(probe)
         self.values = measured_ceilings(self._stored.known, probe)
-        off = self._disturbances(probe)
-        self._off |= set(off)
-        self._moved |= {name: (text, self._matters_until(name, probe)) for name, text in off.items()}
+        for name, text in self._disturbances(probe).items():
+            now = text, self._matters_until(name, probe)
+            self._moved[name] = max(now, self._moved.get(name, now), key=lambda one: one[1])
         self._resources.send(CeilingsInUse(self._device.info.id, self._stored.known.model_dump()))
 
     def _matters_until(self, name: str, probe: Ceilings) -> float:
@@ -116,9 +115,9 @@ class GroupCeilings:
         self.take(probe)
         known = self._stored.known.entries
         exceeded = {name for record in records for name in _exceeded(record) if name in known}
-        reasons = [f"probes of {', '.join(sorted(self._off))} stayed off"] if self._off else []
+        reasons = [f"probes of {', '.join(sorted(self._moved))} stayed off"] if self._moved else []
         reasons += [f"times exceed {', '.join(sorted(exceeded))}"] if exceeded else []
-        if not self._stored.renew(" and ".join(reasons), self._off | exceeded):
+        if not self._stored.renew(" and ".join(reasons), self._moved.keys() | exceeded):
             return False
         self._resources.probes.pop(self._device.info.id, None)  # it was compared with what is replaced
         self.values = measured_ceilings(self._stored.known)
