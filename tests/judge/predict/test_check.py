@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 
 import pytest
-from predict_data import two_devices
+from predict_data import ON_SECOND, two_devices
 
 from perfport.judge.predict import Pair, Predictor, Published, Relation, check, live_pairs, published
 from perfport.model.published import Figure
@@ -39,7 +39,7 @@ def test_every_ordered_pair_with_common_cases_is_there(tmp_path: Path) -> None:
         ("Chip A", "Chip B", 6), ("Chip B", "Chip A", 6),
     ]  # fmt: skip
     assert all(pair.relation is Relation.SIBLING and pair.errors[-1] < 0.01 for pair in pairs)
-    assert pairs[0].unchanged[0] == pytest.approx(0.4, abs=0.01) and pairs[0].held == (6, 6)
+    assert pairs[0].unchanged[0] == pytest.approx(1 - 1.5e-3 / ON_SECOND, abs=0.01) and pairs[0].held == (6, 6)
 
 
 def test_what_is_off_is_not_held(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 import report_data as data
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from predict_data import CUDA, FAST, OPENCL, SLOW, live, measured, two_devices
+from predict_data import CUDA, FAST, ON_SECOND, OPENCL, SLOW, live, measured, two_devices
 
 from perfport.judge.predict import (
     WIDEST,
@@ -76,7 +76,7 @@ def test_of_each_ceiling_the_best_that_stood_beside_a_case(tmp_path: Path) -> No
 def test_what_was_measured_is_shown_as_measured(pair: Predictor) -> None:
     own = list(pair.predictions(find_target(pair, "Chip B")))
     assert {each.outcome for each in own} == {Outcome.MEASURED}
-    assert own[0].seconds and own[0].seconds.value == pytest.approx(2.5e-3)
+    assert own[0].seconds and own[0].seconds.value == pytest.approx(ON_SECOND)
     assert {row["provenance"] for row in rows(pair, [find_target(pair, "Chip B")])} == {"measured"}
 
 
@@ -105,7 +105,7 @@ def test_a_case_that_one_device_lacks_is_modelled_for_it(tmp_path: Path) -> None
     predictor = Predictor(Collection([*both.runs, data.store(tmp_path / "more", extra, environment)]))
     found = {each.key.variant: each for each in predictor.predictions(find_target(predictor, "Chip B"))}
     assert found["alone"].outcome is Outcome.MODELLED and found["v0"].outcome is Outcome.MEASURED
-    assert found["alone"].seconds and found["alone"].seconds.value == pytest.approx(2.5e-3, rel=0.01)
+    assert found["alone"].seconds and found["alone"].seconds.value == pytest.approx(ON_SECOND, rel=0.01)
     assert found["alone"].estimate and found["alone"].estimate.source.device.name == A
 
 
@@ -219,4 +219,4 @@ def test_spread_between_equally_near_devices_widens(tmp_path: Path) -> None:
     times = [each[0].seconds for each in singly if each]
     assert both[0].seconds == pytest.approx(math.sqrt(times[0] * times[1])) and max(times) / min(times) > 1.2
     assert both[1] == pytest.approx(math.hypot(singly[0][1], math.log(max(times) / min(times)) / 2))  # type: ignore[index]
-    assert times[0] == pytest.approx(0.5e-3 + 4 / 3 * 1e-3, rel=0.01)
+    assert times[0] == pytest.approx(math.sqrt((4 / 3) ** 2 + 1.5**2 - 1) * 1e-3, rel=0.01)

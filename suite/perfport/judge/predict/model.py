@@ -140,6 +140,42 @@ class Estimate:
         return math.sqrt(sum(part**2 for part in self.parts.values()))
 
 
+@dataclass(frozen=True)
+class Split:
+    """A measured time, taken apart in the two ways that say what a part takes elsewhere.
+
+    Attributes
+    ----------
+    known : float
+        Seconds of it that launches and the longest term explain, as a share of what these take at their rates: 1, but
+        for what overlaps better.
+    after : float
+        Seconds of the rest where it follows what is explained.
+    beside : float
+        Seconds of the rest where both overlap in part, so that their squares add up.
+    """
+
+    known: float
+    after: float
+    beside: float
+
+    @classmethod
+    def of(cls, seconds: float, explained: Explained) -> Split:
+        """Take a time apart by what is explained of it."""
+        expected, launched = explained.launches + explained.overlapped, seconds - explained.launches
+        if seconds <= expected:
+            return cls(seconds / expected, 0.0, 0.0)
+        return cls(1.0, seconds - expected, math.sqrt(launched**2 - explained.overlapped**2))
+
+    def overlapping(self, there: Explained, scaling: float) -> float:
+        """Return the time elsewhere, where the rest takes so many times longer and overlaps in part."""
+        return self.known * there.launches + math.hypot(self.known * there.overlapped, scaling * self.beside)
+
+    def following(self, there: float, scaling: float) -> float:
+        """Return the time elsewhere, where what is explained takes so long, and the rest follows it."""
+        return self.known * there + scaling * self.after
+
+
 def explain(source: Source, device: Device, relation: Relation) -> Explained | None:
     """Return what the rates of a device explain of a source's work; ``None`` where there is nothing to explain by."""
     traffic = source.record.traffic
@@ -203,37 +239,39 @@ def _launches(source: Source, device: Device) -> float:
 def carry_over(source: Source, target: Device) -> Estimate | None:
     """Return the time on a target device; ``None`` where neither side explains anything.
 
-    The relation of the two says what is admissible. The unexplained part scales with the units and the clock between
-    devices of one architecture. Elsewhere it may be latency, work, or whatever binds: the estimate is the geometric
-    middle of the shortest and the longest time that these leave. Between vendors terms may also follow one another.
+    The relation of the two says what is admissible. Between devices of one architecture what is explained and the rest
+    overlap in part, and the rest scales with the units and the clock. Elsewhere the rest may be latency, work, or
+    whatever binds, and may also follow what is explained: the estimate is the geometric middle of the shortest and the
+    longest time that these leave. Between vendors terms may follow one another, too.
     """
     relation = source.device.relation(target) or Relation.SIBLING
     before, there = source.explained, as_seen_from(target, source.here)
     after = explain(source, there, relation)
     if before is None or after is None:
         return None
-    known = before.launches + before.overlapped
-    overlap = min(1.0, source.seconds / known)
-    rest = max(source.seconds - known, 0.0)
     least, most = _scalings(source, there, relation, after.overlapped / before.overlapped)
-    fill = _fill(source, there)
-    serial = after.serial if relation in (Relation.VENDOR, Relation.KIND) else after.overlapped
-    short = overlap * (after.launches + after.overlapped) + rest * least
-    long = overlap * (after.launches + serial) + rest * most * fill
+    split = Split.of(source.seconds, before)
+    near = relation in (Relation.SIBLING, Relation.RUNTIME)
+    short, long = split.overlapping(after, least), split.overlapping(after, most)
+    if not near:
+        fill = _fill(source, there)
+        serial = after.serial if relation in (Relation.VENDOR, Relation.KIND) else after.overlapped
+        short = min(short, split.following(after.launches + after.overlapped, least))
+        long = max(split.overlapping(after, most * fill), split.following(after.launches + serial, most * fill))
     parts = {
         "two runs of one case differ": FLOOR,
-        "what no ceiling explains may scale otherwise": UNIFORM / 2 * math.log(long / short)
-        if long > short else UNEXPLAINED * rest / source.seconds,
+        "what no ceiling explains may scale otherwise": UNEXPLAINED * (split.beside / source.seconds) ** 2
+        if near else UNIFORM / 2 * math.log(long / short),
         **_assumed(there, after),
     }  # fmt: skip
     notes = _notes(there, after, source, target)
     if over := registers_short(source.footprint, target):
         parts[over] = math.log(SPILLED)
-    near = relation in (Relation.SIBLING, Relation.RUNTIME)
     if source.footprint.dynamic_local and not near and source.pattern.bytes_per_load is None:
         parts["how much local memory a work-group takes is not known"] = math.log(ASSUMED)
     seconds = math.sqrt(short * long)
-    return Estimate(source, relation, seconds, after.binding, after, known / source.seconds, parts, notes)
+    share = (before.launches + before.overlapped) / source.seconds
+    return Estimate(source, relation, seconds, after.binding, after, share, parts, notes)
 
 
 def _scalings(source: Source, there: Device, relation: Relation, bound: float) -> tuple[float, float]:
