@@ -42,26 +42,6 @@ def experiment(folder: Path, executor: dict[str, Any], **study: Any) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("executor", "complaint"),
-    [
-        ({"kind": "slurm"}, "'kind: slurm' needs 'partitions'"),
-        ({"time": 5}, "belong to 'kind: slurm'"),
-        ({"kind": "slrum"}, "executor.kind"),
-        ({"kind": "slurm", "partitions": {"a": {"device": ["cpu"]}}}, "did you mean 'devices'?"),
-        ({"kind": "slurm", "partitions": {"a": {"devices": []}}}, "executor.partitions.a.devices"),
-    ],
-)
-def test_bad_executors_are_named(tmp_path: Path, executor: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(UsageError, match="executor") as error:
-        load(experiment(tmp_path, executor))
-    assert complaint in str(error.value)
-
-
-def test_the_default_is_this_machine(tmp_path: Path) -> None:
-    assert load(experiment(tmp_path, {})).executor.kind == "local"
-
-
 def test_device_option_is_refused_and_dry_run_needs_no_cluster(tmp_path: Path, capsys: Any) -> None:
     path = experiment(tmp_path, {"kind": "slurm", "partitions": {"gpu": {"devices": ["cuda"], "jobs": 2}}})
     with pytest.raises(UsageError, match=r"--device: .*executor\.partitions"):

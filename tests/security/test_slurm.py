@@ -16,7 +16,8 @@ import yaml
 
 from perfport.model.errors import InfrastructureError, UsageError
 from perfport.run import jobs, local, slurm
-from perfport.run.experiment import OWN_OPTIONS, load
+from perfport.run.executor import OWN_OPTIONS
+from perfport.run.experiment import load
 from perfport.store.results import Writer
 
 NOBODY = 65534

@@ -77,6 +77,7 @@ def run(
     Exit code: 0 all cases fine, unsupported or unavailable; 3 a wrong or an impossible result; 4 a case crashed, timed
     out or did not compile, or the suite cannot run here; 2 bad input.
     """
+    from ..run.experiment import find, load
     from ..run.local import Options
     from ..run.run import run as run_experiment
 
@@ -89,12 +90,16 @@ def run(
     done = run_experiment(experiment, options)
     if dry_run:
         return
-    from ..report.pages.run import glance, render
-    from ..store.results import Run
+    from ..report.pages.run import glance, render, stored
 
-    runs = [Run(folder) for folder in done.folders]
+    if load(find(experiment)).count:
+        from ..untimed.count.after import count_run
+
+        for folder in done.folders:
+            count_run(folder, workloads or [], say)
+    runs, counted = stored(done.folders)
     if done.report:
-        render(runs, done.report)
+        render(runs, done.report, counted)
         say(f"report: {done.report}")
     if done.lost:
         raise InfrastructureError(done.lost)

@@ -24,7 +24,8 @@ from ..model.names import NATIVE
 from ..model.record import Identity, Record, Status
 from ..model.untrusted import inside
 from ..run import plan
-from ..run.experiment import Executor, Experiment, ReportOptions, load
+from ..run.executor import Executor
+from ..run.experiment import Experiment, ReportOptions, load
 from ..run.signals import heeded
 from ..store.ratios import is_ranked
 from ..store.results import EXPERIMENT, RECORDS, Run
@@ -146,8 +147,8 @@ def run_side(
 
 
 def for_sides(definition: Experiment) -> str:
-    """Return an experiment as a file for code of any age: without what only judges results."""
-    content = definition.model_dump(mode="json", exclude_unset=True)
+    """Return an experiment as a file for code of any age: without what only judges results, or counts beside them."""
+    content = definition.model_dump(mode="json", exclude_unset=True, exclude={"count"})
     for part in (content, *content["experiments"]):
         part.pop("check", None)
     return yaml.safe_dump(content)

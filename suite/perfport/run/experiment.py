@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
@@ -20,6 +19,7 @@ from ..model.names import NATIVE
 from ..model.published import exhibits_file
 from ..model.record import Identity
 from ..model.schema import Finite
+from .executor import Executor, Names
 
 
 class Colour(StrEnum):
@@ -31,17 +31,6 @@ class Colour(StrEnum):
 
 
 MAX_INSTANCES = 26  # they are named by a letter
-Names = Annotated[list[str], Field(min_length=1)]
-#: Slurm's partition, or several that a job may take, by commas.
-PARTITION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,-]{0,99}")
-#: Long name and value of an option of ``sbatch``: both become part of a line of the batch script.
-OPTION = re.compile(r"[a-z][a-z0-9_-]*")
-VALUE = re.compile(r"[A-Za-z0-9_ .,:;=+*/@%&|!()\[\]](?:[A-Za-z0-9_ .,:;=+*/@%&|!()\[\]-]{0,999})")
-#: Options that perfport sets itself, and those that write files of their own or change what a job executes.
-OWN_OPTIONS = frozenset({
-    "array", "chdir", "error", "export", "export-file", "input", "job-name", "open-mode", "output", "parsable",
-    "partition", "signal", "test-only", "time", "wait", "wrap",
-})  # fmt: skip
 
 
 class EventColours(Finite):
@@ -239,77 +228,6 @@ class ReportOptions(Finite):
         return path
 
 
-class Partition(Finite):
-    """One entry of ``executor.partitions``: what runs on the nodes of a Slurm partition.
-
-    Attributes
-    ----------
-    devices : list of str
-        Selectors of the nodes' devices.
-    jobs : int
-        Jobs that share the cases out among them, a group each in turn.
-    sbatch : dict
-        Further options of ``sbatch`` by their long names (``gres``, ``account``, ``constraint``), but for
-        `OWN_OPTIONS`.
-    """
-
-    devices: Names
-    jobs: int = Field(1, ge=1)
-    sbatch: dict[str, str | int | bool] = Field(default_factory=dict)
-
-    @field_validator("sbatch")
-    @classmethod
-    def _one_line_each(cls, options: dict[str, str | int | bool]) -> dict[str, str | int | bool]:
-        for name, value in options.items():
-            if not OPTION.fullmatch(name):
-                raise ValueError(f"{name!r}: expected the long name of an option of sbatch, as in 'gres'")
-            if name.replace("_", "-") in OWN_OPTIONS:
-                raise ValueError(f"{name!r} is set by perfport, or not to be set: {', '.join(sorted(OWN_OPTIONS))}")
-            if isinstance(value, str) and not VALUE.fullmatch(value):
-                raise ValueError(
-                    f"{name!r}: expected one line of letters, digits, spaces and _.,:;=+*/@%&|!()[]- that begins with "
-                    f"no '-', got {value!r}"
-                )
-        return options
-
-
-class Executor(Finite):
-    """``executor``: where the cases run.
-
-    Attributes
-    ----------
-    kind : str
-        ``local``, this machine, or ``slurm``.
-    partitions : dict of Partition
-        Slurm's partitions by name.
-    time : int
-        Minutes that a job may take at a time.
-    retries : int
-        How often a job is submitted anew after its node failed, it was preempted, killed or out of time.
-    """
-
-    kind: Literal["local", "slurm"] = "local"
-    partitions: dict[str, Partition] = Field(default_factory=dict)
-    time: int = Field(60, gt=0)
-    retries: int = Field(2, ge=0)
-
-    @field_validator("partitions")
-    @classmethod
-    def _named(cls, partitions: dict[str, Partition]) -> dict[str, Partition]:
-        for name in partitions:
-            if not PARTITION.fullmatch(name):
-                raise ValueError(f"{name!r}: expected letters, digits, '_', '.' and '-', the last not first")
-        return partitions
-
-    @model_validator(mode="after")
-    def _complete(self) -> Executor:
-        if self.kind == "slurm" and not self.partitions:
-            raise ValueError("'kind: slurm' needs 'partitions'")
-        if self.kind == "local" and self.model_fields_set - {"kind"}:
-            raise ValueError("'partitions', 'time' and 'retries' belong to 'kind: slurm'")
-        return self
-
-
 class Experiment(Finite):
     """An experiment file.
 
@@ -330,6 +248,8 @@ class Experiment(Finite):
         Verification draws inputs of its own, anew every time.
     instances : int
         How many instances of the inputs are timed where the data decide the time (`perfport.workload.Problem`).
+    count : bool
+        Count each case, too, after all are timed: in untimed executions, by the profiler of the device's vendor.
     check : CheckOptions
         For `perfport check`; an entry may have its own.
     tune : TuneOptions
@@ -345,10 +265,19 @@ class Experiment(Finite):
     timeout: float = Field(120.0, gt=0)
     seed: int = Field(1, ge=0, lt=2**31)
     instances: int = Field(3, ge=1, le=MAX_INSTANCES)
+    count: bool = False
     experiments: Annotated[list[Study], Field(min_length=1)]
     report: ReportOptions = Field(default_factory=ReportOptions)
     check: CheckOptions = Field(default_factory=CheckOptions)
     tune: TuneOptions = Field(default_factory=TuneOptions)
+
+    @model_validator(mode="after")
+    def _counted_here(self) -> Self:
+        if self.count and self.executor.kind != "local":
+            raise ValueError(
+                "'count' belongs to 'executor: {kind: local}'; on a cluster, use 'perfport count' on a node"
+            )
+        return self
 
     def study(self, identity: Identity) -> Study | None:
         """Return the first entry that holds a case of this identity."""

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import fake_ncu
 import pytest
 from counted import PLANTED
+from fake_ncu import LEFT, row
 
 from perfport.machine import simulator
 from perfport.model.device import DeviceInfo
 from perfport.model.errors import InfrastructureError, UnavailableError
 from perfport.untimed.child import CheckCase, Job
 from perfport.untimed.count import profiled, simulated
-
-LEFT = [
-    "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size",
-    "Device", "CC",
-]  # fmt: skip
-
 
 OPS = [f"smsp__sass_thread_inst_executed_op_{op}_pred_on.sum" for op in ("fadd", "fmul", "ffma")]
 
@@ -28,11 +23,6 @@ MATRIX = [f"sm__ops_path_tensor_src_{kind}.sum" for kind in ("tf32_dst_fp32", "b
 
 
 NAMES = ["dram__bytes_read.sum", "dram__bytes_write.sum", "lts__t_bytes.sum", "smsp__inst_executed_pipe_xu.sum", *OPS]
-
-
-def row(number: int, kernel: str, *values: str) -> str:
-    cells = [str(number), "9", "python3", "localhost", kernel, "1", "7", "(32, 1, 1)", "(2, 1, 1)", "0", "9.0", *values]
-    return ",".join(f'"{cell}"' for cell in cells)
 
 
 SAMPLE = "\n".join(
@@ -137,59 +127,35 @@ def test_ncu_command(tmp_path: Path) -> None:
     assert "smsp__issue_active.sum" in metrics and len([name for name in metrics if "issue_stalled" in name]) == 18
 
 
-FAKE_NCU = """#!{python}
-import os, subprocess, sys
-arguments = sys.argv[1:]
-if arguments == ["--version"]:
-    print("NVIDIA (R) Nsight Compute Command Line Profiler\\nVersion 2025.3.0.0 (build 1)")
-    sys.exit()
-log = arguments[arguments.index("--log-file") + 1]
-open({arguments!r}, "w").write(" ".join(arguments))
-child = arguments[arguments.index("--metrics") + 2:]
-code = subprocess.run(child).returncode
-open(log, "w").write(open({sample!r}).read())
-sys.exit(code)
-"""
-
-
 @pytest.fixture
-def fake_ncu(plugin: simulated.Counter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Job]:
-    """Stand in for ``ncu``: runs the child (on the simulator) and writes a given log."""
-    import os
+def fake_job(plugin: simulated.Counter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Job]:
+    """A job on the simulator, for a stand-in of ``ncu`` that writes a given log."""
 
-    def install(log: str) -> Job:
-        (tmp_path / "sample").write_text(log)
-        program = tmp_path / "ncu"
-        program.write_text(
-            FAKE_NCU.format(
-                python=sys.executable, sample=str(tmp_path / "sample"), arguments=str(tmp_path / "arguments")
-            )
-        )
-        program.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    def make(log: str) -> Job:
+        fake_ncu.install(tmp_path, monkeypatch, log)
         device = simulator.find().model_copy(update={"kind": "gpu"})
         return Job(
             device=device, workloads=[str(PLANTED)], workload="counted", problem="anything", parameters={"n": 64},
             seed=1, cases=[CheckCase(variant=name) for name in ("wide", "needs_cuda", "builtins")],
         )  # fmt: skip
 
-    return install
+    return make
 
 
-def test_windows_go_to_the_cases_that_ran(fake_ncu: Callable[[str], Job]) -> None:
-    found = profiled.count(fake_ncu(SAMPLE), 60.0)
+def test_windows_go_to_the_cases_that_ran(fake_job: Callable[[str], Job]) -> None:
+    found = profiled.count(fake_job(SAMPLE), 60.0)
     assert profiled.version() == "2025.3.0.0"
     assert [outcome.status.value for outcome, _ in found] == ["ok", "unsupported", "ok"]
     assert [tally.launches for _, tally in found] == [3, 0, 1]
 
 
-def test_stalls_are_asked_for(fake_ncu: Callable[[str], Job], tmp_path: Path) -> None:
-    profiled.count(fake_ncu(SAMPLE), 60.0, stalls=True)
+def test_stalls_are_asked_for(fake_job: Callable[[str], Job], tmp_path: Path) -> None:
+    profiled.count(fake_job(SAMPLE), 60.0, stalls=True)
     assert "issue_stalled_no_instruction" in (tmp_path / "arguments").read_text()
 
 
-def test_ncu_that_fails_says_why(fake_ncu: Callable[[str], Job]) -> None:
-    job = fake_ncu('==ERROR== Failed to find metric "no__such.sum"\n')
+def test_ncu_that_fails_says_why(fake_job: Callable[[str], Job]) -> None:
+    job = fake_job('==ERROR== Failed to find metric "no__such.sum"\n')
     with pytest.raises(InfrastructureError, match=r"no__such\.sum"):
         profiled.count(job, 60.0)
 

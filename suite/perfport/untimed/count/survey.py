@@ -24,8 +24,9 @@ from ...run.runner import stamp
 from .. import child
 from ..child import Outcome
 from . import profiled, simulated
+from .cases import begun, complete, fill
 from .coalescing import DEFAULT_SHAPES, AccessPattern, Shape, shape_of
-from .counts import COUNTS, SCHEMA_VERSION, Comparison, Count, Verdict, append, begin, compare, overall
+from .counts import COUNTS, SCHEMA_VERSION, Comparison, Count, append, begin, compare
 from .subjects import Options, Subject, size_of, subjects_of
 
 RESULTS = Path("results")
@@ -123,12 +124,7 @@ class _Counting:
             tunables=outcome.case.tunables, devices=[self.device.id], backend=self.device.backend,
             precision=cls.precision,
         )  # fmt: skip
-        unsupported = outcome.status in (Status.UNSUPPORTED, Status.UNAVAILABLE)
-        return Count(
-            identity=identity, time=datetime.now(UTC).isoformat(timespec="seconds"), seed=self.options.seed,
-            tool=self.tool, tool_version=self.version, status=outcome.status, reason=outcome.reason,
-            declared=outcome.traffic, verdict=Verdict.UNSUPPORTED if unsupported else Verdict.FAILED,
-        )  # fmt: skip
+        return begun(identity, outcome, self.options.seed, self.tool, self.version)
 
 
 def _simulate(
@@ -148,7 +144,7 @@ def _simulate(
                 if made.status is Status.OK:
                     counted = tally.traffic()
                     quantities = (using.judged, ()) if outcome.traffic else ((), using.judged)
-                    _fill(made, tally, counted, compare(outcome.traffic or Traffic(), counted, *quantities))
+                    fill(made, tally, counted, compare(outcome.traffic or Traffic(), counted, *quantities))
                 yield made
 
 
@@ -160,21 +156,8 @@ def _profile(subjects: list[Subject], counting: _Counting) -> Iterator[Count]:
         job.warm_up = True  # peers compile at first use
         for outcome, tally in profiled.count(job, options.timeout, options.stalls):
             count = counting.count(subject, outcome)
-            if count.status is Status.OK:
-                count.stalls = profiled.stalls(tally)
-                declared, counted = outcome.traffic or Traffic(), profiled.traffic(tally)
-                judged = ("flops",) if outcome.traffic and outcome.unit in profiled.FLOATING_UNITS else ()
-                shown = tuple(name for name in profiled.COUNTED if name not in judged)
-                expansion = {"flops": profiled.expanded_flops(tally)}
-                _fill(count, tally, counted, compare(declared, counted, judged, shown, expansion))
+            complete(count, outcome, tally)
             yield count
-
-
-def _fill(count: Count, tally: simulated.Tally, counted: Traffic, quantities: dict[str, Comparison]) -> None:
-    count.counted, count.quantities = counted, quantities
-    count.launches, count.raw, count.unknown = tally.launches, tally.raw, tally.unknown
-    count.coalescing = tally.coalescing
-    count.verdict = overall(quantities) if count.declared else Verdict.UNDECLARED
 
 
 def _environment(folder: Path, device: DeviceInfo, tool: dict[str, Any], options: Options) -> dict[str, Any]:
