@@ -21,7 +21,10 @@ RESULTS = ("timing", "metric", "problem_bound", "datasheet_bound", "variant_boun
 
 @dataclass
 class Live:
-    """A case with its variant, built on every instance of the inputs, and its record so far."""
+    """A case with its variant, built on every instance of the inputs, and its record so far.
+
+    ``contended`` is why its samples are not to be trusted, once they are taken; empty where they are.
+    """
 
     case: Case
     cls: type[Variant]
@@ -29,6 +32,7 @@ class Live:
     instances: dict[str, Built] = field(default_factory=dict)
     audits: dict[str, Audit] = field(default_factory=dict)
     watch: Watch | None = None
+    contended: str = ""
 
     @property
     def first(self) -> Built:
