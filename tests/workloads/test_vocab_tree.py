@@ -12,6 +12,7 @@ from peer_forms import forms
 
 from perfport import workload
 from perfport.backend import OpenDevice
+from perfport.backend.offline import OfflineDevice, cuda_info
 from perfport.model.errors import UnavailableError, UnsupportedError, UsageError
 from perfport.workload import Session, Setup
 from perfport.workloads.vocab_tree import fixed_point, outputs, passes, reference
@@ -87,7 +88,7 @@ def right(problem: Any, outputs: dict[str, np.ndarray], computes: str = "") -> N
 def test_every_variant_of_the_ladder_is_there() -> None:
     roles = {name: cls.role for name, cls in TREE.variants["kmeans_iteration"].items()}
     assert [roles[name] for name in LADDER] == ["rung"] * 4
-    assert {"fused", "fused_pruned", "fused_streams", "tensor_core", "tensor_core_atomics"} <= set(roles)
+    assert {"fused", "fused_pruned", "tiled", "tensor_core", "tensor_core_atomics"} <= set(roles)
     assert {"node_by_node", "batched_fragments"} <= set(TREE.variants["kmeans_fragments"])
     assert {"node_by_node", "batched", "streamed", "resident"} <= set(TREE.variants["tree_build"])
     assert all(cls.source and cls.title for known in TREE.variants.values() for cls in known.values())
@@ -103,7 +104,7 @@ def test_variants_are_right_at_every_check_size(solve: Solver, problem: str, nam
             pytest.skip(str(error))
 
 
-@pytest.mark.parametrize("name", ["fused", "fused_pruned", "fused_streams", "tensor_core", "tensor_core_atomics"])
+@pytest.mark.parametrize("name", ["fused", "fused_pruned", "tiled", "tensor_core", "tensor_core_atomics"])
 def test_one_pass_at_its_real_shape(solve: Solver, name: str) -> None:
     """10 centres of 128 dimensions, and more points than 16-bit halves hold of one class."""
     task = problem_of("kmeans_iteration", points=3001)
@@ -119,7 +120,27 @@ def test_the_ways_to_add_agree(solve: Solver, sums: int) -> None:
     right(task, solve(task, "fused", sums=sums, group=64))
 
 
-@pytest.mark.parametrize("name", ["fused", "fused_pruned", "fused_streams", "tensor_core_atomics"])
+TILES: list[tuple[dict[str, Any], int, int]] = [
+    ({}, 2, 16), ({}, 13, 112), ({"vector": 8}, 7, 48), ({"vector": 16, "byte_units": 0, "centres_held": 4}, 33, 80),
+    ({"vector": 8, "byte_units": 0}, 17, 128), ({"vector": 0}, 7, 48), ({"vector": 0, "points_each": 2}, 33, 80),
+    ({"vector": 0, "group": 32, "points_each": 4, "centres_held": 5}, 2, 16),
+    ({"vector": 0, "group": 128, "centres_held": 16, "byte_units": 0}, 17, 128),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("chosen", "clusters", "dims"), TILES)
+def test_tiles_of_every_shape(solve: Solver, chosen: dict[str, Any], clusters: int, dims: int) -> None:
+    """Clusters that are no multiple of a tile, points of none of a block, more of one class than 16-bit halves hold."""
+    if chosen.get("vector") and "opencl" not in solve.device.info.capabilities:
+        pytest.skip("no vectors of so many integers")
+    task = problem_of("kmeans_iteration", points=1003, dims=dims, clusters=clusters)
+    task.points[:600] = np.where(np.arange(600)[:, None] % 3, 255, task.points[:600])
+    right(task, solve(task, "tiled", **chosen))
+    nodes = problem_of("kmeans_fragments", nodes=4, node_points=90, dims=dims, clusters=clusters)
+    right(nodes, solve(nodes, "batched_tiled", **chosen))
+
+
+@pytest.mark.parametrize("name", ["fused", "fused_pruned", "tiled", "tensor_core_atomics"])
 def test_extreme_values_do_not_overflow(solve: Solver, name: str) -> None:
     """The largest and the smallest scores that there are."""
     task = problem_of("kmeans_iteration", points=400, dims=128, clusters=4)
@@ -131,7 +152,7 @@ def test_extreme_values_do_not_overflow(solve: Solver, name: str) -> None:
     assert np.array_equal(outputs["counts"], [[200, 200, 0, 0]])
 
 
-@pytest.mark.parametrize("name", ["naive", "relayout", "fused", "fused_pruned", "fused_streams"])
+@pytest.mark.parametrize("name", ["naive", "relayout", "fused", "fused_pruned", "tiled"])
 def test_ties_go_to_the_lowest_index(solve: Solver, name: str) -> None:
     task = problem_of("kmeans_iteration", points=50, dims=16, clusters=4)
     task.centres = np.repeat(task.centres[:, :1], 4, axis=1)
@@ -293,3 +314,6 @@ def test_passes_refuse_what_does_not_fit(solve: Solver) -> None:
         solve(many, "fused", sums=2, group=64)
     with pytest.raises(UnsupportedError, match="sums as products take up to 16, got 40"):
         passes.MatrixPass(solve.device, solve.device.load, 40, 32, {"warps": 4, "stages": 2, "groups_per_unit": 8})
+    cuda: Any = OfflineDevice(cuda_info("sm_75"))
+    with pytest.raises(UnsupportedError, match="has no vectors of 8 integers"):
+        passes.TiledPass(cuda, solve.device.load, 40, 32, {"vector": 8, "points_each": 1})

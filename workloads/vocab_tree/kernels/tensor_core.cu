@@ -10,6 +10,7 @@
    conflicts.
 
    Macros: K, DIMS (a multiple of 32), WARPS, STAGES. */
+#include "matrix_units.h"
 #include "pass.cl"
 
 #define UNITS (DIMS / 16)
@@ -28,30 +29,6 @@
 #define ARENA (LABELS_AT + WARPS * 32)
 
 #define PLACE(row, unit) ((row) * ROW + (((unit) ^ ((row) & 7)) << 4))
-
-__device__ __forceinline__ uint address(const void *p) { return (uint)__cvta_generic_to_shared(p); }
-
-__device__ __forceinline__ void load_matrices(uint *m, const uchar *row) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3]) : "r"(address(row)) : "memory");
-}
-
-__device__ __forceinline__ void load_transposed(uint *m, const uchar *row) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3]) : "r"(address(row)) : "memory");
-}
-
-__device__ __forceinline__ void multiply(int *c, const uint *a, uint b0, uint b1) {
-    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-                 "{%0, %1, %2, %3};"
-                 : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-/* Bytes of `labels` (below 128) that equal k, as ones. */
-__device__ __forceinline__ uint equal(uint labels, uint k) {
-    return (~((labels ^ k * 0x01010101u) + 0x7F7F7F7Fu) & 0x80808080u) >> 7;
-}
 
 __kernel void REQD_GROUP(32 * WARPS) pass(PARAMETERS(uint)) {
     LOCAL_ARENA(uchar, arena, ARENA);
@@ -86,11 +63,10 @@ __kernel void REQD_GROUP(32 * WARPS) pass(PARAMETERS(uint)) {
         if (block < blocks) {
             for (uint i = lane; i < 32 * UNITS; i += 32) {
                 uint row = i / UNITS, unit = i % UNITS, point = min(block * 32 + row, length - 1);
-                asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address(own + place * 32 * ROW + PLACE(row, unit))),
-                             "l"(from + (size_t)point * DIMS + 16 * unit) : "memory");
+                copy_async(own + place * 32 * ROW + PLACE(row, unit), from + (size_t)point * DIMS + 16 * unit);
             }
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        commit_copies();
     };
 
     int added[UNITS][2][4] = {};
@@ -99,7 +75,7 @@ __kernel void REQD_GROUP(32 * WARPS) pass(PARAMETERS(uint)) {
     uint place = 0;
     for (uint block = warp; block < blocks; block += WARPS) {
         stage(block + (STAGES - 1) * WARPS, (place + STAGES - 1) % STAGES);
-        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 1) : "memory");
+        await_copies<STAGES - 1>();
         __syncwarp();
         const uchar *rows = own + place * 32 * ROW;
 
@@ -149,15 +125,7 @@ __kernel void REQD_GROUP(32 * WARPS) pass(PARAMETERS(uint)) {
         #pragma unroll
         for (int i = 0; i < 4; ++i) {
             int m = i / 2, h = i % 2;
-            #pragma unroll
-            for (int across = 1; across < 4; across *= 2) {
-                int value = __shfl_xor_sync(~0u, best[m][h], across);
-                uint k = __shfl_xor_sync(~0u, nearest[m][h], across);
-                if (value > best[m][h] || (value == best[m][h] && k < nearest[m][h])) {
-                    best[m][h] = value;
-                    nearest[m][h] = k;
-                }
-            }
+            best_of_row(&best[m][h], &nearest[m][h]);
             if (t == 0) label[16 * m + 8 * h + g] = (uchar)nearest[m][h];
         }
         __syncwarp();
@@ -166,22 +134,16 @@ __kernel void REQD_GROUP(32 * WARPS) pass(PARAMETERS(uint)) {
         __syncwarp();
         if (point >= length) label[lane] = 0x7F;
         __syncwarp();
-        const ushort *pairs = (const ushort *)label;
-        uint low = pairs[t] | pairs[4 + t] << 16, high = pairs[8 + t] | pairs[12 + t] << 16;
-        uint hot[4] = {equal(low, g), equal(low, g + 8), equal(high, g), equal(high, g + 8)};
+        uint hot[4];
+        one_hot(hot, label, g, t);
         number[0] = __dp4a(hot[2], 0x01010101u, __dp4a(hot[0], 0x01010101u, number[0]));
         number[1] = __dp4a(hot[3], 0x01010101u, __dp4a(hot[1], 0x01010101u, number[1]));
         #pragma unroll
-        for (int u = 0; u < UNITS; ++u) {
-            uint y[4]; /* bytes 2 g and 2 g + 1 of unit u, of points 2 t and 2 t + 1, and 8, 16, 24 further */
-            load_transposed(y, rows + PLACE(lane, u));
-            multiply(added[u][0], hot, __byte_perm(y[0], y[1], 0x6420), __byte_perm(y[2], y[3], 0x6420));
-            multiply(added[u][1], hot, __byte_perm(y[0], y[1], 0x7531), __byte_perm(y[2], y[3], 0x7531));
-        }
+        for (int u = 0; u < UNITS; ++u) add_unit(added[u], hot, rows + PLACE(lane, u));
         __syncwarp();
         place = (place + 1) % STAGES;
     }
-    asm volatile("cp.async.wait_all;" ::: "memory");
+    await_copies<0>();
     #pragma unroll
     for (int h = 0; h < 2; ++h) {
         number[h] += __shfl_xor_sync(~0u, number[h], 1);

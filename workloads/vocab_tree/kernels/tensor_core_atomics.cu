@@ -12,6 +12,7 @@
    e = g: the 32 lanes of an atomic hit 32 banks, whatever the labels are.
 
    Macros: K, DIMS (a multiple of 32), WARPS, SHARING (tiles of 16 points that share a load of centres: 2 or 4). */
+#include "matrix_units.h"
 #include "pass.cl"
 
 #define POINTS (16 * SHARING)
@@ -35,13 +36,6 @@
     (PAIRED(d) ? (d) / 64 * 512 + (4 * ((k) % 8) + (d) % 64 / 16) * 16 + (d) % 16                        \
                : PAIRS * 512 + (4 * ((k) % 8) + (d) % 32 / 8) * 8 + (d) % 8)
 #define SLOT(d) (PAIRED(d) ? (d) / 64 * 64 + (d) % 16 / 8 * 32 + (d) % 64 / 16 * 8 + (d) % 8 : (d))
-
-__device__ __forceinline__ void multiply(int *d, const uint *a, uint b0, uint b1, const int *c) {
-    asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-        "{%10, %11, %12, %13};"
-        : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]));
-}
 
 __kernel void REQD_GROUP(32 * WARPS) pass(PARAMETERS(uint)) {
     LOCAL_ARENA(uchar, arena, ARENA);
@@ -118,16 +112,16 @@ __kernel void REQD_GROUP(32 * WARPS) pass(PARAMETERS(uint)) {
                 for (int half = 0; half < 2; ++half) {
                     uint4 y = *(const uint4 *)(part + half * FRAGMENT + 512 * p + 16 * lane);
                     #pragma unroll
-                    for (int m = 0; m < SHARING; ++m) multiply(score[half][m], x[m][2 * p], y.x, y.y, score[half][m]);
+                    for (int m = 0; m < SHARING; ++m) multiply(score[half][m], x[m][2 * p], y.x, y.y);
                     #pragma unroll
-                    for (int m = 0; m < SHARING; ++m) multiply(score[half][m], x[m][2 * p + 1], y.z, y.w, score[half][m]);
+                    for (int m = 0; m < SHARING; ++m) multiply(score[half][m], x[m][2 * p + 1], y.z, y.w);
                 }
             }
             #pragma unroll
             for (int half = 0; STEPS % 2 && half < 2; ++half) {
                 uint2 y = *(const uint2 *)(part + half * FRAGMENT + 512 * PAIRS + 8 * lane);
                 #pragma unroll
-                for (int m = 0; m < SHARING; ++m) multiply(score[half][m], x[m][STEPS - 1], y.x, y.y, score[half][m]);
+                for (int m = 0; m < SHARING; ++m) multiply(score[half][m], x[m][STEPS - 1], y.x, y.y);
             }
             #pragma unroll
             for (int i = 0; i < 4 * SHARING; ++i) { /* row 16 m + g + 8 h, centre 8 n + 2 t + i % 2 */
@@ -139,17 +133,7 @@ __kernel void REQD_GROUP(32 * WARPS) pass(PARAMETERS(uint)) {
             }
         }
         #pragma unroll
-        for (int r = 0; r < ROWS; ++r) {
-            #pragma unroll
-            for (int across = 1; across < 4; across *= 2) {
-                int value = __shfl_xor_sync(~0u, best[r], across);
-                uint k = __shfl_xor_sync(~0u, nearest[r], across);
-                if (value > best[r] || (value == best[r] && k < nearest[r])) {
-                    best[r] = value;
-                    nearest[r] = k;
-                }
-            }
-        }
+        for (int r = 0; r < ROWS; ++r) best_of_row(&best[r], &nearest[r]);
         #pragma unroll
         for (int r = 0; r < ROWS; r += 4) {
             uint own = block * POINTS + 8 * (r + t) + g;

@@ -12,12 +12,12 @@ from perfport.workload import DeviceInfo
 from .base import Loader, Pass, tiles
 from .fused import FusedPass
 from .pruned import PrunedPass
-from .streams import StreamPass
 from .tensor_core import MatrixAtomicsPass, MatrixPass
+from .tiled import TiledPass
 from .two_kernels import RUN, TwoKernelPass, interleave
 
 __all__ = [
-    "RUN", "FusedPass", "Loader", "MatrixAtomicsPass", "MatrixPass", "Pass", "PrunedPass", "StreamPass",
+    "RUN", "FusedPass", "Loader", "MatrixAtomicsPass", "MatrixPass", "Pass", "PrunedPass", "TiledPass",
     "TwoKernelPass", "defaults", "interleave", "suited", "tiles",
 ]  # fmt: skip
 
@@ -27,7 +27,7 @@ def suited(info: DeviceInfo, clusters: int, dims: int, two_kernels: bool = False
     if two_kernels:
         return TwoKernelPass
     if info.kind == "cpu" and "opencl" in info.capabilities:
-        return StreamPass
+        return TiledPass
     if {"ptx", "mma"} <= set(info.capabilities) and dims % 32 == 0:
         return MatrixPass if clusters <= MatrixPass.CLUSTERS else MatrixAtomicsPass
     return FusedPass

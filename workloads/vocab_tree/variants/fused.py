@@ -133,14 +133,13 @@ class FusedPruned(_OnePass):
     tiles = _PrunedTiles
 
 
-class Streams(_OnePass):
-    """The same for CPUs: vectors of 16 points."""
+class Tiled(_OnePass):
+    """One source for every device: tiles of scores by vectors, matrix units or dot products."""
 
     problem = KmeansIteration
-    name, title, rung = "fused_streams", "one pass, vectors of 16 points", 7
-    unit = "int8_mma"  # stands for the processor's own 8-bit dot products: no ceiling of a CPU measures them
-    needs = ("opencl", "cpu")
-    kind = passes.StreamPass
+    name, title, rung = "tiled", "one pass, one source: tiles by vectors, matrix units or dot products", 7
+    unit = "int8_mma"  # on CPUs it stands for their own 8-bit dot products, which no ceiling measures
+    kind = passes.TiledPass
     tunables: ClassVar = kind.TUNABLES
 
 
@@ -193,15 +192,20 @@ class BatchedFragments(_OnePass):
     tunables: ClassVar = kind.TUNABLES
 
 
-class BatchedStreams(_OnePass):
-    """All nodes in one launch, for CPUs."""
+class BatchedTiled(_OnePass):
+    """All nodes in one launch, by that source."""
 
     problem = KmeansFragments
-    name, title, rung = "batched_streams", "all nodes in one launch, vectors of 16 points", 3
+    name, title, rung = "batched_tiled", "all nodes in one launch, one source for every device", 3
     unit = "int8_mma"
-    needs = ("opencl", "cpu")
-    kind = passes.StreamPass
-    tunables: ClassVar = kind.TUNABLES
+    kind = passes.TiledPass
+    # On GPUs as batched_tensor_core, and for the same reason.
+    tunables: ClassVar = {
+        **kind.TUNABLES,
+        "group": replace(kind.TUNABLES["group"], default=64),
+        "stages": replace(kind.TUNABLES["stages"], default=3),
+        "groups_per_unit": replace(kind.TUNABLES["groups_per_unit"], default={"cpu": 4, "gpu": 16}),
+    }
 
 
 class BatchedTensorCore(_OnePass):

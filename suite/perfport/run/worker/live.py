@@ -49,6 +49,7 @@ class Live:
 
     def describe(self) -> None:
         """Record what was compiled, and what it takes of the device."""
+        self.record.unit = self.first.variant.unit
         artifacts = [artifact for built in self.instances.values() for artifact in built.setup.artifacts]
         self.record.source_hash = "+".join(sorted({artifact.source_hash[:16] for artifact in artifacts}))
         self.record.options = sorted({option for artifact in artifacts for option in artifact.options})
