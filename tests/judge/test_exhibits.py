@@ -15,6 +15,9 @@ from perfport.judge import exhibits
 from perfport.judge.exhibits import Cited, Exhibit, Series, Source, find, read
 from perfport.model import published
 from perfport.model.errors import UsageError
+from perfport.run.experiment import Study, load
+from perfport.run.experiment import find as find_experiment
+from perfport.workload import Problem
 
 SOURCES = ("face_detection", "gdn", "sparse_conv", "svm_rbf", "vocab_tree")
 CURVES = {"number": "Figure 1", "title": "Rates", "kind": "curves", "problem": "rows", "x": "points", "series": ["a"]}
@@ -56,6 +59,25 @@ def test_shipped_exhibits_name_problems_variants_and_parameters_that_exist(name:
         parameters = set(problem.Parameters.model_fields)
         assert parameters.union(tunables).issuperset(each.x), each.number
         assert parameters.issuperset(each.parameters), each.number
+
+
+def values_of(study: Study, problem: type[Problem], axis: str) -> set[Any]:
+    """What an entry of an experiment has on an axis."""
+    presets = [problem.presets[name] for name in study.presets or ()]
+    given = study.parameters.get(axis, study.tunables.get(axis, [preset[axis] for preset in presets if axis in preset]))
+    return set(given if isinstance(given, list) else [given])
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_the_experiment_of_a_study_has_values_for_every_curve(name: str) -> None:
+    """At least two of them, so that there is a curve, and those that the source has where it names them."""
+    studies, known = load(find_experiment(f"paper_{name}")).experiments, workload.discover(only=name)[name]
+    for each in find(name).exhibits:
+        if each.kind == "curves":
+            (axis,) = each.x
+            mine = [study for study in studies if study.problem == each.problem]
+            values = set().union(*(values_of(study, known.problem(each.problem), axis) for study in mine))
+            assert len(values) >= 2 and values.issuperset(each.values), (each.number, each.title)
 
 
 @pytest.mark.parametrize(
