@@ -156,9 +156,9 @@ def test_a_new_default_is_compared_with_the_old_one(tmp_path: Path) -> None:
 
 def test_what_only_judges_is_not_given_to_code_of_any_age() -> None:
     check = {"threshold": 0.5, "min_judged": 0.1}
-    made = Experiment.model_validate({**DEFINITION, "check": check})
-    made.experiments[0] = made.experiments[0].model_copy(update={"check": check})
-    assert "check" not in for_sides(made)
+    made = Experiment.model_validate({**DEFINITION, "check": check, "count": True})
+    made.experiments[0] = made.experiments[0].model_copy(update={"check": check, "count": True})
+    assert "check" not in (told := for_sides(made)) and "count" not in told
 
 
 def test_no_ceilings_are_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,5 +45,8 @@ def test_what_a_cluster_cannot_count_is_refused(tmp_path: Path) -> None:
     cluster = {"kind": "slurm", "partitions": {"gpu": {"devices": ["cuda"]}}}
     with pytest.raises(UsageError, match="'count' belongs to"):
         load(experiment(tmp_path, cluster, count=True))
+    entry = {"workload": "faulty", "problem": "double", "count": True}
+    with pytest.raises(UsageError, match="'count' belongs to"):
+        load(experiment(tmp_path, cluster, experiments=[entry]))
     with pytest.raises(UsageError, match="count: "):
         load(experiment(tmp_path, {}, count="some"))

@@ -92,11 +92,11 @@ def run(
         return
     from ..report.pages.run import glance, render, stored
 
-    if load(find(experiment)).count:
+    if (definition := load(find(experiment))).counting:
         from ..untimed.count.after import count_run
 
         for folder in done.folders:
-            count_run(folder, workloads or [], say)
+            count_run(folder, definition, workloads or [], say)
     runs, counted = stored(done.folders)
     if done.report:
         render(runs, done.report, counted)

@@ -148,9 +148,10 @@ def run_side(
 
 def for_sides(definition: Experiment) -> str:
     """Return an experiment as a file for code of any age: without what only judges results, or counts beside them."""
-    content = definition.model_dump(mode="json", exclude_unset=True, exclude={"count"})
+    content = definition.model_dump(mode="json", exclude_unset=True)
     for part in (content, *content["experiments"]):
         part.pop("check", None)
+        part.pop("count", None)
     return yaml.safe_dump(content)
 
 

@@ -168,6 +168,8 @@ class Study(Finite):
         Selectors; only on those of the experiment's devices that one of them names. Default: on all.
     instances : int, optional
         As of the experiment, for this entry alone.
+    count : bool, optional
+        As of the experiment, for this entry alone.
     """
 
     workload: str
@@ -181,6 +183,7 @@ class Study(Finite):
     measurement: dict[str, Any] = Field(default_factory=dict)
     timeout: float | None = Field(None, gt=0)
     instances: int | None = Field(None, ge=1, le=MAX_INSTANCES)
+    count: bool | None = None
     check: CaseCheck | None = None
 
     def holds(self, identity: Identity) -> bool:
@@ -273,11 +276,23 @@ class Experiment(Finite):
 
     @model_validator(mode="after")
     def _counted_here(self) -> Self:
-        if self.count and self.executor.kind != "local":
+        if self.counting and self.executor.kind != "local":
             raise ValueError(
                 "'count' belongs to 'executor: {kind: local}'; on a cluster, use 'perfport count' on a node"
             )
         return self
+
+    @property
+    def counting(self) -> bool:
+        """Whether any of its cases is to be counted."""
+        return any(map(self._counts, self.experiments))
+
+    def counts(self, identity: Identity) -> bool:
+        """Whether a case of this identity is to be counted: one of the entries that hold it says so."""
+        return any(self._counts(study) for study in self.experiments if study.holds(identity))
+
+    def _counts(self, study: Study) -> bool:
+        return self.count if study.count is None else study.count
 
     def study(self, identity: Identity) -> Study | None:
         """Return the first entry that holds a case of this identity."""

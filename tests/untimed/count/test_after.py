@@ -16,6 +16,7 @@ from fake_ncu import LEFT, row
 from perfport.model.device import DeviceInfo
 from perfport.model.record import Record
 from perfport.report.parts.counted import Counts
+from perfport.run.experiment import Experiment
 from perfport.store.results import Writer
 from perfport.untimed.count import Verdict, after, read
 from perfport.untimed.count.counts import COUNTS
@@ -51,10 +52,13 @@ def stored(folder: Path, *records: Record) -> Path:
     return folder
 
 
-def counting(folder: Path) -> list[str]:
-    """Count the cases of a run; what is said."""
+def counting(folder: Path, *studies: dict[str, Any], **keys: Any) -> list[str]:
+    """Count the cases of a run, all of them unless entries of its experiment say otherwise; what is said."""
     said: list[str] = []
-    after.count_run(folder, [str(PLANTED)], said.append)
+    every = {"profiles": ["native", "own"]}
+    entries = [{"workload": "counted", "problem": "anything", **study} for study in studies or [every]]
+    content = {"name": "counted", "experiments": entries, **(keys or {"count": True})}
+    after.count_run(folder, Experiment.model_validate(content), [str(PLANTED)], said.append)
     return said
 
 
@@ -88,6 +92,16 @@ def test_what_was_counted_since_it_was_timed_is_not_counted_again(
     assert [count.identity.variant for count in read(folder)] == ["wide", "builtins", "wide"]
 
 
+def test_an_entry_may_be_counted_alone(gpu: DeviceInfo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_ncu.install(tmp_path, monkeypatch, HEAD, EACH)
+    folder = stored(tmp_path / "run", timed("wide"), timed("builtins"), timed("hash"))
+    counting(folder, {"variants": ["wide", "hash"], "count": True}, {"variants": ["builtins", "hash"]}, count=False)
+    assert [count.identity.variant for count in read(folder)] == ["wide", "hash"]
+    counting(folder, {"variants": ["wide"], "count": False}, {"variants": ["builtins"]}, count=True)
+    assert [count.identity.variant for count in read(folder)] == ["wide", "hash", "builtins"]
+    assert "issue_stalled_no_instruction" in (tmp_path / "arguments").read_text()
+
+
 def test_a_profile_s_parameters_are_compiled_in(
     gpu: DeviceInfo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,7 +111,9 @@ def test_a_profile_s_parameters_are_compiled_in(
     monkeypatch.setattr(after, "parameters_for", lambda profile, workload: set_ if profile == "own" else {})
     asked: list[Any] = []
     count = after.profiled.count
-    monkeypatch.setattr(after.profiled, "count", lambda job, limit: asked.extend(job.cases) or count(job, limit))
+    monkeypatch.setattr(
+        after.profiled, "count", lambda job, *more, **keys: asked.extend(job.cases) or count(job, *more, **keys)
+    )
     counting(stored(tmp_path / "run", timed("tuned", tunables={"shade": 2}, profile="own")))
     (case,) = asked
     assert case.macros == {"LANES": 7} and case.tunables == {"shade": 2}

@@ -12,6 +12,7 @@ from ...machine.device_profile import load_profile, parameters_for
 from ...model.device import DeviceInfo
 from ...model.errors import PerfportError
 from ...model.record import Identity, Record
+from ...run.experiment import Experiment
 from ...run.listing import usable_devices
 from ...store.results import Run, Writer
 from ...workload import Workload, discover
@@ -24,8 +25,8 @@ from .counts import COUNTS, Count, Verdict, append, read
 TIMEOUT_S = 1800.0
 
 
-def count_run(folder: Path, workload_paths: Sequence[str], say: Callable[[str], None]) -> None:
-    """Count the cases of a run under Nsight Compute, and store the counts beside its records, each as it comes.
+def count_run(folder: Path, definition: Experiment, workload_paths: Sequence[str], say: Callable[[str], None]) -> None:
+    """Count cases of a run under Nsight Compute, and store the counts beside its records, each as it comes.
 
     Cases that were counted since they were timed are left out. Where none can be counted (no such device, no tool, one
     that fails), or no more, that is told, and is no error: the times are there.
@@ -34,6 +35,8 @@ def count_run(folder: Path, workload_paths: Sequence[str], say: Callable[[str], 
     ----------
     folder : Path
         The run's.
+    definition : Experiment
+        Says which.
     workload_paths : sequence of str
         Further workload folders.
     say : callable
@@ -42,7 +45,8 @@ def count_run(folder: Path, workload_paths: Sequence[str], say: Callable[[str], 
     taken: list[Count] = []
     try:
         with Writer(folder):
-            for count in _counts(folder, workload_paths, say):
+            records = [record for record in Run(folder).records if definition.counts(record.identity)]
+            for count in _counts(folder, records, workload_paths, say):
                 append(folder, count)
                 taken.append(count)
     except PerfportError as error:
@@ -53,9 +57,11 @@ def count_run(folder: Path, workload_paths: Sequence[str], say: Callable[[str], 
         say(f"count: {len(taken)} cases are counted; what {off} of them declare deviates (perfport report {folder})")
 
 
-def _counts(folder: Path, workload_paths: Sequence[str], say: Callable[[str], None]) -> Iterator[Count]:
+def _counts(
+    folder: Path, wanted: Sequence[Record], workload_paths: Sequence[str], say: Callable[[str], None]
+) -> Iterator[Count]:
     workloads = discover(list(workload_paths))
-    records = [record for record in Run(folder).records if _profilable(record, workloads)]
+    records = [record for record in wanted if _profilable(record, workloads)]
     if not records:
         say("count: none: no case was timed that launches kernels through CUDA, the only ones that a profiler sees")
         return
@@ -67,7 +73,7 @@ def _counts(folder: Path, workload_paths: Sequence[str], say: Callable[[str], No
         job = _job(same, infos[same[0].identity.devices[0]], workloads, list(workload_paths))
         say(f"counting {job.workload}/{job.problem} {job.parameters} on {job.device.id}")
         with chip_lock(job.device.processor, say):
-            pairs = profiled.count(job, TIMEOUT_S)
+            pairs = profiled.count(job, TIMEOUT_S, stalls=True)
         for record, (outcome, tally) in zip(same, pairs, strict=True):
             count = begun(record.identity, outcome, record.seed, "ncu", version)
             complete(count, outcome, tally)
