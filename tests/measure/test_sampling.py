@@ -145,6 +145,8 @@ def test_a_cold_cache_is_flushed_before_every_execution(monkeypatch: pytest.Monk
     log: list[str] = []
 
     class Flush:
+        nbytes = 1 << 27
+
         def __init__(self, device: Any) -> None: ...
 
         def __call__(self) -> None:
@@ -153,10 +155,12 @@ def test_a_cold_cache_is_flushed_before_every_execution(monkeypatch: pytest.Monk
     monkeypatch.setattr(sampling, "CacheFlush", Flush)
     device = FakeDevice(itertools.repeat(1.0))
     wanted = targets(cache="cold", min_samples=3, max_samples=3)
-    sample(device, wanted, [subject("s", lambda: None)])
-    assert device.timed_calls == [(True, False)] * 3
+    sample(device, wanted, [one := subject("s", lambda: None)])
+    assert device.timed_calls == [(True, False)] * 3 and one.timing(wanted).flushed_bytes == 1 << 27
     sample(device, wanted, [subject("h", lambda: log.append("run"), host=True)])
     assert log == ["flush", "run"] * 3
+    sample(device, targets(max_samples=5), [warm := subject("w", lambda: None)])
+    assert warm.timing(targets()).flushed_bytes is None
 
 
 def test_warm_up_ends_when_times_agree_or_are_long(monkeypatch: pytest.MonkeyPatch) -> None:

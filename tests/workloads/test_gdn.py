@@ -145,7 +145,16 @@ def test_wide_sums_with_every_tunable(solve: Solver, tunable: str, value: int) -
 
 @pytest.mark.parametrize("form", range(len(FORMS)))
 @pytest.mark.parametrize(
-    "name", ["fused_step", "fused_step_streams", "tensor_core", "tensor_core_bf16", "tensor_core_tf32"]
+    "name",
+    [
+        "fused_step",
+        "fused_step_streams",
+        "tensor_core",
+        "tensor_core_bf16",
+        "tensor_core_tf32",
+        "matrix_tile",
+        "matrix_tile_tf32",
+    ],
 )
 def test_step(solve: Solver, name: str, form: int) -> None:
     """Forward that saves D, and all three gradients: every kernel of an engine."""
@@ -156,7 +165,7 @@ def test_step(solve: Solver, name: str, form: int) -> None:
 
 
 @pytest.mark.parametrize(("problem", "name"), [
-    pair for pair in variants_of("fused", "tensor_core") if pair[0] != "gdn_step"
+    pair for pair in variants_of("fused", "tensor_core", "matrix_tile") if pair[0] != "gdn_step"
 ])  # fmt: skip
 def test_the_parts_of_a_step(solve: Solver, problem: str, name: str) -> None:
     """The same kernels, and those that save no D or sum no dbeta."""
@@ -164,7 +173,7 @@ def test_the_parts_of_a_step(solve: Solver, problem: str, name: str) -> None:
     right(made, solve(made, name))
 
 
-@pytest.mark.parametrize("name", ["fused_forward", "fused_forward_streams", "tensor_core"])
+@pytest.mark.parametrize("name", ["fused_forward", "fused_forward_streams", "tensor_core", "matrix_tile"])
 def test_forward_for_training_saves_d(solve: Solver, name: str) -> None:
     problem = problem_of("gdn_forward", training=True, **ODD)
     outputs = solve(problem, name)
@@ -172,7 +181,7 @@ def test_forward_for_training_saves_d(solve: Solver, name: str) -> None:
     right(problem, outputs)
 
 
-@pytest.mark.parametrize("name", ["fused_backward", "fused_backward_streams", "tensor_core"])
+@pytest.mark.parametrize("name", ["fused_backward", "fused_backward_streams", "tensor_core", "matrix_tile"])
 def test_sizes_of_one(solve: Solver, name: str) -> None:
     for size in (ONE, {"channels": 13, "height": 1, "width": 1, "batch": 37}):
         problem = problem_of("gdn_backward", **size)

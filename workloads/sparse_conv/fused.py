@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from perfport.workload import ceil_div
+
+from .walk import Emitter, Product, Scan, Walk, Word
 
 MEETING = "    barrier(CLK_LOCAL_MEM_FENCE);"
 
@@ -56,15 +58,33 @@ def second_layer(weights: np.ndarray, side: int, block: int) -> str:
     block : int
         Channels after which the work-items of a group meet, so that they run the same code.
     """
-    lines = ["INLINE void second_layer(__local const float *from, float *sums) {", "    float x;"]
-    for c in range(weights.shape[1]):
-        if c and c % block == 0:
-            lines.append(MEETING)
-        for r, s in zip(*np.nonzero(weights[:, c].any(axis=0)), strict=True):
-            lines.append(f"    x = from[{c * side * side + r * side + s}];")
-            for k in np.flatnonzero(weights[:, c, r, s]):
-                lines.append(f"    sums[{k}] = fma(x, {_literal(weights[k, c, r, s])}, sums[{k}]);")
-    return "\n".join([*lines, "}\n"])
+    walk = Walk(len(weights), 1, 1, Scan.ALONG, block)
+    return "\n".join([*walk.code(weights, _Pixel(side)), "}\n"])
+
+
+class _Pixel(Emitter):
+    """Lines of the second layer: one word at a time from the pooled maps in local memory, sums in an array."""
+
+    def __init__(self, side: int) -> None:
+        self.side = side
+
+    def start(self, filters: int) -> Iterator[str]:
+        yield "INLINE void second_layer(__local const float *from, float *sums) {"
+        yield "    float x;"
+
+    def block(self, number: int) -> Iterator[str]:
+        if number:
+            yield MEETING
+
+    def load(self, words: Sequence[Word]) -> Iterator[str]:
+        for word in words:
+            yield f"    x = from[{(word.channel * self.side + word.row) * self.side + word.column}];"
+
+    def multiply_add(self, word: Word, product: Product) -> str:
+        return f"    sums[{product.filter}] = fma(x, {_literal(product.weight)}, sums[{product.filter}]);"
+
+    def store(self) -> Iterable[str]:
+        return ()  # the caller has the sums
 
 
 def last_layer(weights: np.ndarray, lanes: int, pixels: int, width: int) -> np.ndarray:
@@ -91,5 +111,5 @@ def last_layer(weights: np.ndarray, lanes: int, pixels: int, width: int) -> np.n
     return table
 
 
-def _literal(value: np.float32) -> str:
+def _literal(value: float) -> str:
     return f"{float(value).hex()}f"

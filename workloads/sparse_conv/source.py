@@ -1,17 +1,19 @@
 """Source generated for given weights: only the multiply-adds of non-zero weights, positions encoded in the code.
 
-The code is OpenCL C in the kernel dialect, for every device. A work-item computes WIDTH neighbouring outputs, as one
-vector, in ROWS rows of a block of filters, from the padded input (``pad.cl``).
+The code is OpenCL C in the kernel dialect, for every device; it goes down the columns of a channel's window
+(`..walk`). A work-item computes WIDTH neighbouring outputs, as one vector, in ROWS rows of a block of filters, from
+the padded input (``pad.cl``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from .operators import Operator
+from .walk import Emitter, Product, Scan, Slice, Walk, Word
 
 Offset = Callable[[int, int, int], int]  # channel, row, column of a window to words from its first input
 
@@ -126,6 +128,11 @@ class Generator:
     offset: Offset
     table: bool
 
+    @property
+    def walk(self) -> Walk:
+        """The order of the code."""
+        return Walk(self.shape.filters, self.shape.rows, self.operator.stride, Scan.DOWN)
+
     def programs(self, weights: np.ndarray, limit: int) -> list[Program]:
         """Generate the programs of a layer.
 
@@ -135,72 +142,76 @@ class Generator:
         limit : int
             Multiply-adds in the source of one program; one block alone may have more.
         """
-        groups: list[list[tuple[int, np.ndarray]]] = []
-        size = limit + 1
-        for first in range(0, self.operator.filters, self.shape.filters):
-            block = weights[first : first + self.shape.filters]
-            statements = int(np.count_nonzero(block)) * self.shape.rows
-            size += statements
-            if size > limit:
-                groups.append([])
-                size = statements
-            groups[-1].append((first, block))
-        return [self._program(blocks) for blocks in groups]
+        return [self._program(blocks) for blocks in self.walk.programs(weights, limit)]
 
-    def _program(self, blocks: list[tuple[int, np.ndarray]]) -> Program:
-        values: list[float] = []
-        functions, cases, loads = [], [], 0
+    def _program(self, blocks: list[Slice]) -> Program:
+        code = _Vectors(self)
+        functions, cases = [], []
         for number, (first, block) in enumerate(blocks):
-            code: list[str] = []
-            for line in self._block(block, values):
-                loads += "LOAD" in line
-                code.append(line)
             functions.append(
                 f"void block{number}(__global const float *RESTRICT from, __global float *RESTRICT to, int columns, "
                 "int rows, int zero) {\n"
-                + "\n".join(code) + "\n}\n"
+                + "".join(self.walk.code(block, code)) + "\n}\n"
             )  # fmt: skip
-            to = f"to + {(first - blocks[0][0]) * self.operator.pixels}"
+            to = f"to + {(first - blocks[0].first) * self.operator.pixels}"
             cases.append(f"        case {number}: block{number}(from, {to}, columns, rows, zero); break;")
-        statements = len(values) * self.shape.rows
+        values = np.array(code.values, np.float32)
         source = PRELUDE + "".join(functions) + KERNEL.replace("CASES", "\n".join(cases))
-        return Program(blocks[0][0], len(blocks), statements, loads, np.array(values, np.float32), source)
+        return Program(blocks[0].first, len(blocks), values.size * self.shape.rows, code.loads, values, source)
 
-    def _block(self, block: np.ndarray, values: list[float]) -> Iterator[str]:
-        """Lines of one block's function: sums, one load for each input that any weight needs, multiply-adds, stores."""
-        sums = [[f"a{k}_{b}" for b in range(self.shape.rows)] for k in range(len(block))]
-        yield "    VECTOR " + ", ".join(f"{name} = SPLAT(0.0f)" for row in sums for name in row) + ", x;"
-        for c in range(self.operator.channels):
-            for s in range(self.operator.kernel_width):
-                names: dict[tuple[int, int], str] = {}
-                for r, k in zip(*np.nonzero(block[:, c, :, s].T), strict=True):
-                    value = float(block[k, c, r, s])
-                    at = f"CONSTANT_AT(table, {len(values)}, zero)" if self.table else f"{value.hex()}f"
-                    names[int(r), int(k)] = at
-                    values.append(value)
-                uses: dict[int, list[str]] = {}
-                for (r, k), name in names.items():
-                    for b, a in enumerate(sums[k]):
-                        row = r + b * self.operator.stride
-                        uses.setdefault(row, []).append(f"{a} = fma(x, SPLAT({name}), {a});")
-                for row in sorted(uses):
-                    yield f"    x = LOAD(from + {self.offset(c, row, s)}); " + " ".join(uses[row])
-        yield from self._stores(sums)
 
-    def _stores(self, sums: list[list[str]]) -> Iterator[str]:
-        pixels, width = self.operator.pixels, self.operator.out_width
+class _Vectors(Emitter):
+    """Functions of a program's blocks: a line for each word, with its multiply-adds; a sum is a vector.
+
+    Attributes
+    ----------
+    values : list of float
+        The weights so far, in the order in which the code first uses them.
+    loads : int
+        Words (vectors) of the input that the code so far reads.
+    """
+
+    def __init__(self, generator: Generator) -> None:
+        self.generator = generator
+        self.values: list[float] = []
+        self.loads = 0
+        self.places: dict[tuple[int, tuple[int, int, int]], int] = {}  # of a block: filter and tap to place in values
+        self.sums: list[list[str]] = []
+
+    def start(self, filters: int) -> Iterator[str]:
+        self.places.clear()
+        self.sums = [[f"a{k}_{b}" for b in range(self.generator.shape.rows)] for k in range(filters)]
+        yield "    VECTOR " + ", ".join(f"{name} = SPLAT(0.0f)" for row in self.sums for name in row) + ", x;"
+
+    def load(self, words: Sequence[Word]) -> Iterator[str]:
+        for word in words:
+            self.loads += 1
+            yield f"\n    x = LOAD(from + {self.generator.offset(word.channel, word.row, word.column)});"
+
+    def multiply_add(self, word: Word, product: Product) -> str:
+        key = product.filter, product.tap
+        if key not in self.places:
+            self.places[key] = len(self.values)
+            self.values.append(product.weight)
+        at_table = f"CONSTANT_AT(table, {self.places[key]}, zero)"
+        weight = at_table if self.generator.table else f"{product.weight.hex()}f"
+        a = self.sums[product.filter][product.row]
+        return f" {a} = fma(x, SPLAT({weight}), {a});"
+
+    def store(self) -> Iterator[str]:
+        o, sums = self.generator.operator, self.sums
         names = [name for row in sums for name in row]
-        yield "    if (columns == WIDTH && rows == ROWS) {"
+        yield "\n    if (columns == WIDTH && rows == ROWS) {"
         for k, row in enumerate(sums):
             for b, name in enumerate(row):
-                yield f"        STORE({name}, to + {k * pixels + b * width});"
-        yield "    } else {"
-        yield f"        VECTOR sums[{len(names)}];"
-        yield "        " + " ".join(f"sums[{i}] = {name};" for i, name in enumerate(names))
-        yield f"        for (int k = 0; k < {len(sums)}; ++k)"
-        yield "            for (int b = 0; b < rows; ++b) {"
-        yield f"                __global float *p = to + k * {pixels} + b * OUT_WIDTH;"
-        yield "                if (columns == WIDTH) STORE(sums[k * ROWS + b], p);"
-        yield "                else STORE_PART(sums[k * ROWS + b], columns, p);"
-        yield "            }"
-        yield "    }"
+                yield f"\n        STORE({name}, to + {k * o.pixels + b * o.out_width});"
+        yield "\n    } else {"
+        yield f"\n        VECTOR sums[{len(names)}];"
+        yield "\n        " + " ".join(f"sums[{i}] = {name};" for i, name in enumerate(names))
+        yield f"\n        for (int k = 0; k < {len(sums)}; ++k)"
+        yield "\n            for (int b = 0; b < rows; ++b) {"
+        yield f"\n                __global float *p = to + k * {o.pixels} + b * OUT_WIDTH;"
+        yield "\n                if (columns == WIDTH) STORE(sums[k * ROWS + b], p);"
+        yield "\n                else STORE_PART(sums[k * ROWS + b], columns, p);"
+        yield "\n            }"
+        yield "\n    }"

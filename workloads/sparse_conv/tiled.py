@@ -9,13 +9,14 @@ index of the copies is computed once, at the start; from block to block an addre
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from .ptx import Registers, immediate
 from .tiling import Tiling
+from .walk import Emitter, Product, Scan, Walk, Word
 
 NAME = "tiled"
 
@@ -93,7 +94,7 @@ class _Kernel:
         yield f"\tmul.lo.s32 \t{top}, {tile_y}, {t.rows * t.height};"
         copies = yield from self._addresses(source, image, left, top, item)
         for number in range(t.stages - 1):
-            yield from self._copy(number, copies)
+            yield from self.copy(number, copies)
         outputs = yield from self._outputs(result, image, left, top, item)
         yield from self._slices(slice_, copies, outputs)
 
@@ -216,7 +217,7 @@ class _Kernel:
             copies.append(_Copy(where, to, size, "" if whole else guard))
         return copies
 
-    def _copy(self, number: int, copies: list[_Copy]) -> Code:
+    def copy(self, number: int, copies: list[_Copy]) -> Code:
         """Start the copies of a block, if there is such a block; the group is counted all the same."""
         t, o = self.t, self.o
         if number < o.channels // t.block:
@@ -264,75 +265,66 @@ class _Kernel:
     def _slices(self, slice_: str, copies: list[_Copy], outputs: _Outputs) -> Code:
         """Branch to the code of a slice of filters; slices do not meet again, and share their registers."""
         t = self.t
-        for number in range(1, t.slices):
+        # A row is read one step before it is used.
+        walk = Walk(t.filters, t.height, self.o.stride, Scan.ROWS, t.block, ahead=1)
+        slices = walk.slices(self.weights)
+        for number in range(1, len(slices)):
             chosen = self.new.p()
             yield f"\tsetp.eq.s32 \t{chosen}, {slice_}, {number};"
             yield f"\t@{chosen} bra \tslice_{number};"
         most = 0
-        for number in range(t.slices):
+        for number, (first, weights) in enumerate(slices):
             if number:
                 yield f"slice_{number}:"
             self.new.floats = 0
-            yield from self._slice(number, copies, outputs)
+            yield from walk.code(weights, _Slice(self, first, copies, outputs))
             yield "\tbra \tnext;" if t.pinned else "\tret;"
             most = max(most, self.new.floats)
         self.new.floats = most
 
-    def _slice(self, number: int, copies: list[_Copy], outputs: _Outputs) -> Code:
-        t, o = self.t, self.o
-        weights = self.weights[number * t.filters : (number + 1) * t.filters]
-        filters = len(weights)
-        sums = [[self.new.f() for _ in range(t.height)] for _ in range(filters)]
-        started: set[str] = set()
-        for block in range(o.channels // t.block):
-            yield f"\tcp.async.wait_group \t{t.stages - 2};"
-            yield "\tbar.sync \t0;"
-            yield from self._copy(block + t.stages - 1, copies)
-            steps = list(self._steps(weights, block, outputs.window, sums, started))
-            # A row is read one step before it is used.
-            for i, (loads, _) in enumerate(steps):
-                yield from loads
-                if i:
-                    yield from steps[i - 1][1]
-            if steps:
-                yield from steps[-1][1]
-        zero = immediate(0.0)
-        for k in range(filters):
-            for b in range(t.height):
-                value = sums[k][b] if sums[k][b] in started else zero
-                offset = 4 * (k + number * t.filters) * o.pixels + 4 * b * o.out_width
-                yield f"\t@{outputs.guards[b]} st.global.f32 \t[{outputs.address}+{offset}], {value};"
 
-    def _steps(
-        self, weights: np.ndarray, block: int, window: str, sums: list[list[str]], started: set[str]
-    ) -> Iterator[tuple[list[str], list[str]]]:
-        """Reads of one row of one channel's window, and its multiply-adds; rows that no weight needs are left out."""
-        t, o = self.t, self.o
-        stage = block % t.stages * t.block
-        for c in range(t.block):
-            own = weights[:, block * t.block + c]
-            for y in range((t.height - 1) * o.stride + o.kernel_height):
-                pairs = [(b, y - b * o.stride) for b in range(t.height) if 0 <= y - b * o.stride < o.kernel_height]
-                columns = [s for s in range(o.kernel_width) if any(own[:, r, s].any() for _, r in pairs)]
-                if not columns:
-                    continue
-                words: dict[int, str] = {}
-                loads, products = [], []
-                at = 4 * ((stage + c) * t.plane + y * t.pitch)
-                for first in sorted({(t.lead + s) // t.load for s in columns}):
-                    group = [self.new.f() for _ in range(t.load)]
-                    words |= {first * t.load + i: name for i, name in enumerate(group)}
-                    address = f"[{window}+{at + 4 * first * t.load}]"
-                    if t.load == 1:
-                        loads.append(f"\tld.shared.f32 \t{group[0]}, {address};")
-                    else:
-                        loads.append(f"\tld.shared.v{t.load}.f32 \t{{{', '.join(group)}}}, {address};")
-                for s in columns:
-                    x = words[t.lead + s]
-                    for b, r in pairs:
-                        for k in np.flatnonzero(own[:, r, s]):
-                            a = sums[k][b]
-                            addend = a if a in started else immediate(0.0)
-                            started.add(a)
-                            products.append(f"\tfma.rn.f32 \t{a}, {x}, {immediate(float(own[k, r, s]))}, {addend};")
-                yield loads, products
+class _Slice(Emitter):
+    """Lines of a slice: sums in registers, a wait for each block of channels, rows of the window from local memory."""
+
+    def __init__(self, kernel: _Kernel, first: int, copies: list[_Copy], outputs: _Outputs) -> None:
+        self.kernel, self.t, self.new = kernel, kernel.t, kernel.new
+        self.first, self.copies, self.outputs = first, copies, outputs
+        self.sums: list[list[str]] = []
+        self.started: set[str] = set()
+        self.words: dict[tuple[int, int, int], str] = {}
+
+    def start(self, filters: int) -> Iterable[str]:
+        self.sums = [[self.new.f() for _ in range(self.t.height)] for _ in range(filters)]
+        return ()  # what a sum starts from is in its first multiply-add
+
+    def block(self, number: int) -> Code:
+        yield f"\tcp.async.wait_group \t{self.t.stages - 2};"
+        yield "\tbar.sync \t0;"
+        yield from self.kernel.copy(number + self.t.stages - 1, self.copies)
+
+    def load(self, words: Sequence[Word]) -> Code:
+        t, (channel, row) = self.t, words[0][:2]
+        staged = channel // t.block % t.stages * t.block + channel % t.block
+        at = 4 * (staged * t.plane + row * t.pitch)
+        for first in sorted({(t.lead + word.column) // t.load for word in words}):
+            group = [self.new.f() for _ in range(t.load)]
+            self.words |= {(channel, row, first * t.load + i - t.lead): name for i, name in enumerate(group)}
+            address = f"[{self.outputs.window}+{at + 4 * first * t.load}]"
+            if t.load == 1:
+                yield f"\tld.shared.f32 \t{group[0]}, {address};"
+            else:
+                yield f"\tld.shared.v{t.load}.f32 \t{{{', '.join(group)}}}, {address};"
+
+    def multiply_add(self, word: Word, product: Product) -> str:
+        a, x = self.sums[product.filter][product.row], self.words[word[:3]]
+        addend = a if a in self.started else immediate(0.0)
+        self.started.add(a)
+        return f"\tfma.rn.f32 \t{a}, {x}, {immediate(product.weight)}, {addend};"
+
+    def store(self) -> Code:
+        o = self.kernel.o
+        for k, row in enumerate(self.sums):
+            for b, a in enumerate(row):
+                value = a if a in self.started else immediate(0.0)
+                offset = 4 * (k + self.first) * o.pixels + 4 * b * o.out_width
+                yield f"\t@{self.outputs.guards[b]} st.global.f32 \t[{self.outputs.address}+{offset}], {value};"

@@ -13,7 +13,7 @@ import pyopencl as cl
 
 from ..model.device import DeviceInfo
 from ..model.errors import UnsupportedError
-from . import nvrtc
+from . import host_caches, nvrtc
 from . import ptx as nvidia_ptx
 from .base import Artifact, Macros, architecture, define_flags, digest, with_dialect
 from .opencl_device import OpenCLDevice
@@ -69,15 +69,6 @@ def _pci(device: cl.Device) -> str:
     if bus is None or slot is None:
         return ""
     return f"{_query(device, 'pci_domain_id_nv', 0):04x}:{bus:02x}:{slot >> 3:02x}.{slot & 7}"
-
-
-def host_cache_bytes() -> int | None:
-    """Size of the host's largest cache as the kernel reports it (runtimes disagree on which level they mean)."""
-    sizes = []
-    for entry in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
-        number = entry.read_text().strip()
-        sizes.append(int(number.rstrip("KM")) << {"K": 10, "M": 20}.get(number[-1], 0))
-    return max(sizes, default=None)
 
 
 class OpenCLBackend:
@@ -142,7 +133,8 @@ class OpenCLBackend:
             local_memory_bytes=device.local_mem_size,
             max_work_group=device.max_work_group_size,
             hardware_thread=hardware_thread,
-            last_level_cache_bytes=(host_cache_bytes() if cpu else None) or _query(device, "global_mem_cache_size"),
+            last_level_cache_bytes=(host_caches.largest() if cpu else None) or _query(device, "global_mem_cache_size"),
+            cache_sum_bytes=host_caches.last_levels() if cpu else None,
             image2d_max_width=device.image2d_max_width if device.image_support else 0,
             image2d_max_height=device.image2d_max_height if device.image_support else 0,
             compute_capability=capability,

@@ -8,20 +8,43 @@ import numpy as np
 
 from .. import backend
 from ..backend import OpenDevice
+from ..model.device import DeviceInfo
+
+#: Least size of the buffer that is streamed.
+LEAST_BYTES = 64 << 20
+#: Largest size of it on a GPU.
+MOST_ON_GPU = 512 << 20
+
+
+def flush_bytes(info: DeviceInfo) -> int:
+    """Return the size of the buffer whose reading displaces the caches of a device.
+
+    On a CPU a work-group runs on whichever socket or core complex the runtime chooses, and those of the flush do so,
+    too: twice as much is read as all last-level caches hold together, so that each of them has its share displaced.
+    """
+    if info.kind == "cpu":
+        wanted = max(2 * (info.cache_sum_bytes or info.last_level_cache_bytes or 0), LEAST_BYTES)
+    else:
+        wanted = int(np.clip(1.25 * (info.last_level_cache_bytes or 0), LEAST_BYTES, MOST_ON_GPU))
+    return min(wanted, info.max_alloc_bytes) // 4096 * 4096
 
 
 class CacheFlush:
-    """Reads a buffer of 1.25 times the last-level cache: what a timed execution finds is then in DRAM.
+    """Reads a buffer larger than the last-level caches: what a timed execution finds is then in DRAM.
 
     Parameters
     ----------
     device : OpenDevice
-        The device whose cache to displace. At least 64 MiB are streamed, at most 512 MiB.
+        The device whose caches to displace.
+
+    Attributes
+    ----------
+    nbytes : int
+        The size of the buffer (`flush_bytes`).
     """
 
     def __init__(self, device: OpenDevice) -> None:
-        cache = device.info.last_level_cache_bytes or 0
-        nbytes = int(np.clip(1.25 * cache, 64 << 20, min(512 << 20, device.info.max_alloc_bytes))) // 4096 * 4096
+        self.nbytes = nbytes = flush_bytes(device.info)
         source = (files("perfport.measure.kernels") / "flush.cl").read_text()
         artifact = backend.get(device.info.backend).build("flush.cl", source, {}, device.target)
         self._device = device

@@ -103,6 +103,8 @@ class Subject:
         No device events: only ``wall`` is measured.
     host_driven : bool
         The variant reads back within an execution: it is ranked by ``wall`` and never gated.
+    flushed : int, optional
+        Bytes that were streamed before each sample; ``None`` from a warm cache.
     """
 
     key: str
@@ -111,6 +113,7 @@ class Subject:
     host_driven: bool = False
     rounds: list[int] = field(default_factory=list)
     spent: float = 0.0
+    flushed: int | None = None
 
     @property
     def rank(self) -> Literal["span", "wall"]:
@@ -141,7 +144,7 @@ class Subject:
         apart = {name: getattr(each, self.rank) for name, each in self.instances.items()} if len(every) > 1 else {}
         return Timing(
             rank=self.rank, cache=targets.cache, launches=round(fmean(instance.launches for instance in every)),
-            rounds=self.rounds, **clocks, kernels=kernels, summary=summary,
+            rounds=self.rounds, **clocks, kernels=kernels, summary=summary, flushed_bytes=self.flushed,
             instances={name: Instance(samples=taken, summary=summarise(taken)) for name, taken in apart.items()},
             target=targets.max_noise, target_met=summary[self.rank].within(targets.max_noise),
         )  # fmt: skip
@@ -209,6 +212,7 @@ class Sampler:
 
     def _sample(self, subject: Subject, number: int, announce: Callable[[Subject], None]) -> None:
         subject.rounds.append(number)
+        subject.flushed = self._flush.nbytes if self._flush else None
         for execution in subject.instances.values():
             announce(subject)
             started = time.perf_counter()

@@ -30,6 +30,9 @@ class DeviceInfo(Model):
         ``unaligned_vload``, ``vnni``, ``cuda``, ``opencl``. On NVIDIA's OpenCL some of them are found by trial, and
         so are ``warp_sync``, ``wide_loads`` (the dialect uses them) and ``full_groups``: work-groups up to
         ``max_work_group`` run, whatever the runtime states of a kernel.
+    cache_sum_bytes : int, optional
+        Of a CPU: the last-level caches of all its sockets and core complexes together, where ``last_level_cache_bytes``
+        is one of them.
     healthy, reason
         Outcome of the health check (a trivial kernel built and run in a child process).
     lost : bool
@@ -56,6 +59,7 @@ class DeviceInfo(Model):
     max_work_group: int
     hardware_thread: int | None = None
     last_level_cache_bytes: int | None = None
+    cache_sum_bytes: int | None = None
     image2d_max_width: int = 0
     image2d_max_height: int = 0
     compute_capability: str | None = None

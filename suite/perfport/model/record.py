@@ -179,11 +179,13 @@ class Timing(_Part):
     variants and for peers without device events. ``rounds[i]`` is the interleaving round of sample ``i``:
     samples of two cases with the same round were taken side by side. ``workers[i]`` is the number of the fresh worker
     that took sample ``i``; empty where one worker took all. A case that is timed on several instances of its inputs has
-    the geometric mean over them as its sample of a round, and each one apart in ``instances``, by name.
+    the geometric mean over them as its sample of a round, and each one apart in ``instances``, by name. From a cold
+    cache ``flushed_bytes`` were streamed ahead of each sample.
     """
 
     rank: Literal["span", "wall"]
     cache: Literal["cold", "warm"]
+    flushed_bytes: int | None = Field(None, ge=1)
     launches: int = Field(ge=0)
     rounds: list[int]
     workers: list[int] = Field(default_factory=list)

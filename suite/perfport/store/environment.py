@@ -82,6 +82,9 @@ class _Renewal(_Part):
     reason: str = ""
     names: list[str] = []
     outcome: str = ""
+    verdict: bool = False
+    before: dict[str, _Probed] = {}
+    fresh: dict[str, _Probed] = {}
 
 
 class _Ceilings(_Part):

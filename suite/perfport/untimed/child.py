@@ -186,6 +186,7 @@ def _run_case(session: Session, cls: type[Variant], case: CheckCase, job: Job, m
     built = None
     try:
         built = build(cls, session, case.tunables, case.macros)
+        outcome.unit = built.variant.unit
         if job.warm_up:
             built.variant.launch()
         outcome.verification = built.execute(lambda: _window(session.device, case, marks))

@@ -65,7 +65,8 @@ class Variant(ABC):
         Which of the problem's results (`Problem.results`), where it has several.
     unit : str, optional
         The ceiling that its operations go under in its own bound, where that is not ``fp32_fma`` (floating point) or
-        32-bit integer arithmetic: ``tf32_mma``, ``bf16_mma``, ``dp4a``, ``int8_mma``.
+        32-bit integer arithmetic: ``tf32_mma``, ``bf16_mma``, ``dp4a``, ``int8_mma``. An instance sets it where the
+        device decides.
     host_driven : bool
         Reads back within an execution: ranked by wall time.
     host : bool
@@ -83,7 +84,7 @@ class Variant(ABC):
     tunables: ClassVar[dict[str, Tunable]] = {}
     precision: ClassVar[str] = "fp32"
     computes: ClassVar[str] = ""
-    unit: ClassVar[str | None] = None
+    unit: str | None = None
     host_driven: ClassVar[bool] = False
     host: ClassVar[bool] = False
     steps: Sequence[Step] = ()

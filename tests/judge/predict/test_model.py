@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from predict_data import FAST, SLOW, device, source, streaming
 
-from perfport.judge.predict.devices import Device, Origin, Relation
+from perfport.judge.predict.devices import Device, Origin, Relation, changed
 from perfport.judge.predict.limits import Footprint
 from perfport.judge.predict.model import (
     ASSUMED,
@@ -63,6 +63,20 @@ def test_the_rest_goes_with_the_arithmetic_between_siblings() -> None:
     assert carried(source(1.6e-3, streaming(4e9), NEAR), smaller).seconds == pytest.approx(
         EMPTY + math.hypot(1e-3, 2 * BESIDE)
     )
+
+
+def test_units_and_clock_of_siblings_count_for_more_than_a_rate_that_power_limits() -> None:
+    chip = {"compute_units": 100.0, "boost_clock": 2e9}
+    own = device(hierarchy=chip)
+    capped = {**FAST, "fp32_fma": 25e12}
+    same = device("same", hierarchy=chip, ceilings=capped)
+    half = device("half", hierarchy={**chip, "compute_units": 50.0}, ceilings=capped)
+    work = source(10e-3, streaming(4e9), own)
+    assert carried(work, same).seconds == pytest.approx(10e-3)
+    beside = (10e-3 - EMPTY) ** 2 - 1e-6
+    assert carried(work, half).seconds == pytest.approx(EMPTY + math.sqrt(1e-6 + 4 * beside))
+    asked = changed(same, ["fp32_fma=5TFLOP/s"])  # nobody sets a rate for it to be passed over
+    assert carried(work, asked).seconds == pytest.approx(EMPTY + math.sqrt(1e-6 + 100 * beside))
 
 
 def test_a_time_below_what_is_explained_keeps_its_share() -> None:

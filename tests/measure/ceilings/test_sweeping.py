@@ -168,6 +168,10 @@ def test_the_shape_that_won_before_is_tried_once(bench: Bench, monkeypatch: pyte
         assert measured and measured.sweep.keys() == {label(shapes[0]), label(before)}
 
 
+def late(value: float) -> Ceiling:
+    return made(value, unit="s", direction="lower")
+
+
 def renewal(*names: str) -> Renewal:
     return Renewal(run="r", date="now", reason="a probe", names=[*names])
 
@@ -185,7 +189,9 @@ def test_what_was_swept_again_replaces_the_old() -> None:
     )  # fmt: skip
     part = renewed(known, fresh, renewal("dram_read"))
     assert part.entries == {"dram_read": made(3.0), "fp32_fma": made(2.0)} and part.date == "then"
-    assert part.absent == known.absent and not part.contended and part.renewals == [renewal("dram_read")]
+    assert part.absent == known.absent and not part.contended
+    (note,) = part.renewals
+    assert note.names == ["dram_read"] and note.told == "dram_read 1 as stored, 3 now" and not note.outcome
     whole = renewed(known, fresh, renewal("dram_read", "fp32_fma", "l1_read"))
     assert whole.entries == fresh.entries and whole.absent == fresh.absent and whole.date == "now"
 
@@ -205,6 +211,29 @@ def test_what_was_disturbed_again_replaces_nothing_that_was_trusted() -> None:
     assert after.entries == {"dram_read": made(1.0), "fp32_fma": made(4.0)}, "disturbed for disturbed: the later"
     assert after.contended == {"fp32_fma": "busy now"} and after.date == "then", "as old as what stays"
     assert after.renewals[0].outcome == "dram_read is as it was: busy now"
+
+
+@pytest.mark.parametrize(("new", "busy"), [(4.0, False), (1.0, False), (4.0, True), (1.0, True)])
+def test_of_a_ceiling_that_a_time_exceeds_the_better_value_counts_and_both_are_kept(new: float, busy: bool) -> None:
+    """Whatever else used the device meanwhile: that makes nothing better."""
+    known = Ceilings(device="d", driver="", date="then", entries={"dram_read": made(2.0), "empty_span": late(2.0)})
+    entries = {"dram_read": made(new), "empty_span": late(4 / new)}
+    contended = dict.fromkeys(entries, "busy") if busy else {}
+    fresh = known.model_copy(update={"date": "now", "entries": entries, "contended": contended})
+    after = renewed(known, fresh, renewal(*entries), exceeded=entries)
+    assert after.entries == (entries if new == 4.0 else known.entries) and not after.contended
+    (told,) = after.renewals
+    assert told.before["dram_read"].value == 2.0 and told.fresh["dram_read"].value == new
+    assert told.told.startswith(f"dram_read 2 as stored, {new:g} now, empty_span 2 as stored")
+    why = "the new sweep gave no more, busy" if busy else "the new sweep gave no more"
+    assert told.outcome == ("" if new == 4.0 else f"dram_read is as it was: {why}; empty_span is as it was: {why}")
+
+
+def test_a_ceiling_that_cannot_be_swept_any_more_stays_where_a_time_exceeds_it() -> None:
+    known = Ceilings(device="d", driver="", date="then", entries={"dram_read": made(2.0)})
+    fresh = known.model_copy(update={"entries": {}, "absent": {"dram_read": "no room"}})
+    after = renewed(known, fresh, renewal("dram_read"), exceeded=["dram_read"])
+    assert after.entries == known.entries and not after.absent and not after.renewals[0].told
 
 
 def test_a_ceiling_above_theory_is_flagged(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

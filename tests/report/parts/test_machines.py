@@ -74,7 +74,9 @@ def test_disturbed_sweeps_and_ceilings_swept_again_are_told() -> None:
     }
     second = {**first, "reason": "a probe", "names": ["exp", "dp4a"], "outcome": "exp is as it was"}
     busy = {"fp32_fma": "other processes used 60% of the <processor>"}
-    told = data.ceilings(data.POCL) | {"contended": busy, "renewals": [first, second]}
+    values = ({"fp32_fma": {"value": value, "low": value, "high": value}} for value in (2e9, 3e9))
+    third = {**second, "outcome": "", **dict(zip(("before", "fresh"), values, strict=True))}
+    told = data.ceilings(data.POCL) | {"contended": busy, "renewals": [first, second, third]}
     found = old_age({data.POCL: told})
     assert (
         "> **Others used what the device needs while ceilings were swept**: `fp32_fma` (other processes used 60%"
@@ -83,6 +85,7 @@ def test_disturbed_sweeps_and_ceilings_swept_again_are_told() -> None:
     assert "<processor>" not in found
     assert "- 2026-11-20: `dram_read`, because times exceed dram_read; all were replaced." in found
     assert "- 2026-11-20: `exp`, `dp4a`, because a probe; exp is as it was." in found
+    assert "all were replaced. Measured before and now: `fp32_fma` 2.00 GFLOP/s, then 3.00 GFLOP/s." in found
     assert "swept again" not in old_age({data.POCL: data.ceilings(data.POCL)})
 
 

@@ -34,7 +34,12 @@ def test_a_wrong_work_model_is_loud(selector: str, perfport: Any, tmp_path: Path
     (record,) = Run(tmp_path / "out").records
     assert record.status is Status.IMPOSSIBLE and record.problem_bound and record.problem_bound.share.low > 1.02
     assert record.failure and "the declared work, the clock or the ceiling is wrong" in record.failure.reason
+    assert "swept again after the group: dram_copy" in record.failure.reason
     assert done.returncode == 3 and "impossible" in done.stderr and "dram bound" in done.stderr
+    *_, swept = Run(tmp_path / "out").environment["ceilings"][selector]["renewals"]
+    assert swept["verdict"] and {"dram_copy", "dram_read"} <= set(swept["names"])
+    values = [swept[when]["dram_read"]["value"] for when in ("before", "fresh")]
+    assert record.ceilings["dram_read"].value >= max(values)
 
 
 def test_probes_that_stay_off_end_a_group_contended_and_excuse_nothing(
@@ -106,32 +111,51 @@ def test_a_probe_after_the_group_that_stays_off_takes_its_results_back(
     assert sorted(told[3:]) == ([("also_good", "contended"), ("good", "contended")] if off < 1 else [])
 
 
-@pytest.mark.parametrize("busy", ["", "others use the processor"])
-def test_a_ceiling_that_a_time_exceeds_is_swept_again_and_the_bound_formed_anew(
-    opencl: Any, monkeypatch: pytest.MonkeyPatch, busy: str
-) -> None:
-    """A stored ceiling of one operation per second: what is impossible under it is not, once it was swept again."""
+def under_low_ceilings(
+    opencl: Any, monkeypatch: pytest.MonkeyPatch, gives: float, busy: str = "", contended: str = ""
+) -> tuple[list[Any], list[dict[str, Any]]]:
+    """Run a group where one operation per second is stored, and a new sweep gives so many; its records and renewals.
+
+    ``busy`` is why the sweep is contended, ``contended`` why the cases are.
+    """
     sent: list[Any] = []
     resources = Resources("run", [str(FAULTY)], lambda message: sent.append(deepcopy(message)))
     resources._devices[opencl.info.id] = opencl
-    slow, fast = (Ceiling(value=rate, low=rate, high=rate, unit="FLOP/s", samples=9) for rate in (1.0, 1e18))
+    slow, fresh = (Ceiling(value=rate, low=rate, high=rate, unit="FLOP/s", samples=9) for rate in (1.0, gives))
     known = Ceilings(device="d", driver="1", date=datetime.now(UTC).isoformat(), entries={"fp32_fma": slow})
+    swept = {"entries": {"fp32_fma": fresh}, "contended": {"fp32_fma": busy} if busy else {}}
     monkeypatch.setattr(stored, "load_cached", lambda info: known)
     monkeypatch.setattr(stored, "store", lambda info, ceilings: None)
-    monkeypatch.setattr(stored, "wait_until_quiet", lambda device, limit: busy)
-    monkeypatch.setattr(stored, "sweep", lambda *_: known.model_copy(update={"entries": {"fp32_fma": fast}}))
+    monkeypatch.setattr(stored, "sweep", lambda *_: known.model_copy(update=swept))
     monkeypatch.setattr(probing, "probe_again", lambda device, stored, names: stored)
-    monkeypatch.setattr(live.Live, "contention", lambda self: "")
+    monkeypatch.setattr(live.Live, "contention", lambda self: contended)
     GroupRun(group_of(opencl), resources).run()
-    told = [m.record for m in sent if isinstance(m, CaseFinished)]
-    assert sorted(r.status.value for r in told[:3]) == ["impossible", "impossible", "wrong"]
-    again = {r.key: r for r in told[3:]}
-    assert again.keys() == (set() if busy else {"good", "also_good"})
-    for r in again.values():
-        assert r.status is Status.OK and r.failure is None and r.problem_bound and r.problem_bound.share.value < 1
-        assert r.ceilings["fp32_fma"].value == 1e18
-    last = [message for message in sent if isinstance(message, CeilingsInUse)][-1].values["renewals"]
-    assert [noted["reason"] for noted in last] == ["times exceed fp32_fma"] and last[0]["run"] == "run"
+    told = [message.record for message in sent if isinstance(message, CaseFinished)]
+    return told, [message for message in sent if isinstance(message, CeilingsInUse)][-1].values["renewals"]
+
+
+@pytest.mark.parametrize("busy", ["", "others use the processor"])
+@pytest.mark.parametrize(("gives", "status"), [(1e18, Status.OK), (0.5, Status.IMPOSSIBLE)])
+def test_nothing_is_said_to_be_impossible_before_its_ceiling_was_swept_again(
+    opencl: Any, monkeypatch: pytest.MonkeyPatch, gives: float, status: Status, busy: str
+) -> None:
+    """Honest times exceed what is stored; the better of both values decides, and both are kept."""
+    told, (noted,) = under_low_ceilings(opencl, monkeypatch, gives, busy)
+    assert [record.status for record in told] == [Status.WRONG, status, status], "and each once"
+    for record in told[1:]:
+        assert record.ceilings["fp32_fma"].value == max(1.0, gives)
+        assert (record.problem_bound.share.value < 1) == (record.failure is None) == (status is Status.OK)
+        if record.failure:
+            assert "swept again after the group: fp32_fma 1 as stored, 0.5 now" in record.failure.reason
+    assert noted["reason"] == "times exceed fp32_fma" and noted["run"] == "run" and noted["verdict"]
+    assert noted["before"]["fp32_fma"]["value"] == 1.0 and noted["fresh"]["fp32_fma"]["value"] == gives
+
+
+def test_a_contended_case_stays_so_when_a_new_sweep_makes_it_possible(
+    opencl: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, _ = under_low_ceilings(opencl, monkeypatch, 1e18, contended="others use it")
+    assert [(record.status, record.failure.reason) for record in told[1:]] == [(Status.CONTENDED, "others use it")] * 2
 
 
 def test_a_wrong_multiplicity_is_loud(selector: str, perfport: Any, tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ class Probed:
 
     def __init__(self, probe: Ceilings | None, disturbed: str = "") -> None:
         self.values = measured_ceilings(ceilings(1e10), ceilings(1e10))
-        self.given, self.disturbed = probe, disturbed
+        self.given, self.disturbed, self.anew = probe, disturbed, ""
         self.probes: list[str] = []
 
     def disturbed_for(self, seconds: float) -> str:

@@ -174,10 +174,10 @@ def test_ceilings_that_others_disturbed_disturb_a_group_that_they_bound(monkeypa
     assert not bench.start("fp32_fma").disturbed_for(1.0)
 
 
-def record(binding: str, low: float) -> Any:
-    """A case whose share of this bound is at least so much."""
+def record(binding: str, low: float, **others: float) -> Any:
+    """A case whose share of this bound is at least so much; ``others``: further terms, relative to the binding one."""
     share = Interval(value=low + 0.01, low=low, high=low + 0.02)
-    bound = Bound(seconds=1.0, low=1.0, high=1.0, binding=binding, terms={binding: 1.0}, share=share)
+    bound = Bound(seconds=1.0, low=1.0, high=1.0, binding=binding, terms={binding: 1.0, **others}, share=share)
     return type("R", (), {"problem_bound": bound})()
 
 
@@ -205,6 +205,23 @@ def test_a_time_beyond_its_bound_has_the_ceiling_swept_again(
     if swept:
         told = [message for message in bench.sent if isinstance(message, CeilingsInUse)][-1]
         assert told.values["renewals"][0]["reason"] == f"times exceed {', '.join(swept[0])}"
+
+
+def test_what_is_impossible_has_all_that_it_exceeds_swept_again_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(monkeypatch, ceilings(1e10, "dram_read", "dram_copy", "fp32_fma", "exp"))
+    for number, gives in enumerate((1e10, 2e10, 1.5e10)):
+        used = bench.start("dram_read", "dram_copy", "fp32_fma", "exp")
+        bench.rates, bench.rate = [bench.rate], gives
+        assert used.end([record("fp32_fma", 1.5, dram=0.7, exp=0.6)]) == (gives == 2e10)
+        assert bench.swept[number] == {"fp32_fma", "dram_read", "dram_copy"}, "exp allows the time"
+        bench.rate = max(1e10, used.values["dram_read"].value)
+        expected = 1e10 if number == 0 else 2e10
+        assert used.values["fp32_fma"].value == expected, "the better of what was stored and what came out"
+        was = 1e10 if number < 2 else 2e10
+        assert f"fp32_fma {was:.4g} as stored, {gives:.4g} now" in used.anew
+        monkeypatch.setattr(stored, "load_cached", lambda info: bench.stored[-1])
+        bench.resources.probes.clear()
+        bench.rates = []
 
 
 def test_a_probe_that_stays_off_has_its_ceiling_swept_again_after_the_group(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,6 +132,19 @@ def test_a_device_is_swept_again_once_in_a_run(monkeypatch: pytest.MonkeyPatch) 
     assert bench.start("another").renew("a probe", ["fp32_fma"]) and bench.swept[1:] == [["fp32_fma"]]
 
 
+def test_a_verdict_is_worth_a_sweep_each_time_and_beside_foreign_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is replaced is the worse of both; and it takes nothing from what else is swept again in the run."""
+    bench = Bench(monkeypatch, ceilings(1e10), busy=BUSY)
+    found = bench.start()
+    assert found.renew("times exceed it", ["dram_read"], ["dram_read"], verdict=True)
+    assert found.known.entries["dram_read"].value == 2e10 and not bench.waited, "the sweep waits by itself"
+    assert not found.renew("times exceed it", ["dram_read"], ["dram_read"], verdict=True), "it gives no more"
+    assert bench.swept == [["dram_read"]] * 2 and bench.cache and len(bench.cache.renewals) == 2
+    assert all(renewal.verdict for renewal in bench.cache.renewals)
+    bench.busy = ""
+    assert found.renew("a probe", ["fp32_fma"]) and not found.renew("a probe", ["fp32_fma"])
+
+
 def test_nothing_to_renew_is_no_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(monkeypatch, ceilings(1e10))
     assert not bench.start().renew("", []) and not bench.waited and not bench.sent

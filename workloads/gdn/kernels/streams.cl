@@ -6,14 +6,8 @@
    FORWARD, INPUT and GAMMA as in fused.cl; CHANNELS is a macro, because it sizes local memory. OpenCL alone: vectors of
    16 integers and their reinterpretation are not in the dialect. */
 #include "term.h"
+#include "vectors.h"
 
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-typedef JOIN(float, WIDTH) vec;
-typedef JOIN(int, WIDTH) ints;
-#define VLOAD JOIN(vload, WIDTH)
-#define VSTORE JOIN(vstore, WIDTH)
-#define SPLAT JOIN(SPLAT_FLOAT, WIDTH)
 #define SUM JOIN(hsum, WIDTH)
 #define SPAN (VECTORS * WIDTH)
 #define ROUND_UP(n, to) (((n) + (to) - 1) / (to) * (to))
@@ -28,19 +22,6 @@ typedef JOIN(int, WIDTH) ints;
             _Pragma("unroll") for (int v = 0; v < VECTORS; ++v) sum[r][v] = fma(y, x[v], sum[r][v]);    \
         }                                                                                               \
     }
-
-/* z^(-1/2): the builtin, or NEWTON steps from the usual first guess by integer arithmetic (3 reach rounding error),
-   where the builtin is a division and a root. */
-vec inverse_root(vec z) {
-#if NEWTON
-    vec y = JOIN(as_float, WIDTH)(0x5F3759DF - (JOIN(as_int, WIDTH)(z) >> 1)), h = SPLAT(0.5f) * z;
-    #pragma unroll
-    for (int s = 0; s < NEWTON; ++s) y = y * fma(-h, y * y, SPLAT(1.5f));
-    return y;
-#else
-    return rsqrt(z);
-#endif
-}
 
 #ifdef PACK
 /* packed[panel][k][r] = weight of input k in output panel * PANEL + r; 0 beyond the channels. */

@@ -25,7 +25,7 @@ class Engine(ABC):
     title: ClassVar[str]
     rung: ClassVar[int]
     needs: ClassVar[tuple[str, ...]] = ()
-    unit: ClassVar[str | None] = None
+    unit: str | None = None
     precision: ClassVar[str] = "fp32"
 
     def __init__(self, setup: Setup) -> None:

@@ -23,7 +23,9 @@ class Fused(Variant):
 
     def __init__(self, setup: Setup) -> None:
         self.setup, self.data = setup, setup.problem
-        self.steps = self.build(self.engine(setup))
+        engine = self.engine(setup)
+        self.unit = engine.unit
+        self.steps = self.build(engine)
         kept = {id(output.buffer) for output in setup.outputs.values()} | {id(self.saved)}
         scratch = sum(buffer.nbytes for buffer in setup.buffers if id(buffer) not in kept)
         self.memory = {"scratch_bytes": scratch, "peak_device_bytes": setup.device_bytes}
@@ -117,13 +119,15 @@ PROBLEMS: dict[type[Fused], tuple[str, str]] = {
 }
 
 
-def variants(engine: type[Engine]) -> dict[str, type[Fused]]:
-    """Return an engine's variants, one per problem, by the names of their classes.
+def variants(engine: type[Engine], *others: type[Fused]) -> dict[str, type[Fused]]:
+    """Return an engine's variants, one per problem but those of ``others``, by the names of their classes.
 
     They are of the engine's module, so that their results rest on the files of this engine and of no other.
     """
     classes: dict[str, Any] = {}
     for base, (problem, what) in PROBLEMS.items():
+        if base in others:
+            continue
         name = base.__name__.replace("Fused", engine.__name__)
         attributes = {
             "__module__": engine.__module__, "__doc__": engine.__doc__, "engine": engine,

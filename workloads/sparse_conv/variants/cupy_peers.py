@@ -88,7 +88,7 @@ class _Unrolled(CudaPeer):
     def prepare(self) -> None:
         source = self.setup.input("x", lambda: self.device.upload(self.data.x))
         result = self.setup.output("y", np.float32, self.data.shape)
-        self.convolution = self.engine(self.setup, self.data.layer, source, result)
+        self.convolution = self.engine(self.setup, self.data.layer, source, result, self.setup.tunables)
 
     def compute(self) -> Mapping[str, Any]:
         self.convolution.launch()

@@ -41,10 +41,12 @@ class Convolution(ABC):
     Parameters
     ----------
     setup : Setup
-        Of the variant; its tunables are this engine's `TUNABLES`.
+        Of the variant.
     layer : Layer
     source, result : Buffer
         The input (N, C, H, W) and the output (N, K, H', W'), float32.
+    tunables : mapping
+        Values of this engine's `TUNABLES`.
 
     Attributes
     ----------
@@ -57,8 +59,8 @@ class Convolution(ABC):
     CAPABILITY: ClassVar[tuple[int, int]] = (0, 0)
     ahead: Sequence[Step] = ()
 
-    def __init__(self, setup: Setup, layer: Layer, source: Buffer, result: Buffer) -> None:
-        self.setup, self.device, self.tunables = setup, setup.device, setup.tunables
+    def __init__(self, setup: Setup, layer: Layer, source: Buffer, result: Buffer, tunables: Mapping[str, Any]) -> None:
+        self.setup, self.device, self.tunables = setup, setup.device, tunables
         self.layer, self.operator, self.batch = layer, layer.operator, layer.batch
         self.source, self.result = source, result
         self.prepare()
@@ -86,7 +88,9 @@ class Convolution(ABC):
 
     @classmethod
     def require(cls, info: DeviceInfo) -> None:
-        """Raise `UnsupportedError` on a device of too low a compute capability."""
+        """Raise `UnsupportedError` on a device without what the engine needs."""
+        if missing := [need for need in cls.NEEDS if need not in info.capabilities]:
+            raise UnsupportedError(f"needs {', '.join(missing)}, which {info.id} does not have")
         capability = tuple(int(part) for part in (info.compute_capability or "0.0").split("."))
         if capability < cls.CAPABILITY:
             least = ".".join(map(str, cls.CAPABILITY))
@@ -135,8 +139,13 @@ class EngineVariant(Variant):
     engine: ClassVar[type[Convolution]]
 
     def __init_subclass__(cls) -> None:
-        if engine := getattr(cls, "engine", None):
+        engine = vars(cls).get("engine")
+        if engine and "tunables" not in vars(cls):
             cls.tunables, cls.needs = engine.TUNABLES, engine.NEEDS
+
+    def convolve(self, setup: Setup, layer: Layer, source: Buffer, result: Buffer) -> Convolution:
+        """The engine on a layer."""
+        return self.engine(setup, layer, source, result, setup.tunables)
 
     @classmethod
     def require(cls, info: DeviceInfo) -> None:

@@ -15,6 +15,7 @@ from .direct import ConstantTemplate, Template, TemplateWithoutPrefetch
 from .engine import EngineVariant
 from .generated import ConstantSource, GeneratedSource
 from .im2col import DenseProduct, SparseProduct
+from .portable import Portable
 from .ptx import PtxTemplate, PtxTemplateConstants, PtxTemplateWithoutPrefetch
 from .tiled import Tiled
 
@@ -28,7 +29,7 @@ class _Single(EngineVariant):
         self.data: SparseConv = setup.problem
         source = setup.input("x", lambda: setup.device.upload(self.data.x))
         result = setup.output("y", np.float32, self.data.shape)
-        self.convolution = self.engine(setup, self.data.layer, source, result)
+        self.convolution = self.convolve(setup, self.data.layer, source, result)
         self.steps = self.convolution.steps
 
     def notes(self) -> dict[str, Any]:
@@ -106,7 +107,7 @@ class ConstantWeightsSparse(_Single):
     source = "operator template"
 
 
-class Generated(_Single):
+class GeneratedLiterals(_Single):
     """Only non-zero multiply-adds, weights as literals: every device."""
 
     engine = GeneratedSource
@@ -143,3 +144,9 @@ class GeneratedTiled(_Single):
 
     engine = Tiled
     name, title, role, rung = "generated_tiled", "PTX for the weights: tiled, copies overlapped", "beyond", 9
+
+
+class Generated(Portable, _Single):
+    """One generator, everywhere."""
+
+    name, title, role, rung = "generated", "one generator: PTX, C or vectors, as the device takes", "beyond", 10

@@ -47,7 +47,7 @@ class _Network(EngineVariant):
             result = (
                 setup.output("logits", np.float32, self.data.expected.shape) if last else setup.scratch(4 * outputs)
             )
-            steps += self.engine(setup, layer, maps, result).steps
+            steps += self.convolve(setup, layer, maps, result).steps
             maps = result
             if stage.pooled:
                 maps = setup.scratch(outputs)

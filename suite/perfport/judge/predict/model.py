@@ -240,7 +240,7 @@ def carry_over(source: Source, target: Device) -> Estimate | None:
     """Return the time on a target device; ``None`` where neither side explains anything.
 
     The relation of the two says what is admissible. Between devices of one architecture what is explained and the rest
-    overlap in part, and the rest scales with the units and the clock. Elsewhere the rest may be latency, work, or
+    overlap in part, and the rest scales with units x clock. Elsewhere the rest may be latency, work, or
     whatever binds, and may also follow what is explained: the estimate is the geometric middle of the shortest and the
     longest time that these leave. Between vendors terms may follow one another, too.
     """
@@ -280,23 +280,31 @@ def _scalings(source: Source, there: Device, relation: Relation, bound: float) -
     if all(CORE in each for each in (source.here.ceilings, there.ceilings)):
         core = source.here.ceilings[CORE].value / there.ceilings[CORE].value
     if relation in (Relation.SIBLING, Relation.RUNTIME):
+        if there.origins.get(CORE) is not Origin.SET:  # a measured rate is one of a chip whose clock its power limits
+            core = _ratio(source.here, there, _waves) or core
         return core, core
-    clock = _ratio(source.here, there, _clock)
-    waves = clock * _ratio(source.here, there, lambda device: device.hierarchy.get("compute_units"))
+    clock = _ratio(source.here, there, _clock) or 1.0
+    waves = clock * (_ratio(source.here, there, lambda device: device.hierarchy.get("compute_units")) or 1.0)
     scalings = [core, bound, waves]
     if source.seconds < ONE_WAVE * _empty(source.here):
         scalings.append(clock)
     return min(scalings), max(scalings)
 
 
-def _ratio(one: Device, other: Device, value: Callable[[Device], float | None]) -> float:
-    """Return how many times more one device has than another; 1 where that is not told of both."""
+def _ratio(one: Device, other: Device, value: Callable[[Device], float | None]) -> float | None:
+    """Return how many times more one device has than another; ``None`` where that is not told of both."""
     first, second = value(one), value(other)
-    return first / second if first and second else 1.0
+    return first / second if first and second else None
 
 
 def _clock(device: Device) -> float | None:
     return device.hierarchy.get("boost_clock") or device.hierarchy.get("base_clock")
+
+
+def _waves(device: Device) -> float | None:
+    """Units x clock; ``None`` where either is not known."""
+    units, clock = device.hierarchy.get("compute_units"), _clock(device)
+    return units * clock if units and clock else None
 
 
 def _empty(device: Device) -> float:

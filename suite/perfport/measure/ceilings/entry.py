@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from ...model.record import Interval
 from ...model.schema import Model
 
 SWEEP_VERSION = 11
@@ -52,6 +53,15 @@ class Ceiling(Model):
     theory_basis: str = ""
     above_theory: bool = False
 
+    @property
+    def interval(self) -> Interval:
+        """Its value with the ends of its interval."""
+        return Interval(value=self.value, low=self.low, high=self.high)
+
+    def above(self, other: Ceiling) -> bool:
+        """Whether it says that the device can do more than another entry of the same ceiling says."""
+        return self.value < other.value if self.direction == "lower" else self.value > other.value
+
 
 class Renewal(Model):
     """Why ceilings were swept again in a run, and what became of it.
@@ -68,6 +78,10 @@ class Renewal(Model):
         The ceilings.
     outcome : str
         Why they, or some of them, stay as they were; empty if all were replaced.
+    verdict : bool
+        Whether a result was impossible unless the stored ones were too low.
+    before, fresh : dict of Interval
+        What each had been, and what the new sweep gave, by name; of those that were not swept, nothing.
     """
 
     run: str
@@ -75,6 +89,15 @@ class Renewal(Model):
     reason: str
     names: list[str]
     outcome: str = ""
+    verdict: bool = False
+    before: dict[str, Interval] = {}
+    fresh: dict[str, Interval] = {}
+
+    @property
+    def told(self) -> str:
+        """Both values of each ceiling that had one, as text."""
+        pairs = ((name, self.before[name], now) for name, now in self.fresh.items() if name in self.before)
+        return ", ".join(f"{name} {before.value:.4g} as stored, {now.value:.4g} now" for name, before, now in pairs)
 
 
 class Ceilings(Model):

@@ -212,30 +212,52 @@ def raise_to(known: Ceilings, now: Ceilings) -> Ceilings:
     return known.model_copy(update={"entries": {**known.entries, **update}})
 
 
-def renewed(known: Ceilings, fresh: Ceilings, renewal: Renewal) -> Ceilings:
+def renewed(known: Ceilings, fresh: Ceilings, renewal: Renewal, exceeded: Collection[str] = ()) -> Ceilings:
     """Return ceilings with those that were swept again in place of the old ones, and the renewal noted.
 
     What others disturbed in the new sweep replaces nothing that was trusted, and says so in the renewal's outcome.
+
+    Parameters
+    ----------
+    known, fresh : Ceilings
+    renewal : Renewal
+    exceeded : collection of str
+        Ceilings that a time exceeds: the device does more than they say, so of both values the better one counts.
     """
+    better = [name for name in exceeded if name in known.entries and not _gives_more(fresh, known, name)]
+    disturbed = {name: why for name, why in fresh.contended.items() if name not in exceeded or name in known.contended}
     names = [
         name
         for name in renewal.names
-        if name not in fresh.contended or name not in known.entries or name in known.contended
+        if name not in better and (name not in disturbed or name not in known.entries or name in known.contended)
     ]
     kept = [name for name in renewal.names if name not in names]
+    reasons = {
+        name: ["the new sweep gave no more"] * (name in better) + [*filter(None, [fresh.contended.get(name)])]
+        for name in kept
+    }
     parts: dict[str, Any] = {
         part: {name: value for name, value in getattr(known, part).items() if name not in names}
-        | {name: value for name, value in getattr(fresh, part).items() if name in names}
-        for part in ("entries", "absent", "contended")
+        | {name: value for name, value in values.items() if name in names}
+        for part, values in (("entries", fresh.entries), ("absent", fresh.absent), ("contended", disturbed))
     }
-    outcome = "; ".join(f"{name} is as it was: {fresh.contended[name]}" for name in kept)
     whole = not kept and set(names) >= known.entries.keys() | known.absent.keys()
+    told = {
+        "outcome": "; ".join(f"{name} is as it was: {', '.join(why)}" for name, why in reasons.items()),
+        "before": {name: known.entries[name].interval for name in renewal.names if name in known.entries},
+        "fresh": {name: fresh.entries[name].interval for name in renewal.names if name in fresh.entries},
+    }
     return known.model_copy(
         update={
             **parts, "date": fresh.date if whole else known.date,
-            "renewals": [*known.renewals, renewal.model_copy(update={"outcome": outcome})],
+            "renewals": [*known.renewals, renewal.model_copy(update=told)],
         }
     )  # fmt: skip
+
+
+def _gives_more(fresh: Ceilings, known: Ceilings, name: str) -> bool:
+    """Whether a new sweep gave more of a ceiling than is known."""
+    return name in fresh.entries and fresh.entries[name].above(known.entries[name])
 
 
 def _now() -> str:

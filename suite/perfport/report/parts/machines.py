@@ -159,14 +159,25 @@ def _doubts(found: dict[str, Any]) -> Iterator[str]:
     if disturbed := found.get("contended"):
         how = ", ".join(f"{code(name)} ({text(why)})" for name, why in sorted(disturbed.items()))
         yield f"> **Others used what the device needs while ceilings were swept**: {how}. They are not to be trusted."
-    notes = [
+    notes = [_renewal(renewal, found.get("entries") or {}) for renewal in found.get("renewals") or []]
+    if notes:
+        yield details("ceilings swept again", "\n".join(notes))
+
+
+def _renewal(renewal: dict[str, Any], entries: dict[str, Any]) -> str:
+    """Return what was swept again, why, and what came out: both values of each ceiling where they are stored."""
+    fresh = renewal.get("fresh") or {}
+    pairs = []
+    for name, before in (renewal.get("before") or {}).items():
+        unit = text((entries.get(name) or {}).get("unit") or "B/s", 20)
+        if name in fresh:
+            pairs.append(f"{code(name)} {ceiling(before['value'], unit)}, then {ceiling(fresh[name]['value'], unit)}")
+    return (
         f"- {text(renewal.get('date', ''))}: {', '.join(map(code, renewal.get('names') or []))}, because "
         f"{text(renewal.get('reason', ''))}"
         + (f"; {text(renewal['outcome'])}." if renewal.get("outcome") else "; all were replaced.")
-        for renewal in found.get("renewals") or []
-    ]
-    if notes:
-        yield details("ceilings swept again", "\n".join(notes))
+        + (f" Measured before and now: {'; '.join(pairs)}." if pairs else "")
+    )
 
 
 def _between(low: str, high: str) -> str:

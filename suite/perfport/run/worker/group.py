@@ -89,12 +89,23 @@ class GroupRun:
             session.close()
         replaced = ceilings.end([live.record for live in cases])
         for live in cases:
-            again = replaced and live.record.timing and live.record.status in (Status.OK, Status.IMPOSSIBLE)
-            if again:
-                live.record.status, live.record.failure = Status.OK, None
-                self.placement.place(live.record)
-            if self.placement.contend(live.record) or again:  # replaces the record that was sent
-                self.resources.send(CaseFinished(live.record))
+            self._conclude(live, replaced)
+
+    def _conclude(self, live: Live, replaced: bool) -> None:
+        """Judge a case once more where ceilings were replaced; send what that changes, and what was held back."""
+        status = live.record.status
+        if not self.placement.contend(live.record):
+            if status is not Status.IMPOSSIBLE and not (replaced and status is Status.OK):
+                return
+            self._judge(live)
+        self.resources.send(CaseFinished(live.record))  # which replaces what was sent before
+
+    def _judge(self, live: Live) -> None:
+        """Give a case that was measured its status, metric and bounds, under the ceilings as they are known now."""
+        record = live.record
+        record.status = Status.CONTENDED if live.contended else Status.OK
+        record.failure = Failure(reason=live.contended) if live.contended else None
+        self.placement.place(record)
 
     def _sample(self, cases: Iterable[Live]) -> None:
         """Warm all cases up, then sample them in turn; each is finished when its stopping rule is met."""
@@ -174,7 +185,7 @@ class GroupRun:
         record = live.record
         try:
             timing = live.timing(subject, self.group.targets)
-            contended = live.contention()
+            live.contended = live.contention()
             overheads = live.overheads(self._host_time(live, subject))
             for audit in live.audits.values():
                 self._at(live.case.key, "verify again")
@@ -185,23 +196,26 @@ class GroupRun:
             return
         if self._wrong(live):
             return
-        record.status = Status.CONTENDED if contended else Status.OK
-        if contended:
-            record.failure = Failure(reason=contended)
         record.time = now()
         record.timing = timing
         record.clocks = self.device.clocks()
         record.overheads = overheads
-        self.placement.place(record)
+        self._judge(live)
         self._finished(live)
 
     def _finished(self, live: Live) -> None:
-        """Send the record, and keep the case where its energy is to be measured."""
+        """Send the record, and keep the case where its energy is to be measured.
+
+        That a time is impossible is not said yet: the ceilings are swept again first, for which the buffers of the
+        group leave no room.
+        """
         earlier, record = live.case.earlier, live.record
         if self.group.targets.energy and record.status.measured:
             known = earlier.energy if earlier else None
             record.energy = known if known and known.joules else UNMEASURED
-        if record.energy is UNMEASURED:
+        if record.status is Status.IMPOSSIBLE:
+            live.release()
+        elif record.energy is UNMEASURED:
             self.resources.send(CaseFinished(record))
         else:
             self._end(live)

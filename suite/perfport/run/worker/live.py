@@ -21,7 +21,10 @@ RESULTS = ("timing", "metric", "problem_bound", "datasheet_bound", "variant_boun
 
 @dataclass
 class Live:
-    """A case with its variant, built on every instance of the inputs, and its record so far."""
+    """A case with its variant, built on every instance of the inputs, and its record so far.
+
+    ``contended`` is why its samples are not to be trusted, once they are taken; empty where they are.
+    """
 
     case: Case
     cls: type[Variant]
@@ -29,6 +32,7 @@ class Live:
     instances: dict[str, Built] = field(default_factory=dict)
     audits: dict[str, Audit] = field(default_factory=dict)
     watch: Watch | None = None
+    contended: str = ""
 
     @property
     def first(self) -> Built:
@@ -45,6 +49,7 @@ class Live:
 
     def describe(self) -> None:
         """Record what was compiled, and what it takes of the device."""
+        self.record.unit = self.first.variant.unit
         artifacts = [artifact for built in self.instances.values() for artifact in built.setup.artifacts]
         self.record.source_hash = "+".join(sorted({artifact.source_hash[:16] for artifact in artifacts}))
         self.record.options = sorted({option for artifact in artifacts for option in artifact.options})

@@ -57,6 +57,7 @@ class Placement:
                 reason=f"{taken.value:.3g} s is less than the problem bound of {bound.seconds:.3g} s allows "
                 f"({bound.share.value:.0%} of the {bound.binding} bound, which is at least {bound.low:.3g} s): "
                 "the declared work, the clock or the ceiling is wrong"
+                + (f" (swept again after the group: {self._ceilings.anew})" if self._ceilings.anew else "")
             )
         self.contend(record)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from ...backend import OpenDevice
 from ...measure.ceilings import Ceilings, probe_again
-from ...measure.roofline import BARRIERS, CHAIN, DRAM, EMPTY, MOVED, measured_ceilings, moved
+from ...measure.roofline import BARRIERS, CHAIN, DRAM, EMPTY, MOVED, impossible, measured_ceilings, moved
 from ...model.record import Interval, Record
 from ..messages import CeilingsInUse, CeilingsProbed, StepStarted
 from .resources import Resources
@@ -36,6 +36,8 @@ class GroupCeilings:
     ----------
     values : dict of Interval
         By name, as records hold them.
+    anew : str
+        What a new sweep gave beside what was stored, after a group with an impossible time; empty before.
     """
 
     values: dict[str, Interval]
@@ -46,6 +48,7 @@ class GroupCeilings:
         self._stored = StoredCeilings(device, resources)
         self._wanted = wanted & set(self._stored.known.entries)
         self._untrusted = self._stored.untrusted(self._wanted)
+        self.anew = ""
         self._moved: dict[str, tuple[str, float]] = {}  # of ceilings whose probe stayed off: how, and `_matters_until`
         self.take(self._recent() or self.probe("before"))
 
@@ -103,8 +106,8 @@ class GroupCeilings:
         Parameters
         ----------
         records : iterable of Record
-            Of the group's cases. A time below a bound's, by the whole of its interval, says that the ceiling which
-            binds is too low.
+            Of the group's cases. A time below a bound's, by the whole of its interval, says that the ceilings which
+            give that bound are too low. Where it is impossible under them, they are swept again in any case.
 
         Returns
         -------
@@ -114,10 +117,17 @@ class GroupCeilings:
         probe = self.probe("after")
         self.take(probe)
         known = self._stored.known.entries
-        exceeded = {name for record in records for name in _exceeded(record) if name in known}
+        exceeded, verdict = set[str](), False
+        for record in records:
+            names = _exceeded(record) & known.keys()
+            exceeded |= names
+            verdict = verdict or (bool(names) and impossible(record.problem_bound))
         reasons = [f"probes of {', '.join(sorted(self._moved))} stayed off"] if self._moved else []
         reasons += [f"times exceed {', '.join(sorted(exceeded))}"] if exceeded else []
-        if not self._stored.renew(" and ".join(reasons), self._moved.keys() | exceeded):
+        replaced = self._stored.renew(" and ".join(reasons), self._moved.keys() | exceeded, exceeded, verdict=verdict)
+        if verdict:
+            self.anew = self._stored.known.renewals[-1].told
+        if not replaced:
             return False
         self._resources.probes.pop(self._device.info.id, None)  # it was compared with what is replaced
         self.values = measured_ceilings(self._stored.known)
@@ -150,9 +160,11 @@ class GroupCeilings:
         return now
 
 
-def _exceeded(record: Record) -> tuple[str, ...]:
+def _exceeded(record: Record) -> set[str]:
     """Return the ceilings that a record's time exceeds: its share is above 100 %, and all of the interval with it."""
     bound = record.problem_bound
     if bound is None or bound.share.low * bound.low <= bound.seconds:
-        return ()
-    return TERMS.get(bound.binding, (bound.binding,))
+        return set()
+    longest = bound.seconds / bound.share.low  # the upper end of its time
+    terms = [term for term, seconds in bound.terms.items() if seconds > longest]
+    return {name for term in terms for name in TERMS.get(term, (term,))}

@@ -16,7 +16,7 @@ class StoredCeilings:
     """The ceilings of a device as the user's cache keeps them.
 
     They are swept again at most once per run and device, and only if nothing foreign uses the device at that moment:
-    a run is no place to wait for a quiet machine.
+    a run is no place to wait for a quiet machine. Only a verdict that rests on them is worth that each time.
 
     Attributes
     ----------
@@ -44,7 +44,9 @@ class StoredCeilings:
         how = "; ".join(sorted(set(self.known.contended.values())))
         return f"the ceilings {listed} are not to be trusted: {reason}" + (f" ({how})" if how else "")
 
-    def renew(self, reason: str, names: Collection[str]) -> bool:
+    def renew(
+        self, reason: str, names: Collection[str], exceeded: Collection[str] = (), *, verdict: bool = False
+    ) -> bool:
         """Sweep ceilings again, and keep, tell and note it; return whether any was replaced.
 
         Parameters
@@ -52,19 +54,25 @@ class StoredCeilings:
         reason : str
             Why they are not to be trusted.
         names : collection of str
+        exceeded : collection of str
+            Those of them that a time exceeds: they are replaced by what is better alone.
+        verdict : bool
+            Whether a result is impossible unless they were too low: then once in a run is not enough, and foreign load
+            no reason to leave it at what is stored, because it makes nothing better than it is.
         """
         run = self._resources.run
-        if not names or any(renewal.run == run for renewal in self.known.renewals):
+        earlier = [renewal for renewal in self.known.renewals if renewal.run == run and not renewal.verdict]
+        if not names or (earlier and not verdict):
             return False
         self._step(f"sweeping ceilings again: {reason}")
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        renewal = Renewal(run=run, date=now, reason=reason, names=sorted(names))
-        if busy := wait_until_quiet(self._device, 0.0):
+        renewal = Renewal(run=run, date=now, reason=reason, names=sorted(names), verdict=verdict)
+        if not verdict and (busy := wait_until_quiet(self._device, 0.0)):
             noted = renewal.model_copy(update={"outcome": f"all are as they were: {busy}"})
             after = self.known.model_copy(update={"renewals": [*self.known.renewals, noted]})
         else:
             fresh = sweep(self._device, False, self._step, names, self.known.entries)
-            after = renewed(self.known, fresh, renewal)
+            after = renewed(self.known, fresh, renewal, exceeded)
         changed = after.entries != self.known.entries
         self._keep(after)
         self._resources.send(CeilingsInUse(self._device.info.id, after.model_dump()))

@@ -1,0 +1,272 @@
+"""The engine of matrix tiles (``matrix_tile.cl``): one source for matrix units, GPUs without them, and CPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import ClassVar
+
+import numpy as np
+
+from perfport.workload import Buffer, Enqueue, Setup, Traffic, Tunable, UnsupportedError, ceil_div, round_up
+
+from . import inputs
+from .fused import FusedGammaGradient, variants
+from .tiled import PACK_GROUP, WARP, OverPositions, Tiled, even_tile
+
+FRAGMENT_LINES, FRAGMENT_WORDS = 16, 8  # of an operand of one instruction
+LONG = 512  # channels whose sums a matrix unit's truncation spoils
+MOST_ITEMS = 256  # of a work-group: so many every GPU takes
+
+
+class MatrixTile(Tiled):
+    """A tile to each team of work-items: a warp with matrix units, else a work-item with vectors.
+
+    The products over positions are of this engine's kernel; dgamma's is the tiled engine's.
+    """
+
+    TUNABLES: ClassVar[dict[str, Tunable]] = {
+        "units": Tunable(1, (0, 1), "matrix units, where the device has them"),
+        "width": Tunable({"cpu": 16, "gpu": 4}, (4, 8, 16), "words per vector; 4 on GPUs"),
+        "tile_rows": Tunable({"cpu": 6, "gpu": 12}, (4, 6, 8, 12, 16), "rows of a work-item's tile, at most"),
+        "tile_columns": Tunable({"cpu": 32, "gpu": 4}, (4, 8, 16, 32, 48), "its columns, along what is contiguous"),
+        "unit_rows": Tunable(32, (16, 32, 48, 64), "rows of a warp's tile on matrix units, at most"),
+        "unit_columns": Tunable(32, (16, 32, 48, 64), "its columns"),
+        "turn_channels": Tunable({"cpu": 1, "gpu": 256}, (1, 64, 128, 192, 256), "output channels at a time, about"),
+        "turn_positions": Tunable({"cpu": 1, "gpu": 32}, (1, 16, 32, 64, 96), "positions at a time, about"),
+        "staged": Tunable(
+            {"cpu": 512, "gpu": 32}, (8, 16, 32, 64, 128, 512), "channels staged at a time, without units"
+        ),
+        "stage_gamma": Tunable({"cpu": 0, "gpu": 1}, (0, 1), "gamma goes through local memory, without units"),
+        "block": Tunable({"cpu": 96, "gpu": 1}, (1, 48, 96, 192), "positions staged at a time in NHWC"),
+        "fetches": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 4, 8), "turns of staging that are unrolled"),
+        "unroll": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 4, 8), "turns of the inner loop that are unrolled"),
+        "newton": Tunable({"cpu": 3, "gpu": 0}, (0, 3), "Newton steps of the inverse root; 0: the builtin"),
+        "resident": Tunable(
+            {"cpu": 1, "gpu": 640}, (1, 384, 512, 640, 768), "work-items to a compute unit that registers are saved for"
+        ),
+    }
+    name, title, rung = "matrix_tile", "{what}, by matrix tiles: one source for all devices", 15
+    terms: ClassVar[int] = 3
+    bf16: ClassVar[bool] = True
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        t, info = self.tunables, self.device.info
+        self.on_units = bool(t.get("units", 1)) and "mma" in info.capabilities
+        self.parts, self.step, self.team = 1, 1, 1
+        if self.on_units:
+            self.unit = "bf16_mma" if self.bf16 else "tf32_mma"
+            self.parts, self.step, self.team = (2 if self.terms == 3 else 1), (16 if self.bf16 else 8), WARP
+        if t["width"] != 4 and info.kind != "cpu":
+            raise UnsupportedError(f"width ({t['width']}) must be 4 on a GPU")
+        line = self.channels if self.data.nhwc else self.pixels
+        whole, anywhere = line % t["width"] == 0, "unaligned_vload" in info.capabilities
+        self.access = t["width"] if whole or anywhere else 1
+        self.tails = int(self.access > 1 and not whole)
+
+    def _words(self, lines: int) -> int:
+        """Words that so many lines of an operand have in a step of the inner dimension."""
+        return lines * FRAGMENT_WORDS * self.parts if self.on_units else lines
+
+    def _tile(self) -> tuple[int, int]:
+        """Output channels and positions of a team's tile."""
+        t, nhwc = self.tunables, self.data.nhwc
+        if self.on_units:
+            rows, columns, unit = t["unit_rows"], t["unit_columns"], FRAGMENT_LINES
+        else:
+            rows, columns, width = t["tile_rows"], t["tile_columns"], t["width"]
+            if columns % width:
+                raise UnsupportedError(f"tile_columns ({columns}) must be a multiple of width ({width})")
+            if width == 4 and rows % 4:
+                raise UnsupportedError(f"tile_rows ({rows}) must be a multiple of 4 where width is 4")
+            unit = width if nhwc else 4 if width == 4 else 1
+        channels, positions = (columns, rows) if nhwc else (rows, columns)
+        return even_tile(self.channels, channels, unit), positions
+
+    def _shape(self) -> dict[str, int]:
+        """Macros of the first of ever smaller turns, and parts of the channels staged, that local memory holds."""
+        room, shapes = self.device.info.local_memory_bytes, list(self._shapes())
+        return next((shape for shape in shapes if 4 * shape["ARENA"] <= room), shapes[-1])
+
+    def _shapes(self) -> Iterator[dict[str, int]]:
+        t = self.tunables
+        unit = self.step if self.on_units else t["width"]
+        inner = round_up(self.channels, unit)
+        staged = inner if self.on_units else min(inner, round_up(t["staged"], unit))
+        positions = self._positions_of_turn()
+        while True:
+            for part in (1, 2):
+                if staged == inner and self.data.nhwc and t["block"] > positions:
+                    yield self._macros_of(staged, part, t["block"] // positions)
+                yield self._macros_of(staged, part, 1)
+            if staged == unit:
+                break
+            staged = round_up(staged // 2, unit)
+        for part in (4, 8, 16):
+            yield self._macros_of(staged, part, 1)
+
+    def _most_teams(self) -> int:
+        return min(MOST_ITEMS, self.device.info.max_work_group) // self.team
+
+    def _positions_of_turn(self) -> int:
+        positions = self._tile()[1]
+        return positions * max(1, min(self.tunables["turn_positions"] // positions, self._most_teams()))
+
+    def _macros_of(self, staged: int, part: int, places: int) -> dict[str, int]:
+        """Of a shape with a part of the output channels that a turn may have."""
+        t, nhwc = self.tunables, self.data.nhwc
+        (tile_channels, tile_positions), positions = self._tile(), self._positions_of_turn()
+        most = min(t["turn_channels"] // tile_channels, self._most_teams() * tile_positions // positions)
+        channels = tile_channels * even_tile(ceil_div(self.channels, tile_channels), max(1, most // part), 1)
+        rows, columns = (positions, channels) if nhwc else (channels, positions)
+        tile_rows, tile_columns = (tile_positions, tile_channels) if nhwc else (tile_channels, tile_positions)
+        stage_gamma = int(bool(t.get("stage_gamma")) and not self.on_units)
+        restage = staged < self.channels
+        steps = staged // self.step
+        operands = round_up(places * steps * self._words(positions), 4)
+        operands += stage_gamma * round_up(steps * self._words(channels), 4)
+        results = rows * (columns + 8 * self.on_units)
+        alone = restage or (channels >= self.channels and places == 1)  # results may lie where operands lay
+        group = rows // tile_rows * (columns // tile_columns) * self.team
+        return {
+            "ROWS": rows, "COLUMNS": columns, "TILE_ROWS": tile_rows, "TILE_COLUMNS": tile_columns,
+            "STAGED": staged, "PLACES": places, "RESTAGE": int(restage), "STAGE_GAMMA": stage_gamma,
+            "PANEL": channels if stage_gamma else tile_channels, "RESULTS_AT": 0 if alone else operands,
+            "ARENA": max(operands, results) if alone else operands + results,
+            "RESIDENT": min(16, max(1, t["resident"] // group)), "ACCESS": self.access, "TAILS": self.tails,
+            "TERMS": self.terms if self.on_units else 0, "FORMAT": int(self.bf16),
+            "APART": int(self.channels > LONG), "NEWTON": t["newton"],
+        }  # fmt: skip
+
+    def _turn(self, shape: dict[str, int]) -> tuple[int, int]:
+        """Output channels and positions of a turn."""
+        rows, columns = shape["ROWS"], shape["COLUMNS"]
+        return (columns, rows) if self.data.nhwc else (rows, columns)
+
+    def _items(self, shape: dict[str, int]) -> int:
+        if "TILE_ROWS" not in shape:  # dgamma's
+            return super()._items(shape)
+        return shape["ROWS"] // shape["TILE_ROWS"] * (shape["COLUMNS"] // shape["TILE_COLUMNS"]) * self.team
+
+    def _staged_bytes(self, shape: dict[str, int]) -> int:
+        return self._fitting(4 * shape["ARENA"])
+
+    def _inner(self, shape: dict[str, int]) -> int:
+        return round_up(self.channels, self.step)
+
+    def _pack(self, shape: dict[str, int], of_transpose: bool) -> tuple[Buffer, Enqueue]:
+        """Gamma as an operand, panel after panel."""
+        macros = {**self.macros, **shape, "PACK": 1, "OF_TRANSPOSE": int(of_transpose)}
+        kernel = self.setup.kernel("matrix_tile.cl", "pack", **macros)
+        inner, lines = self._inner(shape), round_up(self.channels, self._turn(shape)[0])
+        words = inner // self.step * self._words(lines)
+        count = words // (4 * self.parts) if self.on_units else words
+        packed = self.setup.scratch(4 * round_up(words, 4))
+        sizes = [np.uint32(n) for n in (self.channels, inner, count)]
+        gamma = inputs.array(self.setup, "gamma")
+
+        def launch() -> None:
+            self.device.launch(kernel, ceil_div(count, PACK_GROUP), PACK_GROUP, gamma, *sizes, packed)
+
+        return packed, Enqueue(launch, self._packing(4.0 * self.channels**2, 4.0 * words))
+
+    def _over_positions(self, step: OverPositions, ending: Callable[[dict[str, int]], Traffic]) -> Enqueue:
+        shape = self._shape()
+        nbytes, (channels, positions) = self._staged_bytes(shape), self._turn(shape)
+        packed, packing = self._pack(shape, step.of_transpose)
+        kernel = self.setup.kernel(
+            "matrix_tile.cl", step.kernel, **{step.which: 1}, **self.macros, **step.macros, **shape
+        )
+        groups = self.batch * ceil_div(self.pixels, shape["PLACES"] * positions)
+        sizes = [np.uint32(n) for n in (self.channels, self.positions, self.pixels)]
+        arguments = (packed, inputs.array(self.setup, "w"), *sizes, *step.arguments)
+
+        def launch() -> None:
+            packing.launch()
+            self.device.launch(kernel, groups, self._items(shape), *arguments, local_bytes=nbytes)
+
+        tiles, turns = self.batch * ceil_div(self.pixels, positions), ceil_div(self.channels, channels)
+        staged = tiles * (turns if shape["RESTAGE"] else 1)  # times that a turn's positions are staged
+        inner = float(
+            round_up(self.channels, self.access) if self.data.nhwc and not self.on_units else self._inner(shape)
+        )
+        maps = self.data.map_bytes
+        staging = Traffic(
+            flops=step.staged_flops * staged * positions * inner,
+            global_read=step.arrays * maps * staged / tiles,
+            local_write=4 * staged * inner / self.step * self._words(positions), dram_read=packed.nbytes,
+        )  # fmt: skip
+        return Enqueue(
+            launch, Traffic.total(packing.traffic(), self._products(shape, tiles * turns), staging, ending(shape))
+        )
+
+    def _products(self, shape: dict[str, int], turns: int) -> Traffic:
+        """What so many turns multiply: teams read both operands, sums go through local memory."""
+        channels, _ = self._turn(shape)
+        sums, inner = float(turns) * shape["ROWS"] * shape["COLUMNS"], self._inner(shape)
+        teams = turns * self._items(shape) // self.team
+        of_channels, of_positions = shape["TILE_ROWS"], shape["TILE_COLUMNS"]
+        if self.data.nhwc:
+            of_channels, of_positions = of_positions, of_channels
+        steps = 4.0 * inner / self.step
+        gamma, whole = steps * teams * self._words(of_channels), steps * turns * self._words(channels)
+        through = shape["STAGE_GAMMA"]
+        return Traffic(
+            flops=2 * max(1, shape["TERMS"]) * sums * inner,
+            global_read=whole if through else gamma,
+            local_read=steps * teams * self._words(of_positions) + through * gamma,
+            local_write=4 * sums + through * whole,
+        )  # fmt: skip
+
+    def _ends(self, flops: int, special: int, integers: int) -> Traffic:
+        """Operations of the sums' ends, by vectors of ACCESS words, and the sums that they read."""
+        if self.data.nhwc:
+            words = float(self.positions) * round_up(self.channels, self.access)
+        else:
+            words = float(self.channels) * self.batch * round_up(self.pixels, self.access)
+        return Traffic(
+            flops=flops * words, special_ops=special * words, integer_ops=integers * words, local_read=4 * words
+        )
+
+    def forward(self, u: Buffer, save: Buffer | None) -> Enqueue:
+        outputs, maps, newton = [u] if save is None else [save, u], self.data.map_bytes, self.tunables["newton"]
+        flops = 1 + (1 + 4 * newton if newton else 0) + (2 if self.data.inverse else 1)
+        ending = self._ends(flops, int(newton == 0), 2 if newton else 0)
+        ending.global_read = maps + (maps if self.data.nhwc else ending.local_read / self.access)  # beta for a line
+        ending.global_write = ending.dram_write = len(outputs) * maps
+        ending.dram_read = maps
+        step = OverPositions(
+            "forward", "FORWARD", {"SAVE": int(save is not None)}, (inputs.array(self.setup, "beta"), *outputs),
+            of_transpose=False, arrays=1, staged_flops=1,
+        )  # fmt: skip
+        return self._over_positions(step, lambda _: ending)
+
+    def input_gradient(self, d: Buffer, dw: Buffer) -> Enqueue:
+        maps = self.data.map_bytes
+        ending = self._ends(5 if self.data.inverse else 4, 0, 0)
+        ending.global_read = ending.dram_read = 3 * maps
+        ending.global_write = ending.dram_write = maps
+        step = OverPositions(
+            "input_gradient", "INPUT", {}, (inputs.array(self.setup, "delta"), d, dw),
+            of_transpose=True, arrays=3, staged_flops=self.data.term_flops,
+        )  # fmt: skip
+        return self._over_positions(step, lambda _: ending)
+
+
+class MatrixTilePlain(MatrixTile):
+    """TF32 operands, rounded, on matrix units: one product, and an accuracy class of its own."""
+
+    name, title, rung = "matrix_tile_tf32", "{what}, by matrix tiles in plain TF32", 16
+    precision, unit = "tf32", "tf32_mma"
+    needs = ("mma",)
+    TUNABLES: ClassVar[dict[str, Tunable]] = {
+        name: tunable
+        for name, tunable in MatrixTile.TUNABLES.items()
+        if name not in ("units", "tile_rows", "tile_columns", "staged", "stage_gamma")
+    }
+    terms = 1
+    bf16 = False
+
+
+for engine in (MatrixTile, MatrixTilePlain):
+    globals().update(variants(engine, FusedGammaGradient))  # where discovery looks for them
