@@ -134,6 +134,15 @@ def test_a_narrow_tail_computes_less_past_the_edge(opencl: OpenDevice) -> None:
     assert flops == {0: 2 * 32 * 6 * problem.layer.nonzero, 1: 2 * 20 * 6 * problem.layer.nonzero}
 
 
+@pytest.mark.parametrize(("sparsity", "code_kib", "filters"), [(0.0, 0, 8), (0.0, 16, 4), (0.5, 16, 8), (1.0, 16, 8)])
+def test_blocks_have_fewer_filters_where_their_code_is_long(
+    opencl: OpenDevice, sparsity: float, code_kib: int, filters: int
+) -> None:
+    problem = problem_of(**{**SMALL, "channels": 14, "filters": 16}, sparsity=sparsity)
+    variant, notes = solve(opencl, problem, "generated_source", filters=8, rows=2, code_kib=code_kib)
+    assert notes["filters"] == filters and sum(made.blocks for made in variant.convolution.programs) == 16 // filters
+
+
 # --- Operators, weights, reference --------------------------------------------------------------------------------
 
 

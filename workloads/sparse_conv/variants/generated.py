@@ -16,6 +16,7 @@ from .engine import Convolution, Padded, side_by_side
 
 #: Multiply-adds in all of a layer's generated source. Compilers take minutes beyond.
 STATEMENT_LIMIT = 60_000
+MULTIPLY_ADD_BYTES = 14  # of machine code with its share of loads (PoCL, AVX-512: 13 at a sparsity of 0.5, 17 at 0.9)
 
 
 class GeneratedSource(Convolution):
@@ -25,6 +26,7 @@ class GeneratedSource(Convolution):
         "width": Tunable({"cpu": 16, "gpu": 1}, (1, 4, 8, 16), "outputs of a vector"),
         "rows": Tunable(2, (1, 2, 3, 4), "output rows of a work-item"),
         "filters": Tunable({"cpu": 8, "gpu": 16}, (1, 2, 4, 8, 16, 32, 64), "filters of a work-item"),
+        "code_kib": Tunable(0, (0, 16, 32, 48), "machine code of a block, at most, by fewer filters; 0: no limit"),
         "tail": Tunable(0, (0, 1), "1: columns behind the last whole vector by the narrowest that holds them"),
         "group": Tunable({"cpu": 1, "gpu": 128}, (1, 32, 64, 128, 256), "work-items per work-group"),
         "program": Tunable(2000, (1000, 2000, 4000, 8000), "multiply-adds of a program that is compiled at once"),
@@ -46,7 +48,7 @@ class GeneratedSource(Convolution):
         self.ahead = [self.padded]
         limit = min(t["program"], CONSTANT_WORDS) if self.table else t["program"]
         started = time.perf_counter()
-        generator = Generator(o, Shape(t["width"], t["rows"], t["filters"]), self.padded.offset, self.table)
+        generator = Generator(o, Shape(t["width"], t["rows"], self.filters), self.padded.offset, self.table)
         self.programs = generator.programs(self.layer.weights, limit)
         self.generate_s = time.perf_counter() - started
         started = time.perf_counter()
@@ -54,6 +56,13 @@ class GeneratedSource(Convolution):
         artifacts = side_by_side(self._artifact, *zip(*self.compiled, strict=True))
         self.setup.compile_s += time.perf_counter() - started
         self.kernels = self.load("sparse", artifacts)
+
+    @property
+    def filters(self) -> int:
+        """Filters of a block: what an instruction cache does not hold is fetched by each work-item anew."""
+        asked, room = self.tunables["filters"], 1024 * self.tunables["code_kib"]
+        of_filter = MULTIPLY_ADD_BYTES * self.tunables["rows"] * self.layer.nonzero / self.operator.filters
+        return max(1, min(asked, int(room / of_filter))) if room and of_filter else asked
 
     def _items(self, strip: Strip) -> int:
         """Work-items of each block of filters."""
@@ -63,7 +72,7 @@ class GeneratedSource(Convolution):
         t, p = self.tunables, self.padded
         if self.table and program.values.size > CONSTANT_WORDS:
             raise UnsupportedError(
-                f"{t['filters']} filters have {program.values.size} weights, a program {CONSTANT_WORDS} words of "
+                f"{self.filters} filters have {program.values.size} weights, a program {CONSTANT_WORDS} words of "
                 "constants; lower the tunable filters"
             )
         macros = {
@@ -96,6 +105,7 @@ class GeneratedSource(Convolution):
         zeros = self.operator.weights - self.layer.nonzero
         return {
             "programs": len(self.compiled),
+            "filters": self.filters,
             "source_bytes": sum(len(program.source) for _, program in self.compiled),
             "multiply_adds": sum(program.statements for _, program in self.compiled),
             "multiply_adds_removed": zeros * self.tunables["rows"] * len(self.strips),
