@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from perfport import workload
+from perfport.backend.offline import cuda_info, opencl_info
 from perfport.run.sources import variant_files
 from perfport.workloads.gdn.variants.engine import Engine
 from perfport.workloads.gdn.variants.fused import PROBLEMS, Fused, FusedGammaGradient
@@ -63,6 +67,53 @@ def test_what_ranks_a_variant_is_its_engines() -> None:
     assert set(GDN.variants["gdn_step"]["tensor_core"].tunables) == {
         *TensorCores.TUNABLES, *TensorCores.GAMMA_TUNABLES,
     }  # fmt: skip
+
+
+def limited(info: Any, local_kib: int, most_items: int, *capabilities: str) -> Any:
+    limits = {"local_memory_bytes": local_kib << 10, "max_work_group": most_items}
+    return info.model_copy(update={**limits, "capabilities": [*info.capabilities, *capabilities]})
+
+
+#: CUDA, OpenCL that takes the work-groups it states, smaller ones, fewer than it states; CPUs.
+GPUS = [
+    *(limited(cuda_info("sm_90"), kib, 1024) for kib in (48, 99, 227)),
+    *(
+        limited(opencl_info("gpu"), kib, most, *more)
+        for kib in (32, 64)
+        for most, more in ((256, ()), (1024, ()), (1024, ("mma",)))
+    ),
+]
+CPUS = [limited(opencl_info("cpu"), kib, 4096) for kib in (96, 256, 1024)]
+EVERYWHERE = ("fused_step", "matrix_tile")
+ON_UNITS = ("tensor_core", "tensor_core_bf16", "tensor_core_tf32", "matrix_tile_tf32")
+FITS = [
+    *((name, info) for info in GPUS + CPUS for name in EVERYWHERE),
+    *((name, info) for info in GPUS[:3] for name in ON_UNITS),
+    *(("fused_step_streams", info) for info in CPUS),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "info"), FITS)
+def test_no_number_of_channels_is_refused(name: str, info: Any) -> None:
+    cls = GDN.variants["gdn_step"][name]
+    tunables = {key: tunable.default_for(info) for key, tunable in cls.tunables.items()}
+    stated = info.backend == "opencl" and info.kind == "gpu"  # of the device, whatever it says of a kernel
+    for channels in range(1, 513):
+        for layout, width in (("nchw", 3), ("nchw", 4), ("nhwc", 4)):
+            problem = SimpleNamespace(
+                channels=channels, positions=width, pixels=width, batch=1, nhwc=layout == "nhwc", inverse=False
+            )
+            engine: Any = cls.engine(
+                SimpleNamespace(problem=problem, device=SimpleNamespace(info=info), tunables=tunables)
+            )
+            if name == "fused_step_streams":
+                block, side, pitch = engine._block_of_gamma()
+                assert engine._reserve(engine._words_of_product()) and engine._reserve(block * (side + pitch))
+                continue
+            shape, gamma = engine._shape(), engine._gamma_shape()
+            assert max(engine._staged_bytes(shape), engine._local_bytes(gamma)) <= info.local_memory_bytes
+            most = min(256, info.max_work_group) if stated else info.max_work_group
+            assert max(engine._items(shape), engine._items(gamma)) <= most, (channels, layout)
 
 
 @pytest.mark.parametrize("engine", OWN)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -125,23 +124,6 @@ def test_dgamma_copies_16_bytes_at_a_time_whatever_the_size_of_planes(size: dict
     ptx = artifact.listing["ptx"]
     assert "cp.async.cg.shared.global" in ptx and "ld.global" not in ptx
     assert ".local" not in ptx.replace(".local_", "")
-
-
-@pytest.mark.parametrize("local_memory", [48 << 10, 99 << 10, 227 << 10])
-@pytest.mark.parametrize("name", ["fused_step", *INSTRUCTIONS])
-def test_no_number_of_channels_is_refused(name: str, local_memory: int) -> None:
-    info = H200.model_copy(update={"local_memory_bytes": local_memory})
-    cls = GDN.variants["gdn_step"][name]
-    tunables = {key: tunable.default_for(info) for key, tunable in cls.tunables.items()}
-    for channels in range(1, 513):
-        for layout, width in (("nchw", 3), ("nchw", 4), ("nhwc", 4)):
-            problem = SimpleNamespace(
-                channels=channels, positions=width, pixels=width, batch=1, nhwc=layout == "nhwc", inverse=False
-            )
-            engine = cls.engine(SimpleNamespace(problem=problem, device=SimpleNamespace(info=info), tunables=tunables))
-            shape, gamma = engine._shape(), engine._gamma_shape()
-            assert engine._staged_bytes(shape) <= local_memory and engine._local_bytes(gamma) <= local_memory
-            assert max(engine._items(shape), engine._items(gamma)) <= info.max_work_group, (channels, layout)
 
 
 def test_older_devices_are_refused() -> None:

@@ -57,7 +57,9 @@ SHAPES: dict[str, list[dict[str, Any]]] = {
         {"width": 1, "rows": 3, "filters": 1, "group": 32},
         {"width": 4, "rows": 1, "filters": 4},
         {"width": 8, "rows": 4, "filters": 2, "program": 1000},
+        {"width": 8, "tail": 1, "rows": 3},
     ],
+    "constant_weights_sparse": [{"width": 4, "tail": 1}],
     "constant_weights": [{"bk": 4}, {"columns": 4, "bn": 2, "bw": 2, "bk": 4}],
 }
 
@@ -110,6 +112,26 @@ def test_source_has_one_multiply_add_for_each_weight_and_row(
     values = np.concatenate([program.values for program in made])
     assert sorted(values) == sorted(pruned[pruned != 0])
     assert ("CONSTANT_AT(table" in text) == (table and values.size > 0)
+
+
+@given(st.integers(1, 300), st.sampled_from(source.VECTORS), st.booleans())
+def test_strips_cover_every_column_once(columns: int, width: int, tail: bool) -> None:
+    made = source.strips(columns, width, tail)
+    assert [strip.left for strip in made] == [0, *(strip.end for strip in made[:-1])]
+    assert made[-1].end - made[-1].width < columns <= made[-1].end and all(strip.chunks > 0 for strip in made)
+    assert all(strip.width == width for strip in made[:-1]) and made[-1].width in source.VECTORS
+    past = made[-1].end - columns
+    assert past < width if not tail else past < max(4, made[-1].width / 2), "a narrower vector would hold the last ones"
+
+
+def test_a_narrow_tail_computes_less_past_the_edge(opencl: OpenDevice) -> None:
+    problem = problem_of(**{**SMALL, "width": 22}, sparsity=0.5)  # 20 outputs in a row: 16 and 4
+    flops = {}
+    for tail in (0, 1):
+        variant, notes = solve(opencl, problem, "generated_source", width=16, rows=1, tail=tail)
+        flops[tail] = variant.convolution.traffic().flops
+        assert notes["multiply_adds"] == problem.layer.nonzero * (1 + tail)
+    assert flops == {0: 2 * 32 * 6 * problem.layer.nonzero, 1: 2 * 20 * 6 * problem.layer.nonzero}
 
 
 # --- Operators, weights, reference --------------------------------------------------------------------------------

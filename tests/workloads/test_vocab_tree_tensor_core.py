@@ -15,7 +15,7 @@ from perfport import backend
 from perfport.model.errors import UnavailableError
 from perfport.workload import read_source
 from perfport.workloads import vocab_tree
-from perfport.workloads.vocab_tree import data, fixed_point, reference
+from perfport.workloads.vocab_tree import data, fixed_point, passes, reference
 
 LANES = np.arange(32)
 G, T = LANES // 4, LANES % 4
@@ -250,6 +250,15 @@ def test_the_kernel_of_many_clusters_compiles(
         assert ptx.count(PRODUCT) == sharing * 2 * dims // 32  # tiles, halves, steps; eight centres at a time
         assert "ld.shared.v4" in ptx or dims == 32
         assert ".local" not in ptx
+
+
+@pytest.mark.parametrize(("clusters", "dims", "centres"), [(2, 16, 8), (10, 128, 16), (16, 80, 16), (256, 128, 16)])
+def test_tiles_compile_for_matrix_units(compiled: Callable[..., str], clusters: int, dims: int, centres: int) -> None:
+    shape = {"GROUP": 128, "POINTS_EACH": 1, "CENTRES": centres, "STAGES": 2}
+    for target in ("sm_80", "sm_90"):
+        ptx = compiled(target, "tiled.cu", K=clusters, DIMS=dims, VECTOR=0, MATRIX=1, VNNI=0, AHEAD=64, **shape)
+        assert PRODUCT in ptx and "cp.async.cg.shared.global" in ptx and ".local" not in ptx
+        assert ("ldmatrix.sync.aligned.m8n8.x4.trans" in ptx) is (clusters <= passes.TiledPass.PRODUCT_CLUSTERS)
 
 
 def test_sums_of_few_clusters_need_no_atomic_per_point(compiled: Callable[..., str]) -> None:

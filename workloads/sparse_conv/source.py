@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from perfport.workload import ceil_div
+
 from .operators import Operator
 from .walk import Emitter, Product, Scan, Slice, Walk, Word
 
@@ -25,6 +27,30 @@ class Shape:
     width: int
     rows: int
     filters: int
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Columns of the output that vectors of one width cover: ``chunks`` of them side by side, from ``left`` on."""
+
+    left: int
+    width: int
+    chunks: int
+
+    @property
+    def end(self) -> int:
+        """The column behind the last vector, which may reach past the edge."""
+        return self.left + self.width * self.chunks
+
+
+def strips(columns: int, width: int, tail: bool) -> list[Strip]:
+    """Cover columns by vectors of a width; of a ``tail`` the last ones by the narrowest vector that holds them."""
+    whole, rest = divmod(columns, width)
+    narrow = min(vector for vector in VECTORS if vector >= rest)
+    if not tail or not rest or narrow == width:
+        return [Strip(0, width, ceil_div(columns, width))]
+    last = Strip(whole * width, narrow, 1)
+    return [Strip(0, width, whole), last] if whole else [last]
 
 
 @dataclass(frozen=True)
@@ -53,7 +79,7 @@ class Program:
     source: str
 
 
-VECTORS = {1: "float", 4: "float4", 8: "float8", 16: "float16"}
+VECTORS = (1, 4, 8, 16)
 
 PRELUDE = """
 #if WIDTH == 1
@@ -97,7 +123,7 @@ __kernel HINT REQD_GROUP(GROUP) void sparse(__global const float *RESTRICT padde
                                             int zero) {
     const int item = get_global_id(0);
     if (item < ITEMS) {
-        const int x = item % CHUNKS * WIDTH, y = item / CHUNKS % PARTS * ROWS, image = item / CHUNKS / PARTS;
+        const int x = LEFT + item % CHUNKS * WIDTH, y = item / CHUNKS % PARTS * ROWS, image = item / CHUNKS / PARTS;
         __global const float *from = padded + (size_t)image * (CHANNELS * PLANE) + y * STRIDE * LINE + x;
         __global float *to = out + ((size_t)image * FILTERS + FIRST) * (OUT_HEIGHT * OUT_WIDTH) + y * OUT_WIDTH + x;
         const int columns = min(OUT_WIDTH - x, WIDTH), rows = min(OUT_HEIGHT - y, ROWS);

@@ -11,11 +11,10 @@ from perfport.workload import Buffer, Enqueue, Setup, Traffic, Tunable, Unsuppor
 
 from . import inputs
 from .fused import FusedGammaGradient, variants
-from .tiled import PACK_GROUP, WARP, OverPositions, Tiled, even_tile
+from .tiled import LEAST_GROUP, PACK_GROUP, WARP, OverPositions, Tiled, even_tile
 
 FRAGMENT_LINES, FRAGMENT_WORDS = 16, 8  # of an operand of one instruction
 LONG = 512  # channels whose sums a matrix unit's truncation spoils
-MOST_ITEMS = 256  # of a work-group: so many every GPU takes
 
 
 class MatrixTile(Tiled):
@@ -106,7 +105,7 @@ class MatrixTile(Tiled):
             yield self._macros_of(staged, part, 1)
 
     def _most_teams(self) -> int:
-        return min(MOST_ITEMS, self.device.info.max_work_group) // self.team
+        return min(LEAST_GROUP, self.device.info.max_work_group) // self.team
 
     def _positions_of_turn(self) -> int:
         positions = self._tile()[1]

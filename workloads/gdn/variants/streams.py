@@ -22,7 +22,7 @@ class Streams(Engine):
         "width": Tunable(16, (8, 16), "words per vector"),
         "item_rows": Tunable(6, (4, 6, 8, 12), "broadcast words per step"),
         "vectors": Tunable(2, (1, 2, 3, 4), "vectors per step"),
-        "block": Tunable(96, (32, 48, 64, 96, 128, 192), "positions staged at a time"),
+        "block": Tunable(96, (32, 48, 64, 96, 128, 192), "positions staged at a time, if local memory holds them"),
         "items_per_unit": Tunable(8, (1, 2, 4, 8, 16), "work-items per compute unit"),
     }
     TUNABLES: ClassVar[dict[str, Tunable]] = {
@@ -49,6 +49,32 @@ class Streams(Engine):
         full, here = divmod(self.pixels, block)
         return float(self.batch * (full * round_up(block, unit) + round_up(here, unit)))
 
+    def _block(self, unit: int, what: str, words: int, more: int = 0) -> int:
+        """Positions staged at a time, a multiple of ``unit``: ``words`` words each, beside ``more`` words."""
+        block = self.tunables["block"]
+        if block % unit:
+            raise UnsupportedError(f"block ({block}) must be a multiple of {what} ({unit})")
+        room = (self.device.info.local_memory_bytes // 4 - more) // words // unit * unit
+        return int(max(unit, min(block, room)))
+
+    def _block_of_product(self) -> int:
+        """Of a product over positions."""
+        t, nhwc = self.tunables, self.data.nhwc
+        span = t["vectors"] * t["width"]
+        unit, what = (t["item_rows"], "item_rows") if nhwc else (span, "vectors x width")
+        return self._block(unit, what, self.channels, t["item_rows"] * span)
+
+    def _words_of_product(self) -> int:
+        """Words of local memory of a product over positions."""
+        t = self.tunables
+        return self._block_of_product() * self.channels + t["item_rows"] * t["vectors"] * t["width"]
+
+    def _block_of_gamma(self) -> tuple[int, int, int]:
+        """Of dgamma's product, with the rows and columns that a block has in local memory."""
+        t, n = self.tunables, self.channels
+        side, pitch = round_up(n, t["item_rows"]), round_up(n, t["vectors"] * t["width"])
+        return self._block(t["width"], "width", side + pitch), side, pitch
+
     def _reserve(self, words: int) -> int:
         if 4 * words > self.device.info.local_memory_bytes:
             raise UnsupportedError(
@@ -64,12 +90,8 @@ class Streams(Engine):
         n, nhwc, t = self.channels, self.data.nhwc, self.tunables
         span = t["vectors"] * t["width"]
         panel, unit = (span, t["item_rows"]) if nhwc else (t["item_rows"], span)
-        block = t["block"]
-        if block % unit:
-            raise UnsupportedError(
-                f"block ({block}) must be a multiple of {'item_rows' if nhwc else 'vectors x width'} ({unit})"
-            )
-        nbytes = self._reserve(block * n + t["item_rows"] * span)
+        block = self._block_of_product()
+        nbytes = self._reserve(self._words_of_product())
         shape = {"BLOCK": block, "PANEL": panel}
         kernel = self._kernel(name, which, SAVE=int(len(outputs) > 1), **shape)
         pack = self._kernel("pack", "PACK", TRANSPOSED=int(which == "INPUT"), **shape)
@@ -98,7 +120,7 @@ class Streams(Engine):
         if self.data.nhwc:
             lanes = float(self.positions) * round_up(self.channels, width)
         else:
-            lanes = self.channels * self._places(self.tunables["block"], width)
+            lanes = self.channels * self._places(self._block_of_product(), width)
         return Traffic(
             flops=flops * lanes, special_ops=special * lanes, integer_ops=integers * lanes, local_read=4 * lanes,
             global_read=arrays * maps, global_write=outputs * maps,
@@ -121,10 +143,8 @@ class Streams(Engine):
 
     def parameter_gradients(self, d: Buffer, dgamma: Buffer, dbeta: Buffer | None) -> Enqueue:
         t, n, beta = self.tunables, self.channels, int(dbeta is not None)
-        span, block = t["vectors"] * t["width"], t["block"]
-        side, pitch = round_up(n, t["item_rows"]), round_up(n, span)
-        if block % t["width"]:
-            raise UnsupportedError(f"block ({block}) must be a multiple of width ({t['width']})")
+        span = t["vectors"] * t["width"]
+        block, side, pitch = self._block_of_gamma()
         nbytes = self._reserve(block * (side + pitch))
         kernel = self._kernel("stream_gamma", "GAMMA", BETA=beta, BLOCK=block)
         finish = self._kernel("stream_finish", "FINISH", BETA=beta, BLOCK=block)

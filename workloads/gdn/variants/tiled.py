@@ -19,6 +19,7 @@ WARP = 32  # work-items that the kernel lays out as one block, of dgamma LANES o
 LANES = 8
 GAMMA_ITEMS = ((12, 12), (8, 16), (8, 8), (4, 4))  # rows and columns of dgamma per work-item, the best first
 FINISH_GROUP = 64
+LEAST_GROUP = 256  # what GPUs' runtimes take at least, of kernels that need many registers, too
 PACK_GROUP = 64
 
 
@@ -98,7 +99,7 @@ class Tiled(Engine):
             )
 
         items = [item for item in GAMMA_ITEMS if item[0] <= t["gamma_item"]]
-        most = self.device.info.max_work_group
+        most = self._most_items()
         fitting = [item for item in items if math.prod(tile(item)) <= most * math.prod(item)] or items[-1:]
         item = min(fitting, key=lambda item: math.prod(round_up(self.channels, side) for side in tile(item)))
         rows, columns = tile(item)
@@ -106,6 +107,12 @@ class Tiled(Engine):
             "ROWS": rows, "COLUMNS": columns, "ITEM_ROWS": item[0], "ITEM_COLUMNS": item[1], "LANES": LANES,
             "DEPTH": t["gamma_depth"], "UNROLL": t["gamma_unroll"],
         }  # fmt: skip
+
+    def _most_items(self) -> int:
+        """Work-items that a group of any kernel may have, of which OpenCL runtimes of GPUs may state more."""
+        info = self.device.info
+        stated = info.kind == "cpu" or info.backend != "opencl" or "full_groups" in info.capabilities
+        return info.max_work_group if stated else min(info.max_work_group, LEAST_GROUP)
 
     def _local_bytes(self, shape: dict[str, int]) -> int:
         """Bytes of local memory of dgamma's product, checked against the device's limit."""

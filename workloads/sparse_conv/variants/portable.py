@@ -21,7 +21,7 @@ class Portable(EngineVariant):
         "engine": Tunable("device", ("device", "c", "ptx"), "language of the code; device: ptx where it is taken"),
         "height": Tunable(0, (0, 1, 2, 4), "output rows of a work-item; 0: as the engine chooses"),
         "filters": Tunable(0, Tiled.TUNABLES["filters"].values, "filters of a slice; 0: as the engine chooses"),
-        **{name: GeneratedSource.TUNABLES[name] for name in ("width", "group", "program")},
+        **{name: GeneratedSource.TUNABLES[name] for name in ("width", "tail", "group", "program")},
         **{name: tunable for name, tunable in Tiled.TUNABLES.items() if name not in ("height", "filters")},
     }
 

@@ -1,26 +1,5 @@
-/* Matrix units and asynchronous copies: what the kernels on them share. CUDA C++, compute capability 8.0 and later. Addresses of
-   matrices and copies are those of 16-byte units in local memory; a lane is 4 g + t. */
-__device__ __forceinline__ uint address(const void *p) { return (uint)__cvta_generic_to_shared(p); }
-
-/* Four 8 x 8 matrices of 16-bit pairs, whose rows the lanes point to: a lane gets pair t of row g of each; transposed, pairs
-   2 t and 2 t + 1 of rows, as one pair, of column g. */
-__device__ __forceinline__ void load_matrices(uint *m, const void *row) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3]) : "r"(address(row)) : "memory");
-}
-
-__device__ __forceinline__ void load_transposed(uint *m, const void *row) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3]) : "r"(address(row)) : "memory");
-}
-
-/* c (16 x 8) += a (16 x 32) b (32 x 8), bytes with 32-bit sums. */
-__device__ __forceinline__ void multiply(int *c, const uint *a, uint b0, uint b1) {
-    asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-        "{%0, %1, %2, %3};"
-        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
+/* What passes on matrix units share: sums of points as products with one-hot labels, and the best of a row's scores. */
+#include "warp.h"
 
 /* Bytes of `labels` (below 128) that equal k, as ones. */
 __device__ __forceinline__ uint equal(uint labels, uint k) {
@@ -57,16 +36,4 @@ __device__ __forceinline__ void best_of_row(int *score, uint *label) {
             *label = k;
         }
     }
-}
-
-__device__ __forceinline__ void copy_async(void *to, const void *from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address(to)), "l"(from) : "memory");
-}
-
-__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-
-/* All but the last `left` groups of copies have come. */
-template <int left>
-__device__ __forceinline__ void await_copies() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(left) : "memory");
 }

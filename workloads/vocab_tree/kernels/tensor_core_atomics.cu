@@ -86,7 +86,7 @@ __kernel void REQD_GROUP(32 * WARPS) pass(PARAMETERS(uint)) {
         #pragma unroll
         for (int i = 0; i < POINTS; i += 32) { /* the lines of the next block, while the scores are computed */
             uint next = min((block + WARPS) * POINTS + i + lane, length - 1);
-            asm volatile("prefetch.global.L2 [%0];" ::"l"(from + (size_t)next * DIMS));
+            prefetch_l2(from + (size_t)next * DIMS);
         }
 
         int best[ROWS];

@@ -37,6 +37,7 @@ class TiledPass(Pass):
         units = bool(tunables["byte_units"])
         self.matrix = units and not self.vector and {"ptx", "mma"} <= have
         held = min(int(tunables["centres_held"]), clusters)
+        self.vnni = units and "vnni" in have
         self.held = round_up(held, 8) if self.matrix else held
         self.padded = round_up(clusters, self.held)
         self.group = 1 if self.vector else int(tunables["group"])
@@ -49,7 +50,7 @@ class TiledPass(Pass):
         self.local_bytes = self.require_local(self._local_bytes(stages))
         return loader(
             "tiled.cu" if self.matrix else "tiled.cl", "pass", K=clusters, DIMS=self.dims, GROUP=self.group,
-            VECTOR=self.vector, MATRIX=int(self.matrix), VNNI=int(units and "vnni" in have),
+            VECTOR=self.vector, MATRIX=int(self.matrix), VNNI=int(self.vnni),
             AHEAD=int(tunables["ahead"]), POINTS_EACH=self.points_each, CENTRES=self.held, STAGES=stages,
         )  # fmt: skip
 
@@ -80,8 +81,9 @@ class TiledPass(Pass):
         """What blocks cause whose rows are read where they lie, once for each tile and once for the sums."""
         k, dims, padded, points = self.clusters, float(self.dims), float(self.padded), float(lengths.sum())
         flushes, read = float(ceil_div(lengths, 256).sum()), blocks * self.rows * dims * padded / self.held
+        pairs = 0 if self.vnni else 0.75 * read  # bytes to 16-bit integers
         return Traffic(
-            integer_ops=blocks * self.rows * padded * (2 * dims + 1) + 2 * read
+            integer_ops=blocks * self.rows * padded * (2 * dims + 1) + pairs
             + points * (5 * dims / 4 + 1) + flushes * k * dims * 2,
             global_read=read + points * dims,
             local_read=blocks * padded * (2 * dims + 4) + points * (2 * dims + 4) + flushes * k * dims * 6,

@@ -1,0 +1,135 @@
+"""gdn by matrix tiles: every number of channels, other tiles, and matrix units emulated where there are none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lockstep
+import numpy as np
+import pytest
+from gdn_solver import Solver, problem_of, right, solve
+
+from perfport import workload
+from perfport.backend.offline import cuda_info
+from perfport.backend.opencl_device import target_of
+from perfport.workload import Session, Setup, UnsupportedError
+
+GDN = workload.discover()["gdn"]
+__all__ = ["solve"]  # a fixture
+CHANNELS = (8, 37, 100, 192, 200, 320, 511, 512)
+ODD_PLANE = {"height": 5, "width": 7, "batch": 2}
+
+
+@pytest.mark.parametrize(
+    ("channels", "layout"), [*((channels, "nchw") for channels in CHANNELS), (37, "nhwc"), (511, "nhwc")]
+)
+def test_every_number_of_channels(solve: Solver, channels: int, layout: str) -> None:
+    problem = problem_of("gdn_forward", channels=channels, layout=layout, **ODD_PLANE)
+    right(problem, solve(problem, "matrix_tile"))
+
+
+@pytest.mark.parametrize("channels", [8, 100, 511])
+@pytest.mark.parametrize("name", ["fused_step", "fused_step_streams", "matrix_tile"])
+def test_no_step_is_refused_for_its_channels(solve: Solver, name: str, channels: int) -> None:
+    problem = problem_of("gdn_step", channels=channels, **ODD_PLANE)
+    right(problem, solve(problem, name))
+
+
+#: A GPU's, which CPUs run, too; several turns of what is staged once; parts of the channels without staging gamma.
+SHAPES: list[dict[str, int]] = [
+    {
+        "width": 4, "tile_rows": 12, "tile_columns": 4, "turn_channels": 256, "turn_positions": 32, "staged": 32,
+        "stage_gamma": 1, "block": 1, "fetches": 4, "unroll": 4, "newton": 0,
+    },
+    {
+        "width": 4, "tile_rows": 4, "tile_columns": 8, "turn_channels": 1, "turn_positions": 16, "staged": 512,
+        "block": 48,
+    },
+    {"width": 4, "tile_rows": 8, "tile_columns": 4, "turn_channels": 64, "turn_positions": 1, "staged": 8, "newton": 3},
+    {
+        "width": 8, "tile_rows": 6, "tile_columns": 16, "turn_channels": 1, "turn_positions": 1, "staged": 64,
+        "stage_gamma": 1,
+    },
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize("shape", range(len(SHAPES)))
+def test_other_tiles(solve: Solver, shape: int, layout: str) -> None:
+    if solve.device.info.kind != "cpu" and SHAPES[shape]["width"] != 4:
+        pytest.skip("vectors of CPUs")
+    for size in ({"channels": 45, **ODD_PLANE}, {"channels": 36, "height": 6, "width": 10}):
+        problem = problem_of("gdn_backward", layout=layout, **size)
+        right(problem, solve(problem, "matrix_tile", **SHAPES[shape]))
+
+
+@pytest.mark.parametrize(
+    ("tunables", "expected"),
+    [
+        ({"width": 8, "tile_columns": 4}, r"tile_columns \(4\) must be a multiple of width \(8\)"),
+        ({"width": 4, "tile_rows": 6}, r"tile_rows \(6\) must be a multiple of 4 where width is 4"),
+    ],
+)
+def test_tiles_that_are_no_vectors_are_refused(solve: Solver, tunables: dict[str, int], expected: str) -> None:
+    if solve.device.info.kind != "cpu":
+        expected = "must be"
+    with pytest.raises(UnsupportedError, match=expected):
+        solve(problem_of("gdn_forward", channels=13, **ODD_PLANE), "matrix_tile", **tunables)
+
+
+def test_vectors_of_other_than_4_words_are_refused_on_a_gpu() -> None:
+    with pytest.raises(UnsupportedError, match=r"width \(8\) must be 4 on a GPU"):
+        emulated("gdn_forward", "matrix_tile", {"width": 8}, channels=13, height=3, width=5)
+
+
+def emulated(problem: str, name: str, tunables: dict[str, int], local_kib: int = 227, **parameters: Any) -> None:
+    """Run a variant's first step in lock step, as NVIDIA's OpenCL takes it, and compare maps with the reference."""
+    info = cuda_info("sm_90").model_copy(update={"backend": "opencl", "local_memory_bytes": local_kib << 10})
+    cls, device = GDN.variants[problem][name], lockstep.Lockstep(info)
+    cls.require(info)
+    device.target = target_of(info)
+    made = cls.problem(cls.problem.Parameters(**parameters), 1)
+    chosen = {key: tunable.default_for(info) for key, tunable in cls.tunables.items()} | tunables
+    setup = Setup(Session(device, made, GDN.folder), chosen, {})  # type: ignore[arg-type]
+    variant = cls(setup)
+    assert variant.unit == {"matrix_tile": "bf16_mma", "matrix_tile_tf32": "tf32_mma"}[name]
+    variant.steps[0].launch()
+    maps = {key: one for key, one in setup.outputs.items() if key in ("u", "d", "dw")}
+    checks = made.check(
+        {key: device.read(one.buffer, np.float32, one.shape) for key, one in maps.items()}, "", cls.precision
+    )
+    assert checks and all(check.passed for check in checks.values()), (parameters, checks)
+
+
+needs_compiler = pytest.mark.skipif(lockstep.COMPILER is None, reason="needs g++")
+
+
+@needs_compiler
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize("channels", [8, 37, 200, 511])
+@pytest.mark.parametrize("name", ["matrix_tile", "matrix_tile_tf32"])
+def test_emulated_matrix_units(name: str, channels: int, layout: str) -> None:
+    """Fragments, their places in memory and what is stored of them; the least local memory stages channels in parts."""
+    size = {"channels": channels, "layout": layout, "height": 5, "width": 7}
+    emulated("gdn_forward", name, {}, training=True, **size)
+    emulated("gdn_backward", name, {}, 32, inverse=True, **size)
+
+
+@needs_compiler
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_emulated_tiles_of_other_shapes(layout: str) -> None:
+    size = {"channels": 100, "layout": layout, "height": 4, "width": 25, "batch": 2}
+    emulated("gdn_forward", "matrix_tile", {"unit_rows": 16, "unit_columns": 48, "turn_channels": 64}, **size)
+    emulated(
+        "gdn_forward", "matrix_tile", {"unit_rows": 48, "unit_columns": 16, "turn_positions": 64, "block": 192}, **size
+    )
+    emulated("gdn_forward", "matrix_tile", {}, **{**size, "channels": 530})  # sums apart
+
+
+@needs_compiler
+def test_a_missing_barrier_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Local memory holds NaN at first, and each work-item runs ahead until it has to wait."""
+    source, wait = Session.source, "barrier(CLK_LOCAL_MEM_FENCE)"
+    monkeypatch.setattr(Session, "source", lambda self, file: source(self, file).replace(wait, ""))
+    with pytest.raises(AssertionError):
+        emulated("gdn_forward", "matrix_tile", {}, channels=37, height=5, width=7)
