@@ -69,6 +69,13 @@ def values_of(study: Study, problem: type[Problem], axis: str) -> set[Any]:
 
 
 @pytest.mark.parametrize("name", SOURCES)
+def test_the_guide_says_of_every_exhibit_how_it_is_reproduced(name: str) -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "papers.md").read_text()
+    section = guide.partition(f"(`paper_{name}`)")[2].partition("\n#")[0]
+    assert [each.number for each in find(name).exhibits if each.number not in section] == []
+
+
+@pytest.mark.parametrize("name", SOURCES)
 def test_the_experiment_of_a_study_has_values_for_every_curve(name: str) -> None:
     """At least two of them, so that there is a curve, and those that the source has where it names them."""
     studies, known = load(find_experiment(f"paper_{name}")).experiments, workload.discover(only=name)[name]
