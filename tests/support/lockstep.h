@@ -1,5 +1,5 @@
-/* The dialect on the host: the work-items of a group take turns from one synchronisation to the next, and mma.sync is what PTX's
-   reference says of its fragments. A work-item that misses a synchronisation is a fault. */
+/* The dialect on the host: warps run one after another, each until its next barrier, their work-items from one exchange to the next, and
+   mma.sync is what PTX's reference says of its fragments. A work-item that misses a barrier, or an exchange of its warp, is a fault. */
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -58,17 +58,18 @@ VECTORS(float, 2) VECTORS(float, 4) VECTORS(uint, 4)
 
 alignas(64) static float lockstep_arena[ARENA_WORDS];
 static ucontext_t scheduler, contexts[1024];
-static bool ended[1024];
-static uint current, group_id, syncs[1024];
+enum State { RUNNING, WAITING, ENDED };
+static State states[1024];
+static uint current, group_id;
 
 static size_t get_local_id(uint) { return current; }
 static size_t get_group_id(uint) { return group_id; }
 static size_t get_global_id(uint) { return group_id * LOCKSTEP_ITEMS + current; }
-static void yield() {
-    ++syncs[current];
+static void yield(State state) {
+    states[current] = state;
     swapcontext(&contexts[current], &scheduler);
 }
-static void barrier(int) { yield(); }
+static void barrier(int) { yield(WAITING); }
 
 static uint rounded_tf32(float x) { return (as<uint>(x) + 0x1000u) & 0xFFFFE000u; }
 static uint rounded_bf16(float x) {
@@ -82,7 +83,7 @@ static void mma_sync(float *c, const uint *a, const uint *b, int values) {
     uint lane = current % 32, warp = current - lane;
     memcpy(operands[current], a, 16);
     memcpy(operands[current] + 4, b, 8);
-    yield();
+    yield(RUNNING);
     for (uint r = 0; r < 4; ++r) {
         uint row = lane / 4 + r / 2 * 8, column = lane % 4 * 2 + r % 2;
         double sum = c[r];
@@ -98,10 +99,24 @@ static void mma_sync(float *c, const uint *a, const uint *b, int values) {
         }
         c[r] = float(sum);
     }
-    yield();
+    yield(RUNNING);
 }
 
-/* Runs `work` as every work-item of so many groups; 0, or 1 where work-items met different numbers of synchronisations. */
+/* Runs a warp's work-items until they wait or end, all of them; whether they do so together. */
+static bool run_warp(uint first, uint last) {
+    for (uint i = first; i < last; ++i) {
+        if (states[i] == WAITING) states[i] = RUNNING;
+    }
+    while (states[first] == RUNNING) {
+        for (current = first; current < last; ++current) {
+            swapcontext(&scheduler, &contexts[current]);
+            if (states[current] != states[first]) return false;
+        }
+    }
+    return true;
+}
+
+/* Runs `work` as every work-item of so many groups; 0, or 1 where work-items of a group part ways. */
 template <class Work> static int run_groups(uint groups, uint items, Work work) {
     static Work *all;
     all = &work;
@@ -113,18 +128,14 @@ template <class Work> static int run_groups(uint groups, uint items, Work work) 
             contexts[i].uc_stack.ss_sp = stacks[i].data();
             contexts[i].uc_stack.ss_size = stacks[i].size();
             contexts[i].uc_link = &scheduler;
-            ended[i] = false;
-            syncs[i] = 0;
-            makecontext(&contexts[i], +[] { (*all)(); ended[current] = true; }, 0);
+            states[i] = RUNNING;
+            makecontext(&contexts[i], +[] { (*all)(); states[current] = ENDED; }, 0);
         }
-        for (uint left = items; left;) {
-            for (current = 0; current < items; ++current) {
-                if (ended[current]) continue;
-                swapcontext(&scheduler, &contexts[current]);
-                left -= ended[current];
-                if (syncs[current] != syncs[0] || ended[current] != ended[0]) return 1;
+        do {
+            for (uint first = 0; first < items; first += 32) {
+                if (!run_warp(first, min(first + 32, items)) || states[first] != states[0]) return 1;
             }
-        }
+        } while (states[0] != ENDED);
     }
     return 0;
 }

@@ -195,7 +195,7 @@ def test_photographs(solve: Solver, name: str) -> None:
     right(problem, solve(problem, name))
 
 
-@pytest.mark.parametrize("name", ["fused_gamma_gradient", "fused_gamma_gradient_streams", "tensor_core"])
+@pytest.mark.parametrize("name", ["fused_gamma_gradient", "fused_gamma_gradient_streams", "tensor_core", "matrix_tile"])
 def test_sums_of_splits_are_the_same_bits_every_time(solve: Solver, name: str) -> None:
     problem = problem_of("gdn_gamma_gradient", channels=13, height=40, width=40)
     tunables = {} if "streams" in name else {"run": 512}

@@ -11,7 +11,7 @@ from perfport import workload
 from perfport.backend.offline import cuda_info, opencl_info
 from perfport.run.sources import variant_files
 from perfport.workloads.gdn.variants.engine import Engine
-from perfport.workloads.gdn.variants.fused import PROBLEMS, Fused, FusedGammaGradient
+from perfport.workloads.gdn.variants.fused import PROBLEMS, Fused
 from perfport.workloads.gdn.variants.matrix_tile import MatrixTile, MatrixTilePlain
 from perfport.workloads.gdn.variants.streams import Streams
 from perfport.workloads.gdn.variants.tensor_core import TensorCores, TensorCoresBf16, TensorCoresPlain
@@ -31,7 +31,6 @@ OWN = {
     MatrixTile: TILES,
     MatrixTilePlain: TILES,
 }
-HAVE_NONE = {(FusedGammaGradient, MatrixTile), (FusedGammaGradient, MatrixTilePlain)}  # dgamma's is the tiled engine's
 NAMED = {
     "fused_{problem}": Tiled,
     "fused_{problem}_streams": Streams,
@@ -45,12 +44,9 @@ def test_every_engine_is_a_variant_of_every_problem() -> None:
         (cls.problem, cls.engine)
         for variants in GDN.variants.values() for cls in variants.values() if issubclass(cls, Fused)
     ]  # fmt: skip
-    every = {(base, engine) for base in PROBLEMS for engine in OWN} - HAVE_NONE
-    assert sorted(made, key=str) == sorted(((base.problem, engine) for base, engine in every), key=str)
+    assert sorted(made, key=str) == sorted(((base.problem, engine) for base in PROBLEMS for engine in OWN), key=str)
     for base, (problem, _) in PROBLEMS.items():
         for name, engine in NAMED.items():
-            if (base, engine) in HAVE_NONE:
-                continue
             variant = GDN.variants[f"gdn_{problem}"][name.format(problem=problem)]
             assert issubclass(variant, base) and getattr(variant, "engine", None) is engine
 
@@ -119,8 +115,6 @@ def test_no_number_of_channels_is_refused(name: str, info: Any) -> None:
 @pytest.mark.parametrize("engine", OWN)
 def test_a_variant_rests_on_the_files_of_its_own_engine(engine: type[Engine]) -> None:
     for base, (problem, _) in PROBLEMS.items():
-        if (base, engine) in HAVE_NONE:
-            continue
         variant = GDN.variants[base.problem.name][engine.name.format(problem=problem)]
         names = {path.name for path in variant_files(GDN, variant)}
         assert OWN[engine] | {"fused.py", "engine.py", "inputs.py", "problems.py"} <= names

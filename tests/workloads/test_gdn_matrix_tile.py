@@ -40,14 +40,14 @@ SHAPES: list[dict[str, int]] = [
     {
         "width": 4, "tile_rows": 12, "tile_columns": 4, "turn_channels": 256, "turn_positions": 32, "staged": 32,
         "stage_gamma": 1, "block": 1, "fetches": 4, "unroll": 4, "newton": 0,
+        "group": 256, "gamma_rows": 96, "gamma_depth": 32,
     },
     {
-        "width": 4, "tile_rows": 4, "tile_columns": 8, "turn_channels": 1, "turn_positions": 16, "staged": 512,
-        "block": 48,
+        "width": 4, "tile_rows": 4, "tile_columns": 8, "group": 1, "staged": 512, "block": 48,
     },
-    {"width": 4, "tile_rows": 8, "tile_columns": 4, "turn_channels": 64, "turn_positions": 1, "staged": 8, "newton": 3},
+    {"width": 4, "tile_rows": 8, "tile_columns": 4, "turn_channels": 64, "group": 64, "staged": 8, "newton": 3},
     {
-        "width": 8, "tile_rows": 6, "tile_columns": 16, "turn_channels": 1, "turn_positions": 1, "staged": 64,
+        "width": 8, "tile_rows": 6, "tile_columns": 16, "group": 1, "staged": 64,
         "stage_gamma": 1,
     },
 ]  # fmt: skip
@@ -83,7 +83,7 @@ def test_vectors_of_other_than_4_words_are_refused_on_a_gpu() -> None:
 
 
 def emulated(problem: str, name: str, tunables: dict[str, int], local_kib: int = 227, **parameters: Any) -> None:
-    """Run a variant's first step in lock step, as NVIDIA's OpenCL takes it, and compare maps with the reference."""
+    """Run a variant in lock step, as NVIDIA's OpenCL takes it, and compare its outputs with the reference."""
     info = cuda_info("sm_90").model_copy(update={"backend": "opencl", "local_memory_bytes": local_kib << 10})
     cls, device = GDN.variants[problem][name], lockstep.Lockstep(info)
     cls.require(info)
@@ -92,12 +92,11 @@ def emulated(problem: str, name: str, tunables: dict[str, int], local_kib: int =
     chosen = {key: tunable.default_for(info) for key, tunable in cls.tunables.items()} | tunables
     setup = Setup(Session(device, made, GDN.folder), chosen, {})  # type: ignore[arg-type]
     variant = cls(setup)
-    assert variant.unit == {"matrix_tile": "bf16_mma", "matrix_tile_tf32": "tf32_mma"}[name]
-    variant.steps[0].launch()
-    maps = {key: one for key, one in setup.outputs.items() if key in ("u", "d", "dw")}
-    checks = made.check(
-        {key: device.read(one.buffer, np.float32, one.shape) for key, one in maps.items()}, "", cls.precision
-    )
+    unit = {"matrix_tile": "bf16_mma", "matrix_tile_tf32": "tf32_mma"}[name]
+    assert variant.unit == (unit if tunables.get("units", 1) else None)
+    variant.launch()
+    values = {key: device.read(one.buffer, np.float32, one.shape) for key, one in setup.outputs.items()}
+    checks = made.check(values, "", cls.precision)
     assert checks and all(check.passed for check in checks.values()), (parameters, checks)
 
 
@@ -124,6 +123,15 @@ def test_emulated_tiles_of_other_shapes(layout: str) -> None:
         "gdn_forward", "matrix_tile", {"unit_rows": 48, "unit_columns": 16, "turn_positions": 64, "block": 192}, **size
     )
     emulated("gdn_forward", "matrix_tile", {}, **{**size, "channels": 530})  # sums apart
+    emulated("gdn_gamma_gradient", "matrix_tile", {"gamma_units": 16, "gamma_rows": 48, "gamma_depth": 64}, **size)
+
+
+@needs_compiler
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_a_gpu_without_matrix_units(layout: str) -> None:
+    """A team per work-item, several teams to a group, gamma by way of local memory: what no CPU has as its default."""
+    for size in ({"channels": 37, "height": 5, "width": 7}, {"channels": 100, "height": 4, "width": 24}):
+        emulated("gdn_step", "matrix_tile", {"units": 0}, 32, layout=layout, **size)
 
 
 @needs_compiler

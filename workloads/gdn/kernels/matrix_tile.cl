@@ -1,15 +1,28 @@
-/* The products over positions by matrix tiles (matrix_tile.h), one source for matrix units, for GPUs without them and for CPUs:
+/* The products by matrix tiles (matrix_tile.h), one source for matrix units, for GPUs without them and for CPUs:
      FORWARD  z = beta + gamma w^2;  u = w z^(-1/2), inverse: w z^(1/2); with SAVE also D = z^(-1/2)
      INPUT    g = gamma^T t;         dw = delta D + 2 w g, inverse: delta / D + 2 w g
-   Columns of a tile lie along what is contiguous in memory: in NCHW rows are output channels and columns positions, in NHWC rows are
-   positions and columns output channels. So gamma is the operand of the rows, or of the columns.
+     GAMMA    dgamma = t (w^2)^T;    with BETA also dbeta = t 1; partial sums, which `finish` adds up
+
+   FORWARD, INPUT: columns of a tile lie along what is contiguous in memory: in NCHW rows are output channels and columns positions, in
+   NHWC rows are positions and columns output channels. So gamma is the operand of the rows, or of the columns.
 
    A work-group takes PLACES tiles of POSITIONS positions of an image; in each of its turns it makes CHANNELS output channels of one of
    them, ROWS x COLUMNS sums, a tile of TILE_ROWS x TILE_COLUMNS to each team. What stands for STAGED channels of the positions (w^2 or t)
    is staged in local memory: where STAGED holds all channels, once for all turns, else (RESTAGE) anew in each. Gamma lies in panels of
    PANEL output channels, zeros beyond the last (PACK); with STAGE_GAMMA it goes through local memory, too, and a panel is
    a turn's. Sums go through local memory to the work-items that take the root and multiply: neighbours store neighbours, in vectors of
-   ACCESS words, whatever the sizes of planes and tiles. */
+   ACCESS words, whatever the sizes of planes and tiles.
+
+   GAMMA: a work-group sums ROWS x COLUMNS of dgamma over its split of the positions, DEPTH at a time, of which both operands are staged.
+   TEAMS teams go over its tiles: where each has one, sums stay in registers, else they wait in the split's partial sums. */
+#if defined(GAMMA) || defined(FINISH)
+#define ROWS_IN __local
+#define COLUMNS_IN __local
+#define SUMS_IN __global
+#define ROW_LINES LINES
+#define COLUMN_LINES COLUMNS
+#else
+#define SUMS_IN __local
 #define POSITIONS (NHWC ? ROWS : COLUMNS)
 #define CHANNELS (NHWC ? COLUMNS : ROWS)
 #define ROW_LINES (NHWC ? POSITIONS : PANEL)
@@ -26,6 +39,7 @@
 #define ROWS_IN GAMMA_IN
 #define COLUMNS_IN __local
 #endif
+#endif
 #include "matrix_tile.h"
 #include "products.h"
 
@@ -35,7 +49,7 @@
 __kernel void pack(__global const float *RESTRICT gamma, uint channels, uint inner, uint count, __global word *RESTRICT packed) {
     uint slot = get_global_id(0);
     if (slot >= count) return;
-#define GAMMA(line, k)                                                                                         \
+#define WEIGHT(line, k)                                                                                        \
     ((line) < channels && (k) < channels ? gamma[OF_TRANSPOSE ? (k) * channels + (line) : (line) * channels + (k)] : 0.0f)
 #if TERMS
     uint lane = slot % 32, groups = PANEL / 16, group = slot / 32 % groups, step = slot / 32 / groups, steps = inner / STEP;
@@ -45,19 +59,18 @@ __kernel void pack(__global const float *RESTRICT gamma, uint channels, uint inn
     for (uint r = 0; r < 4; ++r) {
         #pragma unroll
         for (uint e = 0; e < PER_WORD; ++e)
-            v[r * PER_WORD + e] = GAMMA(first + FRAGMENT_LINE(lane, r), k + FRAGMENT_INNER(lane, r, e));
+            v[r * PER_WORD + e] = WEIGHT(first + FRAGMENT_LINE(lane, r), k + FRAGMENT_INNER(lane, r, e));
     }
     PUT_FRAGMENT(packed + step * WORDS_OF(PANEL) + group * PARTS * PART_WORDS + PLACE_OF_LANE(lane), v);
 #else
     uint line = slot / (PANEL * inner) * PANEL + slot % PANEL, k = slot / PANEL % inner;
-    packed[slot] = GAMMA(line, k);
+    packed[slot] = WEIGHT(line, k);
 #endif
 }
-#else
+#endif
 
-#define GROUP_ITEMS (TEAM * (ROWS / TILE_ROWS) * (COLUMNS / TILE_COLUMNS))
-#define SQUARES (PLACES * (STAGED / STEP) * WORDS_OF(POSITIONS)) /* words of local memory */
-#define PITCH (COLUMNS + (TERMS ? 8 : 0)) /* of results: pairs that a warp puts down are in different banks */
+#if defined(FORWARD) || defined(INPUT) || defined(GAMMA)
+#define GROUP_ITEMS (TEAM * TEAMS)
 #if GROUP_ITEMS == 1 /* compilers for CPUs would keep the sums in memory across barriers */
 #define SYNC()
 #else
@@ -117,12 +130,62 @@ typedef access operand;
 
 operand square(operand x) { return x * x; }
 
-#ifdef FORWARD
-#define OPERAND(read) square(read(w))
+/* Stages `count` values of the inner dimension of `width` lines, of which `lines` are inside the maps; 0 beyond them: t, or without
+   `terms` w^2. Lines, or with ALONG the inner dimension, lie side by side from `start` on, the others `stride` apart. */
+INLINE void stage(__local word *to, uint width, __global const float *delta, __global const float *w, __global const float *d,
+                  int terms, uint start, uint stride, uint lines, uint count, uint item) {
+#define OPERAND(read) (terms ? TERM(read(delta), read(w), read(d)) : square(read(w)))
+#if TERMS
+    #pragma unroll FETCHES
+    for (uint slot = item; slot < (count + STEP - 1) / STEP * width * 2; slot += GROUP_ITEMS) {
+        /* Neighbouring work-items take what lies side by side in the maps. */
+        uint of = slot % 32, lane = ALONG ? of : of % 8 * 4 + of / 8;
+        uint fragment = slot / 32 % (width / 16), step = slot / 32 / (width / 16);
+        float v[4 * PER_WORD];
+        #pragma unroll
+        for (uint r = 0; r < 4; ++r) {
+            #pragma unroll
+            for (uint e = 0; e < PER_WORD; ++e) {
+                uint line = 16 * fragment + FRAGMENT_LINE(lane, r), k = step * STEP + FRAGMENT_INNER(lane, r, e);
+                uint at = start + (ALONG ? line * stride + k : line + k * stride);
+                int there = line < lines && k < count;
+#define WORD_OF(x) (there ? (x)[at] : 0.0f)
+                v[r * PER_WORD + e] = OPERAND(WORD_OF);
+            }
+        }
+        PUT_FRAGMENT(to + step * WORDS_OF(width) + fragment * PARTS * PART_WORDS + PLACE_OF_LANE(lane), v);
+    }
 #else
-#define OPERAND(read) TERM(read(delta), read(w), read(d))
+    uint slots = ALONG ? (count + ACCESS - 1) / ACCESS * width : count * (width / ACCESS);
+    #pragma unroll FETCHES
+    for (uint slot = item; slot < slots; slot += GROUP_ITEMS) {
+        uint line = ALONG ? slot % width : slot % (width / ACCESS) * ACCESS;
+        uint k = ALONG ? slot / width * ACCESS : slot / (width / ACCESS);
+        uint at = start + (ALONG ? line * stride + k : line + k * stride);
+        int inside = ALONG ? (line < lines ? (int)(count - k) : 0) : (int)lines - (int)line;
+#define WORDS_AT(x) READ((x) + at, inside)
+        access made = OPERAND(WORDS_AT);
+        if (ALONG) {
+            float part[ACCESS];
+            WORDS_TO(part, made);
+            #pragma unroll
+            for (uint e = 0; e < ACCESS; ++e) to[(k + e) * width + line] = part[e];
+        } else {
+            PUT(made, to + k * width + line);
+        }
+    }
+#endif
+}
 #endif
 
+#if defined(FORWARD) || defined(INPUT)
+#ifdef FORWARD
+#define STAGED_OF w, w, w, 0
+#else
+#define STAGED_OF delta, w, d, 1
+#endif
+#define SQUARES (PLACES * (STAGED / STEP) * WORDS_OF(POSITIONS)) /* words of local memory */
+#define PITCH (COLUMNS + (TERMS ? 8 : 0)) /* of results: pairs that a warp puts down are in different banks */
 __kernel REQD_GROUP_RESIDENT(GROUP_ITEMS, RESIDENT) void PRODUCT(PRODUCT_PARAMETERS(word)) {
     RESIDENT_GROUPS(GROUP_ITEMS, RESIDENT);
     LOCAL_ARENA(word, arena, ARENA);
@@ -139,57 +202,15 @@ __kernel REQD_GROUP_RESIDENT(GROUP_ITEMS, RESIDENT) void PRODUCT(PRODUCT_PARAMET
         const uint first_channel = turn / places * CHANNELS, place = turn % places;
         row_sums sum[ROWS_OF_SUMS];
         tile_start(sum);
-        for (uint first = 0; first < inner; first += STAGED) {
-            const uint count = min((uint)STAGED, inner - first), steps = count / STEP;
+        for (uint first = 0; first < channels; first += STAGED) {
+            const uint count = min((uint)STAGED, channels - first), steps = (count + STEP - 1) / STEP;
             if (RESTAGE || STAGE_GAMMA) SYNC(); /* products, or results, are done with what is replaced */
             if (RESTAGE || turn == 0) {
-                for (uint p = RESTAGE ? place * POSITIONS : 0; p < (RESTAGE ? (place + 1) * POSITIONS : here); p += POSITIONS) {
+                const uint last = RESTAGE ? (place + 1) * POSITIONS : here;
+                for (uint p = RESTAGE ? place * POSITIONS : 0; p < last; p += POSITIONS) {
                     __local word *to = arena + (RESTAGE ? 0 : p) / POSITIONS * (STAGED / STEP) * WORDS_OF(POSITIONS);
-#if TERMS
-                    #pragma unroll FETCHES
-                    for (uint slot = item; slot < steps * POSITIONS * 2; slot += GROUP_ITEMS) {
-                        /* Neighbouring work-items take what lies side by side in the maps. */
-                        uint of = slot % 32, to_lane = NHWC ? of : of % 8 * 4 + of / 8;
-                        uint fragment = slot / 32 % (POSITIONS / 16), step = slot / 32 / (POSITIONS / 16);
-                        float v[4 * PER_WORD];
-                        #pragma unroll
-                        for (uint r = 0; r < 4; ++r) {
-                            #pragma unroll
-                            for (uint e = 0; e < PER_WORD; ++e) {
-                                uint position = p + 16 * fragment + FRAGMENT_LINE(to_lane, r);
-                                uint k = first + step * STEP + FRAGMENT_INNER(to_lane, r, e);
-                                uint at = start + position * (NHWC ? channels : 1) + k * CHANNEL_STRIDE;
-                                int there = position < here && k < channels;
-#define WORD_OF(x) (there ? (x)[at] : 0.0f)
-                                v[r * PER_WORD + e] = OPERAND(WORD_OF);
-                            }
-                        }
-                        PUT_FRAGMENT(to + step * WORDS_OF(POSITIONS) + fragment * PARTS * PART_WORDS + PLACE_OF_LANE(to_lane), v);
-                    }
-#elif NHWC
-                    #pragma unroll FETCHES
-                    for (uint slot = item; slot < (count + ACCESS - 1) / ACCESS * POSITIONS; slot += GROUP_ITEMS) {
-                        uint position = slot % POSITIONS, k = slot / POSITIONS * ACCESS;
-                        int inside = p + position < here ? (int)(count - k) : 0;
-                        uint at = start + (p + position) * channels + first + k;
-#define WORDS_OF_MAP(x) READ((x) + at, inside)
-                        access made = OPERAND(WORDS_OF_MAP);
-                        float part[ACCESS];
-                        WORDS_TO(part, made);
-                        #pragma unroll
-                        for (uint e = 0; e < ACCESS; ++e) to[(k + e) * POSITIONS + position] = part[e];
-                    }
-#else
-                    #pragma unroll FETCHES
-                    for (uint slot = item; slot < count * (POSITIONS / ACCESS); slot += GROUP_ITEMS) {
-                        uint position = slot % (POSITIONS / ACCESS) * ACCESS, k = slot / (POSITIONS / ACCESS);
-                        int inside = (int)here - (int)(p + position);
-                        uint at = start + (first + k) * pixels + p + position;
-#define WORDS_OF_MAP(x) READ((x) + at, inside)
-                        access made = OPERAND(WORDS_OF_MAP);
-                        PUT(made, to + k * POSITIONS + position);
-                    }
-#endif
+                    uint from = start + p * (NHWC ? channels : 1) + first * CHANNEL_STRIDE;
+                    stage(to, POSITIONS, STAGED_OF, from, NHWC ? channels : pixels, here - p, count, item);
                 }
             }
             const uint channel = NHWC ? column : row; /* the team's first, of this turn's */
@@ -237,5 +258,76 @@ __kernel REQD_GROUP_RESIDENT(GROUP_ITEMS, RESIDENT) void PRODUCT(PRODUCT_PARAMET
             }
         }
     }
+}
+#endif
+
+#if defined(GAMMA) || defined(FINISH)
+/* Of a split's partial sums: whole tiles of dgamma, and of dbeta LINES words to a tile's rows. */
+#define TILES(n, side) (((n) + (side) - 1) / (side))
+#define PARTIAL_PITCH(channels) (TILES(channels, COLUMNS) * COLUMNS)
+#define BETA_AT(channels) (TILES(channels, ROWS) * ROWS * PARTIAL_PITCH(channels))
+#define PARTIAL(channels) (BETA_AT(channels) + BETA * TILES(channels, ROWS) * LINES)
+#endif
+
+#ifdef GAMMA
+#define TILES_ACROSS (COLUMNS / TILE_COLUMNS)
+#define TURNS (ROWS / TILE_ROWS * TILES_ACROSS / TEAMS)
+__kernel REQD_GROUP_RESIDENT(GROUP_ITEMS, RESIDENT) void gamma_gradient(GAMMA_PARAMETERS) {
+    RESIDENT_GROUPS(GROUP_ITEMS, RESIDENT);
+    LOCAL_ARENA(word, arena, ARENA);
+    __local word *squares = arena + DEPTH / STEP * WORDS_OF(LINES);
+    const uint item = get_local_id(0), team = item / TEAM, lane = item % TEAM;
+    const uint pitch = PARTIAL_PITCH(channels), stride = NHWC ? channels : pixels;
+    Split at = split_of_group(channels, pixels, batch, steps);
+    partial += (size_t)at.split * PARTIAL(channels);
+    __global float *sums = partial + at.first_row * pitch + at.first_column;
+    row_sums sum[ROWS_OF_SUMS];
+    tile_start(sum);
+    for (const uint first = at.step; at.step < at.last; ++at.step) {
+        const uint count = min((uint)DEPTH, pixels - at.pixel), here = (count + STEP - 1) / STEP;
+        const uint start = at.image + at.pixel * (NHWC ? channels : 1);
+        SYNC();
+        stage(arena, LINES, delta, w, d, 1, start + at.first_row * CHANNEL_STRIDE, stride, min(channels - at.first_row, (uint)ROWS),
+              count, item);
+        stage(squares, COLUMNS, w, w, w, 0, start + at.first_column * CHANNEL_STRIDE, stride, channels - at.first_column, count, item);
+        SYNC();
+        for (uint turn = 0; turn < TURNS; ++turn) {
+            const uint tile = turn * TEAMS + team;
+            const uint row = tile / TILES_ACROSS * TILE_ROWS, column = tile % TILES_ACROSS * TILE_COLUMNS;
+            __global float *to = sums + row * pitch + column;
+#if TURNS > 1
+            if (at.step == first) tile_start(sum);
+            else tile_take(sum, to, pitch);
+#endif
+            tile_multiply(sum, arena + WORDS_OF(row), squares + WORDS_OF(column), here, lane);
+            if (TURNS > 1 || at.step + 1 == at.last) tile_put(sum, to, pitch, lane);
+        }
+#if BETA
+        if (at.first_column == 0)
+            add_line_sums(partial + BETA_AT(channels) + at.first_row / ROWS * LINES, arena, here, at.step == first, item);
+#endif
+        next_positions(&at, channels, pixels);
+    }
+}
+#endif
+
+#ifdef FINISH
+/* Sums of the splits' partial results, in their order: the same bits every time. */
+__kernel void finish(__global const float *RESTRICT partial, uint splits, uint channels, __global float *RESTRICT dgamma
+#if BETA
+                     , __global float *RESTRICT dbeta
+#endif
+) {
+    uint i = get_global_id(0), row = i / channels, column = i % channels;
+    if (i >= channels * (channels + BETA)) return;
+    uint at = row * PARTIAL_PITCH(channels) + column;
+    if (row == channels) at = BETA_AT(channels) + column / ROWS * LINES + column % ROWS;
+    float sum = 0.0f;
+    for (uint s = 0; s < splits; ++s) sum += partial[(size_t)s * PARTIAL(channels) + at];
+#if BETA
+    if (row == channels) dbeta[column] = sum;
+    else
+#endif
+        dgamma[i] = sum;
 }
 #endif

@@ -6,7 +6,7 @@
    Operands lie step by step of the inner dimension, STEP of it at a time: [step][line], a line being a row of the first or a column
    of the second operand. Units: [step][16 lines][part][lane], four words of a fragment to a lane, of lines g and g + 8 and words t and
    t + 4; both operands have the same, since a fragment of 16 rows is two of 8 columns with words in another order. ROW_LINES and
-   COLUMN_LINES say how many lines a step holds, ROWS_IN and COLUMNS_IN in which memory. */
+   COLUMN_LINES say how many lines a step holds, ROWS_IN and COLUMNS_IN in which memory, SUMS_IN where sums are put. */
 #include "mma.h"
 #include "vectors.h"
 
@@ -143,7 +143,7 @@ INLINE void tile_multiply(row_sums *sum, ROWS_IN const word *rows, COLUMNS_IN co
 }
 
 /* Puts the sums down as [row][pitch]: whoever comes after need not know which work-item holds which. */
-INLINE void tile_put(row_sums *sum, __local float *to, uint pitch, uint lane) {
+INLINE void tile_put(row_sums *sum, SUMS_IN float *to, uint pitch, uint lane) {
 #if TERMS
     to += lane / 4 * pitch + 2 * (lane % 4);
     #pragma unroll
@@ -163,3 +163,51 @@ INLINE void tile_put(row_sums *sum, __local float *to, uint pitch, uint lane) {
     }
 #endif
 }
+
+#ifdef GAMMA
+#if !TERMS
+/* Takes sums up that were put down. */
+INLINE void tile_take(row_sums *sum, __global const float *from, uint pitch) {
+    #pragma unroll
+    for (int r = 0; r < TILE_ROWS; ++r) {
+        #pragma unroll
+        for (int v = 0; v < TILE_COLUMNS / WIDTH; ++v) sum[r][v] = VLOAD(v, from + r * pitch);
+    }
+}
+#endif
+
+/* Adds the sums of the first operand's lines over so many steps to what `to` has, or if they are the first begins with them. */
+INLINE void add_line_sums(__global float *to, __local const word *lines, uint steps, int first, uint item) {
+#if TERMS /* a product with ones, 16 lines to a warp */
+    const uint one = FORMAT ? 0x3F803F80u : 0x3F800000u, ones[2] = {one, one}, lane = item % TEAM;
+    for (uint group = item / TEAM; group < LINES / 16; group += TEAMS) {
+        float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        for (uint k = 0; k < steps; ++k) {
+            #pragma unroll
+            for (int q = 0; q < PARTS; ++q) {
+                uint a[4];
+                float own[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+                TAKE_FOUR(a, lines + k * WORDS_OF(LINES) + (group * PARTS + q) * PART_WORDS + PLACE_OF_LANE(lane));
+                multiply(own, a, ones);
+                sum[0] += own[0];
+                sum[2] += own[2];
+            }
+        }
+        if (lane % 4 == 0) {
+            #pragma unroll
+            for (int h = 0; h < 2; ++h) {
+                uint line = 16 * group + lane / 4 + 8 * h;
+                to[line] = first ? sum[2 * h] : to[line] + sum[2 * h];
+            }
+        }
+    }
+#else
+    for (uint line = WIDTH * item; line < LINES; line += WIDTH * TEAMS) {
+        vec sum = SPLAT(0.0f);
+        if (!first) sum = VLOAD(0, to + line);
+        for (uint k = 0; k < steps; ++k) sum = sum + VLOAD(0, lines + k * LINES + line);
+        VSTORE(sum, 0, to + line);
+    }
+#endif
+}
+#endif

@@ -119,15 +119,13 @@ PROBLEMS: dict[type[Fused], tuple[str, str]] = {
 }
 
 
-def variants(engine: type[Engine], *others: type[Fused]) -> dict[str, type[Fused]]:
-    """Return an engine's variants, one per problem but those of ``others``, by the names of their classes.
+def variants(engine: type[Engine]) -> dict[str, type[Fused]]:
+    """Return an engine's variants, one per problem, by the names of their classes.
 
     They are of the engine's module, so that their results rest on the files of this engine and of no other.
     """
     classes: dict[str, Any] = {}
     for base, (problem, what) in PROBLEMS.items():
-        if base in others:
-            continue
         name = base.__name__.replace("Fused", engine.__name__)
         attributes = {
             "__module__": engine.__module__, "__doc__": engine.__doc__, "engine": engine,

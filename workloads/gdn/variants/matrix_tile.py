@@ -10,39 +10,53 @@ import numpy as np
 from perfport.workload import Buffer, Enqueue, Setup, Traffic, Tunable, UnsupportedError, ceil_div, round_up
 
 from . import inputs
-from .fused import FusedGammaGradient, variants
-from .tiled import LEAST_GROUP, PACK_GROUP, WARP, OverPositions, Tiled, even_tile
+from .fused import variants
+from .tiled import FINISH_GROUP, PACK_GROUP, WARP, OverPositions, Tiled, even_tile, split_steps
 
 FRAGMENT_LINES, FRAGMENT_WORDS = 16, 8  # of an operand of one instruction
 LONG = 512  # channels whose sums a matrix unit's truncation spoils
 
+BOTH = {  # of the products over positions and of dgamma's
+    "units": Tunable(1, (0, 1), "matrix units, where the device has them"),
+    "group": Tunable({"cpu": 1, "gpu": 256}, (1, 64, 128, 256), "work-items of a group, at most"),
+    "width": Tunable({"cpu": 16, "gpu": 4}, (4, 8, 16), "words per vector; 4 on GPUs"),
+    "tile_rows": Tunable({"cpu": 6, "gpu": 12}, (4, 6, 8, 12, 16), "rows of a work-item's tile, at most"),
+    "tile_columns": Tunable({"cpu": 32, "gpu": 4}, (4, 8, 16, 32, 48), "its columns, along what is contiguous"),
+    "fetches": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 4, 8), "turns of staging that are unrolled"),
+    "unroll": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 4, 8), "turns of the inner loop that are unrolled"),
+    "resident": Tunable(
+        {"cpu": 1, "gpu": 640}, (1, 384, 512, 640, 768), "work-items to a compute unit that registers are saved for"
+    ),
+}
+
 
 class MatrixTile(Tiled):
-    """A tile to each team of work-items: a warp with matrix units, else a work-item with vectors.
-
-    The products over positions are of this engine's kernel; dgamma's is the tiled engine's.
-    """
+    """A tile to each team of work-items: a warp with matrix units, else a work-item with vectors."""
 
     TUNABLES: ClassVar[dict[str, Tunable]] = {
-        "units": Tunable(1, (0, 1), "matrix units, where the device has them"),
-        "width": Tunable({"cpu": 16, "gpu": 4}, (4, 8, 16), "words per vector; 4 on GPUs"),
-        "tile_rows": Tunable({"cpu": 6, "gpu": 12}, (4, 6, 8, 12, 16), "rows of a work-item's tile, at most"),
-        "tile_columns": Tunable({"cpu": 32, "gpu": 4}, (4, 8, 16, 32, 48), "its columns, along what is contiguous"),
+        **BOTH,
         "unit_rows": Tunable(32, (16, 32, 48, 64), "rows of a warp's tile on matrix units, at most"),
         "unit_columns": Tunable(32, (16, 32, 48, 64), "its columns"),
-        "turn_channels": Tunable({"cpu": 1, "gpu": 256}, (1, 64, 128, 192, 256), "output channels at a time, about"),
-        "turn_positions": Tunable({"cpu": 1, "gpu": 32}, (1, 16, 32, 64, 96), "positions at a time, about"),
+        "turn_channels": Tunable(256, (64, 128, 192, 256), "output channels at a time, at most"),
+        "turn_positions": Tunable(32, (16, 32, 64, 96), "positions at a time, about"),
         "staged": Tunable(
             {"cpu": 512, "gpu": 32}, (8, 16, 32, 64, 128, 512), "channels staged at a time, without units"
         ),
         "stage_gamma": Tunable({"cpu": 0, "gpu": 1}, (0, 1), "gamma goes through local memory, without units"),
         "block": Tunable({"cpu": 96, "gpu": 1}, (1, 48, 96, 192), "positions staged at a time in NHWC"),
-        "fetches": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 4, 8), "turns of staging that are unrolled"),
-        "unroll": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 4, 8), "turns of the inner loop that are unrolled"),
         "newton": Tunable({"cpu": 3, "gpu": 0}, (0, 3), "Newton steps of the inverse root; 0: the builtin"),
-        "resident": Tunable(
-            {"cpu": 1, "gpu": 640}, (1, 384, 512, 640, 768), "work-items to a compute unit that registers are saved for"
+    }
+    GAMMA_TUNABLES: ClassVar[dict[str, Tunable]] = {
+        **BOTH,
+        "gamma_units": Tunable(
+            48, (16, 32, 48), "rows and columns of a warp's tile of dgamma on matrix units, at most"
         ),
+        "gamma_rows": Tunable({"cpu": 512, "gpu": 96}, (48, 96, 192, 512), "rows of a group's tile of dgamma, at most"),
+        "gamma_columns": Tunable({"cpu": 512, "gpu": 192}, (48, 96, 192, 512), "its columns, at most"),
+        "gamma_depth": Tunable(
+            {"cpu": 96, "gpu": 32}, (16, 32, 64, 96), "positions of dgamma's product staged at a time"
+        ),
+        "run": Tunable({"cpu": 4096, "gpu": 2048}, (512, 1024, 2048, 4096, 8192), "positions of a split of dgamma"),
     }
     name, title, rung = "matrix_tile", "{what}, by matrix tiles: one source for all devices", 15
     terms: ClassVar[int] = 3
@@ -56,12 +70,21 @@ class MatrixTile(Tiled):
         if self.on_units:
             self.unit = "bf16_mma" if self.bf16 else "tf32_mma"
             self.parts, self.step, self.team = (2 if self.terms == 3 else 1), (16 if self.bf16 else 8), WARP
-        if t["width"] != 4 and info.kind != "cpu":
-            raise UnsupportedError(f"width ({t['width']}) must be 4 on a GPU")
+        self._check_tile()
         line = self.channels if self.data.nhwc else self.pixels
         whole, anywhere = line % t["width"] == 0, "unaligned_vload" in info.capabilities
         self.access = t["width"] if whole or anywhere else 1
         self.tails = int(self.access > 1 and not whole)
+
+    def _check_tile(self) -> None:
+        """Refuse tiles that are no whole vectors."""
+        t, info = self.tunables, self.device.info
+        if t["width"] != 4 and info.kind != "cpu":
+            raise UnsupportedError(f"width ({t['width']}) must be 4 on a GPU")
+        if not self.on_units and t["tile_columns"] % t["width"]:
+            raise UnsupportedError(f"tile_columns ({t['tile_columns']}) must be a multiple of width ({t['width']})")
+        if not self.on_units and t["width"] == 4 and t["tile_rows"] % 4:
+            raise UnsupportedError(f"tile_rows ({t['tile_rows']}) must be a multiple of 4 where width is 4")
 
     def _words(self, lines: int) -> int:
         """Words that so many lines of an operand have in a step of the inner dimension."""
@@ -73,12 +96,8 @@ class MatrixTile(Tiled):
         if self.on_units:
             rows, columns, unit = t["unit_rows"], t["unit_columns"], FRAGMENT_LINES
         else:
-            rows, columns, width = t["tile_rows"], t["tile_columns"], t["width"]
-            if columns % width:
-                raise UnsupportedError(f"tile_columns ({columns}) must be a multiple of width ({width})")
-            if width == 4 and rows % 4:
-                raise UnsupportedError(f"tile_rows ({rows}) must be a multiple of 4 where width is 4")
-            unit = width if nhwc else 4 if width == 4 else 1
+            rows, columns = t["tile_rows"], t["tile_columns"]
+            unit = t["width"] if nhwc else 4 if t["width"] == 4 else 1
         channels, positions = (columns, rows) if nhwc else (rows, columns)
         return even_tile(self.channels, channels, unit), positions
 
@@ -105,7 +124,7 @@ class MatrixTile(Tiled):
             yield self._macros_of(staged, part, 1)
 
     def _most_teams(self) -> int:
-        return min(LEAST_GROUP, self.device.info.max_work_group) // self.team
+        return max(1, min(self.tunables["group"], self.device.info.max_work_group) // self.team)
 
     def _positions_of_turn(self) -> int:
         positions = self._tile()[1]
@@ -134,7 +153,38 @@ class MatrixTile(Tiled):
             "ARENA": max(operands, results) if alone else operands + results,
             "RESIDENT": min(16, max(1, t["resident"] // group)), "ACCESS": self.access, "TAILS": self.tails,
             "TERMS": self.terms if self.on_units else 0, "FORMAT": int(self.bf16),
-            "APART": int(self.channels > LONG), "NEWTON": t["newton"],
+            "APART": int(self.channels > LONG), "NEWTON": t["newton"], "TEAMS": group // self.team,
+        }  # fmt: skip
+
+    def _gamma_shape(self) -> dict[str, int]:
+        """Macros of the first of ever shorter steps, and smaller tiles of dgamma, that local memory holds."""
+        t, room = self.tunables, self.device.info.local_memory_bytes
+        unit = self.step if self.on_units else t["width"]
+        depths = [round_up(t["gamma_depth"] // part, unit) for part in (1, 2, 4, 8)]
+        shapes = [self._gamma_macros(part, depth) for part in (1, 2, 4) for depth in depths]
+        return next((shape for shape in shapes if 4 * shape["ARENA"] <= room), shapes[-1])
+
+    def _gamma_macros(self, part: int, depth: int) -> dict[str, int]:
+        """Of a tile of dgamma whose sides are at most such a part of what the tunables say."""
+        t, n, most = self.tunables, self.channels, self._most_teams()
+        if self.on_units:
+            rows = columns = even_tile(n, t["gamma_units"], FRAGMENT_LINES)
+            line = 1
+        else:
+            rows, columns, line = t["tile_rows"], t["tile_columns"], t["width"]
+        alone = most == 1  # a team, which goes over all tiles of the group
+        room = [max(1, t[f"gamma_{side}"] // part // tile) for side, tile in (("rows", rows), ("columns", columns))]
+        down = even_tile(ceil_div(n, rows), room[0] if alone else min(room[0], most), 1)
+        across = even_tile(ceil_div(n, columns), room[1] if alone else min(room[1], most // down), 1)
+        teams, lines = 1 if alone else down * across, round_up(down * rows, line)
+        return {
+            "ROWS": down * rows, "COLUMNS": across * columns, "TILE_ROWS": rows, "TILE_COLUMNS": columns,
+            "LINES": lines, "DEPTH": depth, "TEAMS": teams,
+            "ARENA": depth // self.step * self._words(lines + across * columns),
+            "RESIDENT": min(16, max(1, t["resident"] // (teams * self.team))),
+            "ACCESS": self.access, "TAILS": self.tails,
+            "TERMS": self.terms if self.on_units else 0, "FORMAT": int(self.bf16),
+            "APART": int(self.terms == 3), "NEWTON": 0,
         }  # fmt: skip
 
     def _turn(self, shape: dict[str, int]) -> tuple[int, int]:
@@ -143,11 +193,12 @@ class MatrixTile(Tiled):
         return (columns, rows) if self.data.nhwc else (rows, columns)
 
     def _items(self, shape: dict[str, int]) -> int:
-        if "TILE_ROWS" not in shape:  # dgamma's
-            return super()._items(shape)
-        return shape["ROWS"] // shape["TILE_ROWS"] * (shape["COLUMNS"] // shape["TILE_COLUMNS"]) * self.team
+        return shape["TEAMS"] * self.team
 
     def _staged_bytes(self, shape: dict[str, int]) -> int:
+        return self._fitting(4 * shape["ARENA"])
+
+    def _local_bytes(self, shape: dict[str, int]) -> int:
         return self._fitting(4 * shape["ARENA"])
 
     def _inner(self, shape: dict[str, int]) -> int:
@@ -251,6 +302,74 @@ class MatrixTile(Tiled):
         )  # fmt: skip
         return self._over_positions(step, lambda _: ending)
 
+    def parameter_gradients(self, d: Buffer, dgamma: Buffer, dbeta: Buffer | None) -> Enqueue:
+        shape, n, beta = self._gamma_shape(), self.channels, int(dbeta is not None)
+        nbytes, macros = self._local_bytes(shape), {**self.macros, **shape, "BETA": beta}
+        kernel = self.setup.kernel("matrix_tile.cl", "gamma_gradient", GAMMA=1, **macros)
+        finish = self.setup.kernel("matrix_tile.cl", "finish", FINISH=1, **macros)
+        down, across, depth = ceil_div(n, shape["ROWS"]), ceil_div(n, shape["COLUMNS"]), shape["DEPTH"]
+        all_steps = self.batch * ceil_div(self.pixels, depth)
+        at_once = (8 if shape["TEAMS"] == 1 else shape["RESIDENT"]) * self.device.info.compute_units
+        steps = split_steps(at_once, self.tunables["run"] // depth, all_steps, down * across)
+        splits, words = ceil_div(all_steps, steps), n * (n + beta)
+        part = down * (shape["ROWS"] * across * shape["COLUMNS"] + beta * shape["LINES"])
+        partial = self.setup.scratch(4 * splits * part)
+        delta, w = (inputs.array(self.setup, name) for name in ("delta", "w"))
+        sizes = [np.uint32(value) for value in (n, self.pixels, self.batch, steps)]
+        outputs = [dgamma] if dbeta is None else [dgamma, dbeta]
+
+        def launch() -> None:
+            groups = down * across * splits
+            self.device.launch(kernel, groups, self._items(shape), delta, w, d, *sizes, partial, local_bytes=nbytes)
+            totals = (np.uint32(splits), np.uint32(n))
+            self.device.launch(finish, ceil_div(words, FINISH_GROUP), FINISH_GROUP, partial, *totals, *outputs)
+
+        counts = (down, across, splits, all_steps)
+        return Enqueue(
+            launch, Traffic.total(self._gamma_products(shape, counts), self._gamma_ends(shape, counts, beta))
+        )
+
+    def _gamma_products(self, shape: dict[str, int], counts: tuple[int, int, int, int]) -> Traffic:
+        """What is staged and multiplied for so many tiles down and across, in so many splits and steps."""
+        down, across, splits, steps = counts
+        depth, tiles = shape["DEPTH"], float(down * across)
+
+        def positions(unit: int) -> float:
+            """All positions, with those of an image's last step rounded up to whole units."""
+            full, rest = divmod(self.pixels, depth)
+            return float(self.batch * (full * depth + round_up(rest, unit)))
+
+        inner = positions(self.step)
+        staged = positions(self.access) if not (self.on_units or self.data.nhwc) else inner
+        rows, columns, lines = shape["ROWS"], shape["COLUMNS"], shape["LINES"]
+        teams = rows // shape["TILE_ROWS"] * (columns // shape["TILE_COLUMNS"])
+        words = self._words(shape["TILE_ROWS"]) + self._words(shape["TILE_COLUMNS"])
+        waiting = shape["TEAMS"] < teams  # sums wait in memory between steps
+        sums, maps = 4 * tiles * rows * columns, self.data.map_bytes
+        return Traffic(
+            flops=2 * max(1, shape["TERMS"]) * tiles * inner * rows * columns
+            + tiles * staged * (self.data.term_flops * lines + columns),
+            local_read=4 * tiles * inner / self.step * teams * words,
+            local_write=4 * tiles * staged / self.step * (self._words(lines) + self._words(columns)),
+            global_read=(3 * across + down) * maps + waiting * sums * (steps - splits),
+            global_write=sums * (steps if waiting else splits), dram_read=3 * maps, dram_write=sums * splits,
+        )  # fmt: skip
+
+    def _gamma_ends(self, shape: dict[str, int], counts: tuple[int, int, int, int], beta: int) -> Traffic:
+        """What sums the lines for dbeta, and adds up the splits."""
+        down, across, splits, steps = counts
+        lines, positions, words = float(beta * down * shape["LINES"]), self.batch * self.pixels, self.channels
+        products = 16 * self.parts if self.on_units else 1  # with 8 columns of ones
+        words *= self.channels + beta
+        sums = 4 * splits * (float(down * shape["ROWS"]) * across * shape["COLUMNS"] + lines)
+        return Traffic(
+            flops=lines * positions * products + splits * words,
+            local_read=4 * self._words(1) * lines * positions / self.step,
+            global_read=4 * lines * (steps - splits) + 4.0 * splits * words,
+            global_write=4 * lines * steps + 4.0 * words,
+            dram_read=sums, dram_write=4 * lines * splits + 4.0 * words,
+        )  # fmt: skip
+
 
 class MatrixTilePlain(MatrixTile):
     """TF32 operands, rounded, on matrix units: one product, and an accuracy class of its own."""
@@ -263,9 +382,14 @@ class MatrixTilePlain(MatrixTile):
         for name, tunable in MatrixTile.TUNABLES.items()
         if name not in ("units", "tile_rows", "tile_columns", "staged", "stage_gamma")
     }
+    GAMMA_TUNABLES: ClassVar[dict[str, Tunable]] = {
+        name: tunable
+        for name, tunable in MatrixTile.GAMMA_TUNABLES.items()
+        if name not in ("units", "tile_rows", "tile_columns")
+    }
     terms = 1
     bf16 = False
 
 
 for engine in (MatrixTile, MatrixTilePlain):
-    globals().update(variants(engine, FusedGammaGradient))  # where discovery looks for them
+    globals().update(variants(engine))  # where discovery looks for them
