@@ -68,3 +68,11 @@ def test_bad_stores(tmp_path: Path) -> None:
         read(tmp_path)
     with pytest.raises(InfrastructureError, match="cannot write counts here"):
         counts.begin(tmp_path / "counts.jsonl" / "below", {})
+
+
+def test_bytes_of_global_loads_are_those_of_their_sectors(planted: list[Count]) -> None:
+    case = planted[0]
+    assert case.global_load_bytes is None
+    sectors = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+    counted = case.model_copy(update={"raw": {"a": {sectors: 3.0}, "b": {sectors: 4.0, "other": 1.0}, "c": {}}})
+    assert counted.global_load_bytes == 7 * 32

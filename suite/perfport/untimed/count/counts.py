@@ -29,6 +29,9 @@ SCHEMA_VERSION = 1
 TOLERANCE = 0.05
 #: What warps waited for that tables show: the largest shares.
 LARGEST = 4
+#: Nsight Compute's counters of the sectors of global memory that loads and stores touch, and the bytes of one.
+SECTORS = {op: f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum" for op in ("ld", "st")}
+SECTOR_BYTES = 32
 #: Where declared and counted are both below this share of their class's total, they are not compared.
 NEGLIGIBLE = 0.01
 #: Quantities in the order of tables, and the class that each is a part of. Special functions and atomics cost many
@@ -116,6 +119,15 @@ class Count(Model):
     def largest_stalls(self) -> dict[str, float]:
         """The `LARGEST` of ``stalls``."""
         return dict(itertools.islice(self.stalls.items(), LARGEST))
+
+    @property
+    def global_load_bytes(self) -> float | None:
+        """Bytes of the sectors that loads of global memory touched: what ``nvprof`` had in ``gld_throughput``.
+
+        ``None`` where Nsight Compute did not count them.
+        """
+        found = [metrics[SECTORS["ld"]] for metrics in self.raw.values() if SECTORS["ld"] in metrics]
+        return SECTOR_BYTES * sum(found) if found else None
 
     @property
     def fetch_stalls(self) -> float:

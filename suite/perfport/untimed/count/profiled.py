@@ -17,6 +17,7 @@ from ...model.record import Status
 from ...model.work import Traffic
 from .. import child
 from ..child import Job, Outcome, Wrapping
+from .counts import SECTOR_BYTES, SECTORS
 from .simulated import Tally
 
 #: Counters by kernel and name, summed over launches.
@@ -27,7 +28,7 @@ METRICS = (
     *(f"smsp__sass_thread_inst_executed_op_{op}_pred_on.sum" for op in ("fadd", "fmul", "ffma", "integer")),
     "smsp__inst_executed_pipe_xu.sum",
     "dram__bytes_read.sum", "dram__bytes_write.sum", "lts__t_bytes.sum", "l1tex__t_bytes.sum",
-    *(f"l1tex__t_{unit}_pipe_lsu_mem_global_op_{op}.sum" for unit in ("requests", "sectors") for op in ("ld", "st")),
+    *(f"l1tex__t_requests_pipe_lsu_mem_global_op_{op}.sum" for op in ("ld", "st")), *SECTORS.values(),
     *(f"smsp__inst_executed_op_shared_{op}.sum" for op in ("ld", "st")),
     "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
 )  # fmt: skip
@@ -46,9 +47,6 @@ _ISSUES = "smsp__issue_active.sum"
 #: Active warps of an SM over those that it can hold, while it has any, in %; and the cycles in which it has.
 _OCCUPANCY, _ACTIVE = "sm__warps_active.avg.pct_of_peak_sustained_active", "sm__cycles_active.sum"
 _OCCUPIED = "occupied_cycles"
-#: Accesses of global memory in units of the caches, 32 bytes each.
-_SECTORS = tuple(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum" for op in ("ld", "st"))
-_SECTOR_BYTES = 32
 _WAITING = {f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio": reason for reason in REASONS}
 #: Quantities of `Traffic` that these make up.
 COUNTED = ("flops", "dram_read", "dram_write")
@@ -225,7 +223,7 @@ def occupancy(raw: Raw) -> float | None:
 
 def sector_bytes(raw: Raw) -> float:
     """Bytes of the sectors of global memory that loads and stores touched; 0 where that was not counted."""
-    return _SECTOR_BYTES * sum(_total(raw, metric) for metric in _SECTORS)
+    return SECTOR_BYTES * sum(_total(raw, metric) for metric in SECTORS.values())
 
 
 def _total(raw: Raw, metric: str) -> float:
