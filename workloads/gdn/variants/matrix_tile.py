@@ -22,8 +22,8 @@ BOTH = {  # of the products over positions and of dgamma's
     "width": Tunable({"cpu": 16, "gpu": 4}, (4, 8, 16), "words per vector; 4 on GPUs"),
     "tile_rows": Tunable({"cpu": 6, "gpu": 12}, (4, 6, 8, 12, 16), "rows of a work-item's tile, at most"),
     "tile_columns": Tunable({"cpu": 32, "gpu": 4}, (4, 8, 16, 32, 48), "its columns, along what is contiguous"),
-    "fetches": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 4, 8), "turns of staging that are unrolled"),
-    "unroll": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 4, 8), "turns of the inner loop that are unrolled"),
+    "fetches": Tunable({"cpu": 1, "gpu": 2}, (1, 2, 4, 8), "turns of staging that are unrolled"),
+    "unroll": Tunable({"cpu": 1, "gpu": 2}, (1, 2, 4, 8), "turns of the inner loop that are unrolled"),
     "resident": Tunable(
         {"cpu": 1, "gpu": 640}, (1, 384, 512, 640, 768), "work-items to a compute unit that registers are saved for"
     ),
@@ -37,6 +37,9 @@ class MatrixTile(Tiled):
         **BOTH,
         "unit_rows": Tunable(32, (16, 32, 48, 64), "rows of a warp's tile on matrix units, at most"),
         "unit_columns": Tunable(32, (16, 32, 48, 64), "its columns"),
+        "unit_resident": Tunable(
+            768, (512, 640, 768, 1024), "as resident, of the products over positions on matrix units"
+        ),
         "turn_channels": Tunable(256, (64, 128, 192, 256), "output channels at a time, at most"),
         "turn_positions": Tunable(32, (16, 32, 64, 96), "positions at a time, about"),
         "staged": Tunable(
@@ -146,12 +149,13 @@ class MatrixTile(Tiled):
         results = rows * (columns + 8 * self.on_units)
         alone = restage or (channels >= self.channels and places == 1)  # results may lie where operands lay
         group = rows // tile_rows * (columns // tile_columns) * self.team
+        resident = t["unit_resident" if self.on_units else "resident"]
         return {
             "ROWS": rows, "COLUMNS": columns, "TILE_ROWS": tile_rows, "TILE_COLUMNS": tile_columns,
             "STAGED": staged, "PLACES": places, "RESTAGE": int(restage), "STAGE_GAMMA": stage_gamma,
             "PANEL": channels if stage_gamma else tile_channels, "RESULTS_AT": 0 if alone else operands,
             "ARENA": max(operands, results) if alone else operands + results,
-            "RESIDENT": min(16, max(1, t["resident"] // group)), "ACCESS": self.access, "TAILS": self.tails,
+            "RESIDENT": min(16, max(1, resident // group)), "ACCESS": self.access, "TAILS": self.tails,
             "TERMS": self.terms if self.on_units else 0, "FORMAT": int(self.bf16),
             "APART": int(self.channels > LONG), "NEWTON": t["newton"], "TEAMS": group // self.team,
         }  # fmt: skip
