@@ -140,6 +140,62 @@ def test_tiles_of_every_shape(solve: Solver, chosen: dict[str, Any], clusters: i
     right(nodes, solve(nodes, "batched_tiled", **chosen))
 
 
+LITTLE: list[tuple[int, dict[str, Any], tuple[bool, bool, bool]]] = [
+    (512, {}, (True, True, True)), (256, {}, (True, False, True)), (128, {}, (True, False, False)),
+    (32, {}, (False, False, False)), (128, {"vector": 0}, (True, False, False)),
+    (32, {"vector": 0}, (False, False, False)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kib", "chosen", "kept"), LITTLE)
+def test_tiles_of_many_clusters_in_less_local_memory(
+    solve: Solver, monkeypatch: pytest.MonkeyPatch, kib: int, chosen: dict[str, Any], kept: tuple[bool, bool, bool]
+) -> None:
+    """Sums, their pairs and then centres leave local memory; a class has more points than pairs hold."""
+    info = solve.device.info
+    if info.kind != "cpu":
+        pytest.skip("the sizes are those of a CPU's layouts")
+    if info.local_memory_bytes < kib << 10:
+        pytest.skip(f"less local memory than {kib} KiB")
+    monkeypatch.setattr(solve.device, "info", info.model_copy(update={"local_memory_bytes": kib << 10}))
+    task = problem_of("kmeans_iteration", points=1003, dims=128, clusters=256)
+    task.points[:600] = 255
+    right(task, solve(task, "tiled", **chosen))
+    layout = solve.variant.kernel.layout
+    assert (layout.resident >= 256, layout.sums, layout.pairs) == kept
+    counts = np.full((1, 256), 3)
+    counts[0, 0] = 600
+    added = 3 + 255 if layout.pairs else int(counts.sum())  # a class's pairs are emptied every 256 points
+    traffic = solve.variant.kernel.traffic(counts.sum(axis=1), counts)
+    assert traffic.global_atomics == 256 + 128 * (256 if layout.sums else added)
+
+
+def test_many_clusters_are_not_refused(solve: Solver) -> None:
+    """256 clusters of 128 dimensions, in one node and in several."""
+    for problem, name in ("kmeans_iteration", "tiled"), ("kmeans_fragments", "batched_tiled"):
+        sizes = {"points": 700} if name == "tiled" else {"nodes": 3, "node_points": 400}
+        task = problem_of(problem, dims=128, clusters=256, **sizes)
+        right(task, solve(task, name))
+
+
+@pytest.mark.parametrize(
+    ("kib", "clusters", "expected"),
+    [
+        (227, 10, (16, True, 128, 2)), (227, 256, (256, True, 256, 1)), (163, 256, (256, False, 256, 2)),
+        (64, 60, (64, True, 128, 1)), (48, 10, (16, True, 128, 2)), (48, 64, (64, False, 128, 1)),
+        (32, 10, (16, True, 128, 1)), (32, 256, (48, False, 128, 1)),
+    ],
+)  # fmt: skip
+def test_defaults_follow_local_memory(kib: int, clusters: int, expected: tuple[int, bool, int, int]) -> None:
+    """On matrix units: fewer blocks in flight, no sums, then centres in chunks; many teams where they share much."""
+    info = cuda_info("sm_90").model_copy(update={"local_memory_bytes": kib << 10})
+    chosen = {name: tunable.default_for(info) for name, tunable in passes.TiledPass.TUNABLES.items()}
+    made = passes.TiledPass(OfflineDevice(info), lambda *_, **macros: macros, clusters, 128, chosen)
+    layout = made.layout
+    assert (layout.resident, layout.sums, layout.group, layout.stages) == expected
+    assert made.local_bytes <= kib << 10
+
+
 @pytest.mark.parametrize("name", ["fused", "fused_pruned", "tiled", "tensor_core_atomics"])
 def test_extreme_values_do_not_overflow(solve: Solver, name: str) -> None:
     """The largest and the smallest scores that there are."""

@@ -13,7 +13,7 @@ import pytest
 
 from perfport import backend
 from perfport.model.errors import UnavailableError
-from perfport.workload import read_source
+from perfport.workload import read_source, round_up
 from perfport.workloads import vocab_tree
 from perfport.workloads.vocab_tree import data, fixed_point, passes, reference
 
@@ -255,10 +255,14 @@ def test_the_kernel_of_many_clusters_compiles(
 @pytest.mark.parametrize(("clusters", "dims", "centres"), [(2, 16, 8), (10, 128, 16), (16, 80, 16), (256, 128, 16)])
 def test_tiles_compile_for_matrix_units(compiled: Callable[..., str], clusters: int, dims: int, centres: int) -> None:
     shape = {"GROUP": 128, "POINTS_EACH": 1, "CENTRES": centres, "STAGES": 2}
+    whole = {"LOCAL_SUMS": 1, "RESIDENT": round_up(clusters, centres)}
     for target in ("sm_80", "sm_90"):
-        ptx = compiled(target, "tiled.cu", K=clusters, DIMS=dims, VECTOR=0, MATRIX=1, VNNI=0, AHEAD=64, **shape)
-        assert PRODUCT in ptx and "cp.async.cg.shared.global" in ptx and ".local" not in ptx
-        assert ("ldmatrix.sync.aligned.m8n8.x4.trans" in ptx) is (clusters <= passes.TiledPass.PRODUCT_CLUSTERS)
+        for kept in (whole, {"LOCAL_SUMS": 0, "RESIDENT": centres}):
+            macros = {"VECTOR": 0, "MATRIX": 1, "VNNI": 0, "AHEAD": 64, "LOCAL_PAIRS": 0, **shape, **kept}
+            ptx = compiled(target, "tiled.cu", K=clusters, DIMS=dims, **macros)
+            assert PRODUCT in ptx and "cp.async.cg.shared.global" in ptx and ".local" not in ptx
+            assert ("ldmatrix.sync.aligned.m8n8.x4.trans" in ptx) is (clusters <= passes.TiledPass.PRODUCT_CLUSTERS)
+            assert ("atom.shared.add" in ptx) or not kept["LOCAL_SUMS"]
 
 
 def test_sums_of_few_clusters_need_no_atomic_per_point(compiled: Callable[..., str]) -> None:

@@ -8,14 +8,16 @@ import host_warps
 import numpy as np
 import pytest
 
+from perfport.workload import round_up
 from perfport.workloads.vocab_tree import data, fixed_point, passes, reference
 
-TILED = {"VECTOR": 0, "MATRIX": 1, "VNNI": 0, "AHEAD": 0}
+TILED = {"VECTOR": 0, "MATRIX": 1, "VNNI": 0, "AHEAD": 0, "LOCAL_SUMS": 1, "LOCAL_PAIRS": 0}
 
 
-def tiled(group: int, points_each: int, centres: int, stages: int) -> dict[str, int]:
-    """Macros of ``tiled.cu``."""
-    return {**TILED, "GROUP": group, "POINTS_EACH": points_each, "CENTRES": centres, "STAGES": stages}
+def tiled(group: int, points_each: int, centres: int, stages: int, **kept: int) -> dict[str, int]:
+    """Macros of ``tiled.cu``; sums, and all centres, in local memory unless ``kept`` says otherwise."""
+    own = {"GROUP": group, "POINTS_EACH": points_each, "CENTRES": centres, "STAGES": stages}
+    return {**TILED, **own, **kept}
 
 
 @pytest.mark.skipif(host_warps.COMPILER is None, reason="needs g++")
@@ -28,6 +30,9 @@ def tiled(group: int, points_each: int, centres: int, stages: int) -> dict[str, 
         ("tiled.cu", 16, 48, [1, 150], 32, tiled(32, 2, 16, 2)),
         ("tiled.cu", 33, 96, [200], 64, tiled(64, 1, 16, 2)),
         ("tiled.cu", 130, 112, [300], 64, tiled(64, 2, 8, 2)),
+        ("tiled.cu", 10, 128, [77, 31, 120], 64, tiled(64, 1, 8, 2, LOCAL_SUMS=0)),
+        ("tiled.cu", 10, 64, [150, 7], 64, tiled(64, 1, 8, 2, RESIDENT=8, LOCAL_SUMS=0)),
+        ("tiled.cu", 130, 80, [200], 64, tiled(64, 1, 16, 1, RESIDENT=48, LOCAL_SUMS=0)),
         ("tensor_core.cu", 10, 128, [77, 31, 120], 64, {"WARPS": 2, "STAGES": 3}),
         ("tensor_core_atomics.cu", 19, 96, [150, 7], 64, {"WARPS": 2, "SHARING": 2}),
     ],
@@ -36,7 +41,8 @@ def test_kernels_on_matrix_units_are_exact(
     tmp_path: Path, file: str, clusters: int, dims: int, sizes: list[int], items: int, macros: dict[str, int]
 ) -> None:
     """Nodes that do not fill blocks, one that does not move, equal centres, bytes of 255."""
-    run = host_warps.compile_pass(file, tmp_path, {"K": clusters, "DIMS": dims, **macros})
+    shape = {"K": clusters, "DIMS": dims, "RESIDENT": round_up(clusters, macros.get("CENTRES", 1))}
+    run = host_warps.compile_pass(file, tmp_path, {**shape, **macros})
     rng = np.random.default_rng(clusters * dims)
     node_sizes = np.array([*sizes, 40])
     first, count = np.cumsum(node_sizes) - node_sizes, int(node_sizes.sum())

@@ -14,7 +14,7 @@ typedef struct {
     uint label[POINTS_EACH];
 } Best;
 typedef struct {
-    uint none; /* sums are in local memory alone */
+    uint none; /* nothing is held back */
 } Added;
 
 INLINE void tile_clear(Scores *scores) {
@@ -31,7 +31,7 @@ INLINE void tile_multiply(Scores *scores, const Run *run, const Block *block, ui
     for (int p = 0; p < POINTS_EACH; ++p) x[p] = vload4(0, block->rows + UNIT_AT(run->lane + p * TEAM, unit));
     #pragma unroll
     for (int c = 0; c < CENTRES; ++c) {
-        uint4 h = vload4(0, run->parts + CENTRE_AT(k + c, unit)), l = vload4(0, run->parts + CENTRE_AT(PADDED + k + c, unit));
+        uint4 h = vload4(0, run->parts + CENTRE_AT(k + c, unit)), l = vload4(0, run->parts + CENTRE_AT(RESIDENT + k + c, unit));
         #pragma unroll
         for (int p = 0; p < POINTS_EACH; ++p) {
             scores->upper[c][p] = DOT4_U8(x[p].x, h.x, DOT4_U8(x[p].y, h.y, scores->upper[c][p]));

@@ -38,7 +38,7 @@ INLINE void tile_multiply(Scores *scores, const Run *run, const Block *block, ui
         #pragma unroll
         for (int lower = 0; lower < 2; ++lower) {
             uint y[4]; /* 64 bytes of 8 centres */
-            load_matrices(y, run->parts + CENTRE_AT(lower * PADDED + k + 8 * n + lane % 8, unit + lane / 8));
+            load_matrices(y, run->parts + CENTRE_AT(lower * RESIDENT + k + 8 * n + lane % 8, unit + lane / 8));
             #pragma unroll
             for (int m = 0; m < TILES_DOWN; ++m) {
                 int *sums = lower ? scores->lower[m][n] : scores->upper[m][n];

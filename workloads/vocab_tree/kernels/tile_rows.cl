@@ -22,7 +22,7 @@ typedef struct {
 
 INLINE void put_centre(__local uint *parts, uint k, uint w, uint a, uint b) {
     parts[CENTRE_AT(k, w / 4) + w % 4] = UPPER(a, b);
-    parts[CENTRE_AT(PADDED + k, w / 4) + w % 4] = LOWER(a, b);
+    parts[CENTRE_AT(RESIDENT + k, w / 4) + w % 4] = LOWER(a, b);
 }
 
 /* Rows behind the last point of the run are that point's. */
@@ -63,17 +63,12 @@ INLINE void put_labels(const Run *run, uint start, uint here) {
     }
 }
 
-/* A work-item owns a word of rows; an atomic for each of its bytes. */
+/* A work-item owns a word of rows. */
 INLINE void add_words(const Run *run, const Block *block, uint here) {
     uint word = run->lane % WORDS, row = run->lane / WORDS;
     if (row >= TEAM / WORDS) return;
     for (; row < here; row += TEAM / WORDS) {
-        uint x = block->rows[UNIT_AT(row, word / 4) + word % 4];
-        __local uint *sum = run->sums + run->label[row] * DIMS + word;
-        atomic_add(sum, x & 0xFFu);
-        atomic_add(sum + WORDS, x >> 8 & 0xFFu);
-        atomic_add(sum + 2 * WORDS, x >> 16 & 0xFFu);
-        atomic_add(sum + 3 * WORDS, x >> 24);
+        add_word(run, run->label[row], word, block->rows[UNIT_AT(row, word / 4) + word % 4]);
     }
 }
 #endif

@@ -1,6 +1,6 @@
 /* Tiles for processors with few cores and wide vectors. VECTOR points at a time: their rows are turned into vectors of the same
    four dimensions of all of them, a multiply-add of bytes for each centre and half of its 16 bits; then rows are added in 16-bit
-   halves, emptied every HELD points.
+   halves, a class's emptied every HELD of its points.
 
    VNNI: the processor's dot product of four bytes by inline assembly (PoCL's compiler takes it). Its second operand is
    signed, so both bytes of a centre are stored less 128: that adds the same to every score of a point. Without it the
@@ -58,7 +58,7 @@ typedef struct {
     Integers score, label;
 } Best;
 typedef struct {
-    uint held;
+    uint none; /* what is held back is in local memory */
 } Added;
 
 typedef struct {
@@ -89,8 +89,8 @@ INLINE Integers multiply(Integers acc, Integers x, Integers c) {
 #endif
 
 INLINE void put_centre(__local uint *parts, uint k, uint w, uint a, uint b) {
-    parts[(w * PADDED + k) * 2] = FIRST(a, b);
-    parts[(w * PADDED + k) * 2 + 1] = SECOND(a, b);
+    parts[(w * RESIDENT + k) * 2] = FIRST(a, b);
+    parts[(w * RESIDENT + k) * 2 + 1] = SECOND(a, b);
 }
 
 INLINE void begin(const Run *run) {}
@@ -125,7 +125,7 @@ INLINE void tile_multiply(Scores *scores, const Run *run, const Block *block, ui
     x[3] = PAIRS_HIGH(ab, cd);
     #pragma unroll
     for (int q = 0; q < 4; ++q) {
-        __local const int *part = (__local const int *)run->parts + ((w + q) * PADDED + k) * 2;
+        __local const int *part = (__local const int *)run->parts + ((w + q) * RESIDENT + k) * 2;
 #if !VNNI
         Integers even = x[q] & (int)MASK, odd = x[q] >> 8 & (int)MASK;
 #endif
@@ -165,14 +165,26 @@ INLINE void tile_labels(const Run *run, Block *block, const Best *best, uint her
     STORE_INTEGERS(best->label, 0, block->label);
 }
 
-INLINE void begin_added(Added *added) { added->held = 0; }
+INLINE void begin_added(Added *added) { added->none = 0; }
 
-INLINE void empty_pairs(const Run *run) {
-    for (uint i = 0; i < PAIRS; ++i) {
-        uint at = i / (2 * WORDS) * DIMS + i % (2 * WORDS);
-        run->sums[at] += run->pairs[i] & 0xFFFFu;
-        run->sums[at + 2 * WORDS] += run->pairs[i] >> 16;
-        run->pairs[i] = 0;
+INLINE void add_sum(const Run *run, uint at, uint value) {
+#if LOCAL_SUMS
+    run->sums[at] += value;
+#else
+    if (value) atomic_add(run->sums + at, value);
+#endif
+}
+
+INLINE void empty_pairs(const Run *run, uint k) {
+    #pragma unroll
+    for (uint odd = 0; odd < 2; ++odd) {
+        __local uint *pair = run->pairs + (2 * k + odd) * WORDS;
+        for (uint w = 0; w < WORDS; ++w) {
+            uint at = SUM_AT(k, 4 * w + odd);
+            add_sum(run, at, pair[w] & 0xFFFFu);
+            add_sum(run, at + 2 * SUM_STEP, pair[w] >> 16);
+            pair[w] = 0;
+        }
     }
 }
 
@@ -181,9 +193,9 @@ INLINE void add_block(Added *added, const Run *run, const Block *block, uint sta
         __global const uint *x = block->rows + i * WORDS;
         PREFETCH(x + AHEAD * WORDS);
         PREFETCH(x + AHEAD * WORDS + 16);
-        uint k = block->label[i];
+        uint k = block->label[i], count = ++run->counts[k];
         run->labels[start + i] = (uchar)k;
-        ++run->counts[k];
+#if LOCAL_PAIRS
         __local uint *pair = run->pairs + k * 2 * WORDS;
         #pragma unroll
         for (int w = 0; w < UNITS; ++w) {
@@ -191,15 +203,17 @@ INLINE void add_block(Added *added, const Run *run, const Block *block, uint sta
             vstore4(vload4(w, pair) + (four & MASK), w, pair);
             vstore4(vload4(w, pair + WORDS) + (four >> 8 & MASK), w, pair + WORDS);
         }
-    }
-    added->held += ROWS;
-    if (added->held == HELD) {
-        empty_pairs(run);
-        added->held = 0;
+        if (count % HELD == 0) empty_pairs(run, k);
+#else
+        for (uint w = 0; w < WORDS; ++w) add_word(run, k, w, x[w]);
+#endif
     }
 }
 
 INLINE void finish(const Added *added, const Run *run) {
-    if (added->held) empty_pairs(run);
+    if (!LOCAL_PAIRS) return;
+    for (uint k = 0; k < K; ++k) {
+        if (run->counts[k] % HELD) empty_pairs(run, k);
+    }
 }
 #endif
