@@ -82,7 +82,7 @@ def test_vectors_of_other_than_4_words_are_refused_on_a_gpu() -> None:
         emulated("gdn_forward", "matrix_tile", {"width": 8}, channels=13, height=3, width=5)
 
 
-#: Of one instruction, 16 x 8 sums of 16 bf16 or 8 TF32 products; what else is declared is squares, t, roots and last sums.
+#: Of one instruction, 16 x 8 sums of 16 bf16 or 8 TF32 products. What else is declared: squares, t, roots, last sums.
 OPERATIONS = {"matrix_tile": 2 * 16 * 8 * 16, "matrix_tile_tf32": 2 * 16 * 8 * 8}
 MOSTLY_PRODUCTS = 0.9
 
