@@ -78,9 +78,13 @@ static uint rounded_bf16(float x) {
 }
 
 static uint operands[1024][6];
+static unsigned long instructions; /* of the matrix units, each counted by every lane */
+extern "C" unsigned long matrix_instructions() { return instructions / 32; }
+
 /* c += A B of 16 x 8 words by 8 columns, `values` to a word, the lower half first; B's words of a column are its rows. */
 static void mma_sync(float *c, const uint *a, const uint *b, int values) {
     uint lane = current % 32, warp = current - lane;
+    ++instructions;
     memcpy(operands[current], a, 16);
     memcpy(operands[current] + 4, b, 8);
     yield(RUNNING);

@@ -75,6 +75,7 @@ class Lockstep(OfflineDevice):
     def __init__(self, info: DeviceInfo) -> None:
         super().__init__(info)
         self._folder = tempfile.TemporaryDirectory()
+        self.matrix_instructions = 0
 
     def load(self, artifact: Artifact) -> Any:
         return Module(artifact)
@@ -119,4 +120,6 @@ extern "C" int entry({", ".join(f"{kind} a{n}" for n, kind in enumerate(types))}
         values = [
             ctypes.c_void_p(a.words.ctypes.data) if isinstance(a, Buffer) else ctypes.c_uint(int(a)) for a in args
         ]
-        assert ctypes.CDLL(f"{path}.so").entry(*values) == 0, "work-items met different numbers of synchronisations"
+        library = ctypes.CDLL(f"{path}.so")
+        assert library.entry(*values) == 0, "work-items of a group part ways"
+        self.matrix_instructions += library.matrix_instructions()

@@ -82,6 +82,11 @@ def test_vectors_of_other_than_4_words_are_refused_on_a_gpu() -> None:
         emulated("gdn_forward", "matrix_tile", {"width": 8}, channels=13, height=3, width=5)
 
 
+#: Of one instruction, 16 x 8 sums of 16 bf16 or 8 TF32 products. What else is declared: squares, t, roots, last sums.
+OPERATIONS = {"matrix_tile": 2 * 16 * 8 * 16, "matrix_tile_tf32": 2 * 16 * 8 * 8}
+MOSTLY_PRODUCTS = 0.9
+
+
 def emulated(problem: str, name: str, tunables: dict[str, int], local_kib: int = 227, **parameters: Any) -> None:
     """Run a variant in lock step, as NVIDIA's OpenCL takes it, and compare its outputs with the reference."""
     info = cuda_info("sm_90").model_copy(update={"backend": "opencl", "local_memory_bytes": local_kib << 10})
@@ -97,6 +102,9 @@ def emulated(problem: str, name: str, tunables: dict[str, int], local_kib: int =
     variant.launch()
     values = {key: device.read(one.buffer, np.float32, one.shape) for key, one in setup.outputs.items()}
     checks = made.check(values, "", cls.precision)
+    counted, declared = device.matrix_instructions * OPERATIONS[name], variant.traffic().flops
+    assert bool(counted) == (variant.unit is not None)
+    assert not counted or MOSTLY_PRODUCTS * declared <= counted <= declared, (parameters, counted / declared)
     assert checks and all(check.passed for check in checks.values()), (parameters, checks)
 
 
