@@ -211,7 +211,7 @@ INLINE void add_block(Added *added, const Run *run, const Block *block, uint sta
 }
 
 INLINE void finish(const Added *added, const Run *run) {
-    if (!LOCAL_PAIRS) return;
+    if (!LOCAL_PAIRS || !run->length) return; /* where nothing moved nothing is counted */
     for (uint k = 0; k < K; ++k) {
         if (run->counts[k] % HELD) empty_pairs(run, k);
     }

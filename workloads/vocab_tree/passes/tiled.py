@@ -116,7 +116,9 @@ class TiledPass(Pass):
         brought = float(tiles_)  # centres: once, or in chunks for each step
         if kept.resident < self.padded:
             brought = float(ceil_div(lengths, self.unit).sum())
+        halved = brought * self.padded * put / 4  # words of centres, whose 16 bits are taken apart
         common = Traffic(
+            integer_ops=halved * (8 if self.vector and not self.vnni else 24),
             global_read=2 * brought * k * dims + tiles_ * (4 * k + 20 * self.group), global_write=points,
             local_read=4 * tiles_ * k + 4 * classes, global_atomics=classes,
             local_write=2 * brought * self.padded * put + 4 * tiles_ * (k + self.padded),
