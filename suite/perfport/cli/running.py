@@ -77,7 +77,7 @@ def run(
     Exit code: 0 all cases fine, unsupported or unavailable; 3 a wrong or an impossible result; 4 a case crashed, timed
     out or did not compile, or the suite cannot run here; 2 bad input.
     """
-    from ..run.experiment import find, load
+    from ..run.experiment import load
     from ..run.local import Options
     from ..run.run import run as run_experiment
 
@@ -91,11 +91,12 @@ def run(
     if dry_run:
         return
     from ..report.pages.run import glance, render, stored
+    from ..store.results import EXPERIMENT
 
-    if (definition := load(find(experiment))).counting:
-        from ..untimed.count.after import count_run
+    for folder in done.folders:
+        if (definition := load(folder / EXPERIMENT)).counting:  # as it was run, whatever became of the file meanwhile
+            from ..untimed.count.after import count_run
 
-        for folder in done.folders:
             count_run(folder, definition, workloads or [], say)
     runs, counted = stored(done.folders)
     if done.report:

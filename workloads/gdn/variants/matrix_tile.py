@@ -289,22 +289,14 @@ class MatrixTile(Tiled):
         ending.global_read = maps + (maps if self.data.nhwc else ending.local_read / self.access)  # beta for a line
         ending.global_write = ending.dram_write = len(outputs) * maps
         ending.dram_read = maps
-        step = OverPositions(
-            "forward", "FORWARD", {"SAVE": int(save is not None)}, (inputs.array(self.setup, "beta"), *outputs),
-            of_transpose=False, arrays=1, staged_flops=1,
-        )  # fmt: skip
-        return self._over_positions(step, lambda _: ending)
+        return self._over_positions(self._forward(outputs), lambda _: ending)
 
     def input_gradient(self, d: Buffer, dw: Buffer) -> Enqueue:
         maps = self.data.map_bytes
         ending = self._ends(5 if self.data.inverse else 4, 0, 0)
         ending.global_read = ending.dram_read = 3 * maps
         ending.global_write = ending.dram_write = maps
-        step = OverPositions(
-            "input_gradient", "INPUT", {}, (inputs.array(self.setup, "delta"), d, dw),
-            of_transpose=True, arrays=3, staged_flops=self.data.term_flops,
-        )  # fmt: skip
-        return self._over_positions(step, lambda _: ending)
+        return self._over_positions(self._input_gradient(d, dw), lambda _: ending)
 
     def parameter_gradients(self, d: Buffer, dgamma: Buffer, dbeta: Buffer | None) -> Enqueue:
         shape, n, beta = self._gamma_shape(), self.channels, int(dbeta is not None)

@@ -111,7 +111,7 @@ class Tiled(Engine):
     def _most_items(self) -> int:
         """Work-items that a group of any kernel may have, of which OpenCL runtimes of GPUs may state more."""
         info = self.device.info
-        stated = info.kind == "cpu" or info.backend != "opencl" or "full_groups" in info.capabilities
+        stated = info.kind == "cpu" or "opencl" not in info.capabilities or "full_groups" in info.capabilities
         return info.max_work_group if stated else min(info.max_work_group, LEAST_GROUP)
 
     def _local_bytes(self, shape: dict[str, int]) -> int:
@@ -232,11 +232,7 @@ class Tiled(Engine):
                 dram_read=maps, dram_write=len(outputs) * maps,
             )  # fmt: skip
 
-        step = OverPositions(
-            "forward", "FORWARD", {"SAVE": int(save is not None)}, (inputs.array(self.setup, "beta"), *outputs),
-            of_transpose=False, arrays=1, staged_flops=1,
-        )  # fmt: skip
-        return self._over_positions(step, ending)
+        return self._over_positions(self._forward(outputs), ending)
 
     def input_gradient(self, d: Buffer, dw: Buffer) -> Enqueue:
         elements, maps = self.data.map_bytes / 4, self.data.map_bytes
@@ -244,11 +240,21 @@ class Tiled(Engine):
             flops=(5 if self.data.inverse else 4) * elements, global_read=3 * maps, global_write=maps,
             dram_read=3 * maps, dram_write=maps,
         )  # fmt: skip
-        step = OverPositions(
+        return self._over_positions(self._input_gradient(d, dw), lambda _: ending)
+
+    def _forward(self, outputs: list[Buffer]) -> OverPositions:
+        """The forward product, with its outputs: D, where it is saved, and u."""
+        return OverPositions(
+            "forward", "FORWARD", {"SAVE": len(outputs) - 1}, (inputs.array(self.setup, "beta"), *outputs),
+            of_transpose=False, arrays=1, staged_flops=1,
+        )  # fmt: skip
+
+    def _input_gradient(self, d: Buffer, dw: Buffer) -> OverPositions:
+        """The product of the input's gradient."""
+        return OverPositions(
             "input_gradient", "INPUT", {}, (inputs.array(self.setup, "delta"), d, dw),
             of_transpose=True, arrays=3, staged_flops=self.data.term_flops,
         )  # fmt: skip
-        return self._over_positions(step, lambda _: ending)
 
     def parameter_gradients(self, d: Buffer, dgamma: Buffer, dbeta: Buffer | None) -> Enqueue:
         shape, beta = self._gamma_shape(), int(dbeta is not None)
