@@ -156,6 +156,15 @@ def test_a_run_that_is_in_the_history_is_not_its_own_base(nights: Path, tmp_path
     assert set(outcomes(judge(alone, AgainstNights(History(tmp_path / "own"), alone, 7))).values()) == {Outcome.NEW}
 
 
+def test_nights_whose_folders_have_one_name_are_nights(tmp_path: Path) -> None:
+    """As those of a job that writes into the same folder every night."""
+    for number in range(4):
+        run = store(tmp_path / str(number) / "nightly", [case("v1", seed=number)], number)
+        judgement = judge(run, AgainstNights(History(add(run, tmp_path / "history").parent), run, 7))
+    assert finding(judgement, "v1").why == "compared with 3 nights"
+    assert outcomes(judgement) == {"v1": Outcome.SAME}
+
+
 def test_a_contended_base_is_doubted(tmp_path: Path) -> None:
     loud = case("v1", seed=1).model_copy(update={"status": Status.CONTENDED})
     base = store(tmp_path / "base", [loud, *(case(v, seed=1) for v in VARIANTS if v != "v1")])
