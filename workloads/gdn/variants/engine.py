@@ -13,13 +13,14 @@ class Engine(ABC):
 
     Class attributes
     ----------------
-    TUNABLES, GAMMA_TUNABLES : dict of str to Tunable
-        Of the products over positions, and of dgamma's.
+    TUNABLES, INPUT_TUNABLES, GAMMA_TUNABLES : dict of str to Tunable
+        Of the products over positions, of that for the input's gradient alone, and of dgamma's.
     name, title, rung, needs, unit, precision
         Of its variants, as of `Variant`; name and title say ``{problem}`` and ``{what}``, as of `fused.PROBLEMS`.
     """
 
     TUNABLES: ClassVar[dict[str, Tunable]]
+    INPUT_TUNABLES: ClassVar[dict[str, Tunable]] = {}
     GAMMA_TUNABLES: ClassVar[dict[str, Tunable]]
     name: ClassVar[str]
     title: ClassVar[str]

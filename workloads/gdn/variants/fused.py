@@ -37,7 +37,7 @@ class Fused(Variant):
     @classmethod
     def tunables_of(cls, engine: type[Engine]) -> dict[str, Tunable]:
         """Return those tunables of an engine that its products in this problem have."""
-        return {**engine.TUNABLES, **engine.GAMMA_TUNABLES}
+        return {**engine.TUNABLES, **engine.INPUT_TUNABLES, **engine.GAMMA_TUNABLES}
 
     @classmethod
     def require(cls, info: DeviceInfo) -> None:

@@ -18,12 +18,9 @@ LONG = 512  # channels whose sums a matrix unit's truncation spoils
 
 BOTH = {  # of the products over positions and of dgamma's
     "units": Tunable(1, (0, 1), "matrix units, where the device has them"),
-    "group": Tunable({"cpu": 1, "gpu": 256}, (1, 64, 128, 256), "work-items of a group, at most"),
     "width": Tunable({"cpu": 16, "gpu": 4}, (4, 8, 16), "words per vector; 4 on GPUs"),
     "tile_rows": Tunable({"cpu": 6, "gpu": 12}, (4, 6, 8, 12, 16), "rows of a work-item's tile, at most"),
     "tile_columns": Tunable({"cpu": 32, "gpu": 4}, (4, 8, 16, 32, 48), "its columns, along what is contiguous"),
-    "fetches": Tunable({"cpu": 1, "gpu": 2}, (1, 2, 4, 8), "turns of staging that are unrolled"),
-    "unroll": Tunable({"cpu": 1, "gpu": 2}, (1, 2, 4, 8), "turns of the inner loop that are unrolled"),
     "resident": Tunable(
         {"cpu": 1, "gpu": 640}, (1, 384, 512, 640, 768), "work-items to a compute unit that registers are saved for"
     ),
@@ -35,6 +32,9 @@ class MatrixTile(Tiled):
 
     TUNABLES: ClassVar[dict[str, Tunable]] = {
         **BOTH,
+        "group": Tunable({"cpu": 1, "gpu": 256}, (1, 64, 128, 256, 512), "work-items of a group, at most"),
+        "fetches": Tunable({"cpu": 1, "gpu": 2}, (1, 2, 4, 8), "turns of staging that are unrolled"),
+        "unroll": Tunable({"cpu": 1, "gpu": 2}, (1, 2, 4, 8), "turns of the inner loop that are unrolled"),
         "unit_rows": Tunable(32, (16, 32, 48, 64), "rows of a warp's tile on matrix units, at most"),
         "unit_columns": Tunable(32, (16, 32, 48, 64), "its columns"),
         "unit_resident": Tunable(
@@ -49,15 +49,25 @@ class MatrixTile(Tiled):
         "block": Tunable({"cpu": 96, "gpu": 1}, (1, 48, 96, 192), "positions staged at a time in NHWC"),
         "newton": Tunable({"cpu": 3, "gpu": 0}, (0, 3), "Newton steps of the inverse root; 0: the builtin"),
     }
+    INPUT_TUNABLES: ClassVar[dict[str, Tunable]] = {
+        "input_resident": Tunable(
+            512, (512, 640, 768, 1024), "as unit_resident, of the input's gradient, which reads three arrays"
+        ),
+    }
     GAMMA_TUNABLES: ClassVar[dict[str, Tunable]] = {
         **BOTH,
+        "gamma_group": Tunable({"cpu": 1, "gpu": 512}, (1, 64, 128, 256, 512), "as group, of dgamma's product"),
+        "gamma_fetches": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 4, 8), "as fetches, in dgamma's product"),
+        "gamma_unroll": Tunable({"cpu": 1, "gpu": 8}, (1, 2, 4, 8), "as unroll, in dgamma's product"),
         "gamma_units": Tunable(
             48, (16, 32, 48), "rows and columns of a warp's tile of dgamma on matrix units, at most"
         ),
-        "gamma_rows": Tunable({"cpu": 512, "gpu": 96}, (48, 96, 192, 512), "rows of a group's tile of dgamma, at most"),
+        "gamma_rows": Tunable(
+            {"cpu": 512, "gpu": 192}, (48, 96, 192, 512), "rows of a group's tile of dgamma, at most"
+        ),
         "gamma_columns": Tunable({"cpu": 512, "gpu": 192}, (48, 96, 192, 512), "its columns, at most"),
         "gamma_depth": Tunable(
-            {"cpu": 96, "gpu": 32}, (16, 32, 64, 96), "positions of dgamma's product staged at a time"
+            {"cpu": 96, "gpu": 64}, (16, 32, 64, 96), "positions of dgamma's product staged at a time"
         ),
         "run": Tunable({"cpu": 4096, "gpu": 2048}, (512, 1024, 2048, 4096, 8192), "positions of a split of dgamma"),
     }
@@ -126,8 +136,12 @@ class MatrixTile(Tiled):
         for part in (4, 8, 16):
             yield self._macros_of(staged, part, 1)
 
-    def _most_teams(self) -> int:
-        return max(1, min(self.tunables["group"], self.device.info.max_work_group) // self.team)
+    def _most_teams(self, group: str = "group") -> int:
+        return max(1, min(self.tunables[group], self._most_items()) // self.team)
+
+    def _resident(self, items: str, teams: int) -> int:
+        """Groups of so many teams to a compute unit that registers are saved for."""
+        return min(16, max(1, self.tunables[items] // (teams * self.team)))
 
     def _positions_of_turn(self) -> int:
         positions = self._tile()[1]
@@ -149,13 +163,12 @@ class MatrixTile(Tiled):
         results = rows * (columns + 8 * self.on_units)
         alone = restage or (channels >= self.channels and places == 1)  # results may lie where operands lay
         group = rows // tile_rows * (columns // tile_columns) * self.team
-        resident = t["unit_resident" if self.on_units else "resident"]
         return {
             "ROWS": rows, "COLUMNS": columns, "TILE_ROWS": tile_rows, "TILE_COLUMNS": tile_columns,
             "STAGED": staged, "PLACES": places, "RESTAGE": int(restage), "STAGE_GAMMA": stage_gamma,
             "PANEL": channels if stage_gamma else tile_channels, "RESULTS_AT": 0 if alone else operands,
             "ARENA": max(operands, results) if alone else operands + results,
-            "RESIDENT": min(16, max(1, resident // group)), "ACCESS": self.access, "TAILS": self.tails,
+            "ACCESS": self.access, "TAILS": self.tails,
             "TERMS": self.terms if self.on_units else 0, "FORMAT": int(self.bf16),
             "APART": int(self.channels > LONG), "NEWTON": t["newton"], "TEAMS": group // self.team,
         }  # fmt: skip
@@ -170,7 +183,7 @@ class MatrixTile(Tiled):
 
     def _gamma_macros(self, part: int, depth: int) -> dict[str, int]:
         """Of a tile of dgamma whose sides are at most such a part of what the tunables say."""
-        t, n, most = self.tunables, self.channels, self._most_teams()
+        t, n, most = self.tunables, self.channels, self._most_teams("gamma_group")
         if self.on_units:
             rows = columns = even_tile(n, t["gamma_units"], FRAGMENT_LINES)
             line = 1
@@ -185,10 +198,10 @@ class MatrixTile(Tiled):
             "ROWS": down * rows, "COLUMNS": across * columns, "TILE_ROWS": rows, "TILE_COLUMNS": columns,
             "LINES": lines, "DEPTH": depth, "TEAMS": teams,
             "ARENA": depth // self.step * self._words(lines + across * columns),
-            "RESIDENT": min(16, max(1, t["resident"] // (teams * self.team))),
+            "RESIDENT": self._resident("resident", teams),
             "ACCESS": self.access, "TAILS": self.tails,
             "TERMS": self.terms if self.on_units else 0, "FORMAT": int(self.bf16),
-            "APART": int(self.terms == 3), "NEWTON": 0,
+            "APART": int(self.terms == 3), "NEWTON": 0, "FETCHES": t["gamma_fetches"], "UNROLL": t["gamma_unroll"],
         }  # fmt: skip
 
     def _turn(self, shape: dict[str, int]) -> tuple[int, int]:
@@ -226,6 +239,8 @@ class MatrixTile(Tiled):
 
     def _over_positions(self, step: OverPositions, ending: Callable[[dict[str, int]], Traffic]) -> Enqueue:
         shape = self._shape()
+        of_units = "input_resident" if step.which == "INPUT" else "unit_resident"
+        shape["RESIDENT"] = self._resident(of_units if self.on_units else "resident", shape["TEAMS"])
         nbytes, (channels, positions) = self._staged_bytes(shape), self._turn(shape)
         packed, packing = self._pack(shape, step.of_transpose)
         kernel = self.setup.kernel(
