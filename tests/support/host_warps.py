@@ -1,4 +1,4 @@
-"""CUDA C++ kernels of k-means on the host, a thread to a work-item: what they compute is seen where there is no GPU."""
+"""CUDA C++ kernels of k-means on the host, in lock step: what they compute is seen where there is no GPU."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from lockstep import COMPILER
 
 from perfport.workload import read_source
 from perfport.workloads import vocab_tree
 
 KERNELS = Path(vocab_tree.__file__).parent / "kernels"
 INSTRUCTIONS = "warp.h"  # of the kernels, in whose place stands host_warps.h
-COMPILER = shutil.which("g++")
+HEADER = Path(__file__).with_name("host_warps.h")
 ENTRY = """
-extern "C" void run(uint groups, uint items, void **b) {
+extern "C" int run(uint groups, uint items, void **b) {
     uint *points = (uint *)b[0], *tiles = (uint *)b[1], *centres = (uint *)b[2], *moving = (uint *)b[4];
     uint *sums = (uint *)b[6], *counts = (uint *)b[7];
-    launch(groups, items, [=] { pass(points, tiles, centres, (int *)b[3], moving, (uchar *)b[5], sums, counts); });
+    uchar *labels = (uchar *)b[5];
+    return run_groups(groups, items, [=] { pass(points, tiles, centres, (int *)b[3], moving, labels, sums, counts); });
 }
 """
 
@@ -31,10 +33,9 @@ def compile_pass(file: str, folder: Path, macros: dict[str, int]) -> Any:
         if path.suffix in (".cl", ".h", ".cu"):
             shutil.copy(path, folder / path.name)
     (folder / INSTRUCTIONS).write_text("")
-    shim = Path(__file__).with_name("host_warps.h").read_text()
     source, library = folder / "host.cpp", folder / "host.so"
-    source.write_text(f"{shim}\n{read_source(folder / file)}\n{ENTRY}")
-    flags = ["-std=c++20", "-O1", "-w", "-shared", "-fPIC", "-pthread", *(f"-D{k}={v}" for k, v in macros.items())]
+    source.write_text(f'#include "{HEADER}"\n{read_source(folder / file)}\n{ENTRY}')
+    flags = ["-std=c++20", "-O1", "-w", "-shared", "-fPIC", *(f"-D{k}={v}" for k, v in macros.items())]
     subprocess.run([str(COMPILER), *flags, "-o", library, source], check=True, timeout=120)
     return ctypes.CDLL(str(library)).run
 
@@ -42,4 +43,4 @@ def compile_pass(file: str, folder: Path, macros: dict[str, int]) -> Any:
 def run_pass(run: Any, items: int, arrays: list[np.ndarray]) -> None:
     """Run a compiled pass over its buffers, as `passes` states them; the second one are the tiles."""
     pointers = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
-    run(ctypes.c_uint(len(arrays[1])), ctypes.c_uint(items), pointers)
+    assert run(ctypes.c_uint(len(arrays[1])), ctypes.c_uint(items), pointers) == 0, "work-items of a group part ways"

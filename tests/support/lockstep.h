@@ -1,5 +1,6 @@
-/* The dialect on the host: warps run one after another, each until its next barrier, their work-items from one exchange to the next, and
-   mma.sync is what PTX's reference says of its fragments. A work-item that misses a barrier, or an exchange of its warp, is a fault. */
+/* The dialect on the host: warps run one after another, each until its next barrier, their work-items from one exchange to the next, in
+   one order or the other, and mma.sync is what PTX's reference says of its fragments. A work-item that misses a barrier, or an exchange
+   of its warp, is a fault. */
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -56,7 +57,7 @@ template <class To, class From> static To as(From x) { To y; memcpy(&y, &x, size
     }
 VECTORS(float, 2) VECTORS(float, 4) VECTORS(uint, 4)
 
-alignas(64) static float lockstep_arena[ARENA_WORDS];
+alignas(128) static float lockstep_arena[ARENA_WORDS];
 static ucontext_t scheduler, contexts[1024];
 enum State { RUNNING, WAITING, ENDED };
 static State states[1024];
@@ -106,15 +107,25 @@ static void mma_sync(float *c, const uint *a, const uint *b, int values) {
     yield(RUNNING);
 }
 
+/* Whether what runs next does so from the last to the first, a seeded toss: what is not synchronised is seen in one of both orders. */
+static bool backwards() {
+    static uint toss = 1;
+    toss = toss * 1664525u + 1013904223u;
+    return toss >> 31;
+}
+
 /* Runs a warp's work-items until they wait or end, all of them; whether they do so together. */
 static bool run_warp(uint first, uint last) {
     for (uint i = first; i < last; ++i) {
         if (states[i] == WAITING) states[i] = RUNNING;
     }
     while (states[first] == RUNNING) {
-        for (current = first; current < last; ++current) {
+        for (uint i = 0, count = last - first, back = backwards(); i < count; ++i) {
+            current = back ? last - 1 - i : first + i;
             swapcontext(&scheduler, &contexts[current]);
-            if (states[current] != states[first]) return false;
+        }
+        for (uint i = first; i < last; ++i) {
+            if (states[i] != states[first]) return false;
         }
     }
     return true;
@@ -126,7 +137,7 @@ template <class Work> static int run_groups(uint groups, uint items, Work work) 
     all = &work;
     std::vector<std::vector<char>> stacks(items, std::vector<char>(1 << 18));
     for (group_id = 0; group_id < groups; ++group_id) {
-        for (float &word : lockstep_arena) word = NAN;
+        memset(lockstep_arena, 0xFF, sizeof lockstep_arena); /* NaN, and nonsense in bytes */
         for (uint i = 0; i < items; ++i) {
             getcontext(&contexts[i]);
             contexts[i].uc_stack.ss_sp = stacks[i].data();
@@ -136,8 +147,12 @@ template <class Work> static int run_groups(uint groups, uint items, Work work) 
             makecontext(&contexts[i], +[] { (*all)(); states[current] = ENDED; }, 0);
         }
         do {
-            for (uint first = 0; first < items; first += 32) {
-                if (!run_warp(first, min(first + 32, items)) || states[first] != states[0]) return 1;
+            for (uint i = 0, warps = (items + 31) / 32, back = backwards(); i < warps; ++i) {
+                uint first = 32 * (back ? warps - 1 - i : i);
+                if (!run_warp(first, min(first + 32, items))) return 1;
+            }
+            for (uint i = 0; i < items; ++i) {
+                if (states[i] != states[0]) return 1;
             }
         } while (states[0] != ENDED);
     }

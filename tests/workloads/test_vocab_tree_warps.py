@@ -1,4 +1,4 @@
-"""vocab_tree on matrix units, without a GPU: the kernels run on the host, a thread to a work-item, and are exact."""
+"""vocab_tree on matrix units, without a GPU: the kernels run on the host, in lock step, and are exact."""
 
 from __future__ import annotations
 
