@@ -79,18 +79,18 @@ def measured(id_: str, ceilings: dict[str, float], times: dict[tuple[str, int], 
     return records
 
 
-def two_devices(folder: Path, off: float = 1.0, variants: int = 3) -> Collection:
+def two_devices(folder: Path, off: float = 1.0, variants: int = 3, **second_run: Any) -> Collection:
     """Return the same cases on two chips of one architecture, of which the second reads half as fast.
 
     On the first 1 ms for each point is DRAM's of 1.5; what else there is overlaps it in part.
 
-    ``off``: how many times longer the second takes than by that.
+    ``off``: how many times longer the second takes than by that; keywords replace what its run tells of itself.
     """
     names = [(f"v{number}", points) for number in range(variants) for points in (1, 2)]
     first = {(name, points): 1.5e-3 * points for name, points in names}
     second = {(name, points): off * ON_SECOND * points for name, points in names}
     runs = []
-    for name, ceilings, times in (("Chip A", FAST, first), ("Chip B", SLOW, second)):
-        environment = data.environment((data.GPU,), devices={CUDA: live(CUDA, name)})
+    for name, ceilings, times, told in (("Chip A", FAST, first, {}), ("Chip B", SLOW, second, second_run)):
+        environment = data.environment((data.GPU,), devices={CUDA: live(CUDA, name)}, **told)
         runs.append(data.store(folder / name, measured(CUDA, ceilings, times), environment))
     return Collection(runs)

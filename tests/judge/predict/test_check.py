@@ -47,12 +47,25 @@ def test_what_is_off_is_not_held(tmp_path: Path) -> None:
     assert all(pair.held == (0, 6) for pair in pairs)
 
 
+def test_results_of_different_code_are_no_pair(tmp_path: Path) -> None:
+    """By the digest of a variant's files, where a run tells it, else by the commit of the run."""
+    changed = Predictor(two_devices(tmp_path / "commit", commit={"hash": "4567cdef", "dirty": False}))
+    assert not live_pairs(changed) and not changed.residuals and len(changed.sources) == 6
+    variants = {"demo/rows/v0": "cafe", "demo/rows/v1": "0123abcd"}
+    code = {"measuring": "00", "variants": variants, "files": {}, "made_of": {}}
+    told = Predictor(two_devices(tmp_path / "code", code=code))
+    assert {row.estimate.source.record.identity.variant for pair in live_pairs(told) for row, _ in pair.rows} == {
+        "v1", "v2",
+    }  # fmt: skip
+    assert len(told.residuals) == 8
+
+
 def test_committed_gpus_predict_each_other(committed: Predictor) -> None:
     pairs: dict[tuple[str, str], Pair] = {(p.source.name, p.target.name): p for p in live_pairs(committed)}
     names = {name for pair in pairs for name in pair}
-    assert {"cuda:nvidia (NVIDIA H200)", "opencl:nvidia (NVIDIA H200)"} <= names
+    assert {"cuda:nvidia (NVIDIA H200)", "cuda:nvidia (NVIDIA H100 80GB HBM3)"} <= names
     assert all((target, source) in pairs for source, target in pairs)
-    for residual, ends in pairs["cuda:nvidia (NVIDIA H200)", "opencl:nvidia (NVIDIA H200)"].rows:
+    for residual, ends in pairs["cuda:nvidia (NVIDIA H200)", "cuda:nvidia (NVIDIA H100 80GB HBM3)"].rows:
         assert residual.seconds == pytest.approx(committed_time(committed, residual.estimate.source, residual.target))
         assert ends is None or ends.low < residual.estimate.seconds < ends.high
 

@@ -11,66 +11,17 @@ from perfport.workload import Buffer, Enqueue, Setup, Traffic, Tunable, Unsuppor
 
 from . import inputs
 from .fused import variants
+from .matrix_tunables import OF_GAMMA, OF_INPUT, OVER_POSITIONS
 from .tiled import FINISH_GROUP, PACK_GROUP, WARP, OverPositions, Tiled, even_tile, split_steps
 
 FRAGMENT_LINES, FRAGMENT_WORDS = 16, 8  # of an operand of one instruction
 LONG = 512  # channels whose sums a matrix unit's truncation spoils
 
-BOTH = {  # of the products over positions and of dgamma's
-    "units": Tunable(1, (0, 1), "matrix units, where the device has them"),
-    "width": Tunable({"cpu": 16, "gpu": 4}, (4, 8, 16), "words per vector; 4 on GPUs"),
-    "tile_rows": Tunable({"cpu": 6, "gpu": 12}, (4, 6, 8, 12, 16), "rows of a work-item's tile, at most"),
-    "tile_columns": Tunable({"cpu": 32, "gpu": 4}, (4, 8, 16, 32, 48), "its columns, along what is contiguous"),
-    "resident": Tunable(
-        {"cpu": 1, "gpu": 640}, (1, 384, 512, 640, 768), "work-items to a compute unit that registers are saved for"
-    ),
-}
-
 
 class MatrixTile(Tiled):
     """A tile to each team of work-items: a warp with matrix units, else a work-item with vectors."""
 
-    TUNABLES: ClassVar[dict[str, Tunable]] = {
-        **BOTH,
-        "group": Tunable({"cpu": 1, "gpu": 256}, (1, 64, 128, 256, 512), "work-items of a group, at most"),
-        "fetches": Tunable({"cpu": 1, "gpu": 2}, (1, 2, 4, 8), "turns of staging that are unrolled"),
-        "unroll": Tunable({"cpu": 1, "gpu": 2}, (1, 2, 4, 8), "turns of the inner loop that are unrolled"),
-        "unit_rows": Tunable(32, (16, 32, 48, 64), "rows of a warp's tile on matrix units, at most"),
-        "unit_columns": Tunable(32, (16, 32, 48, 64), "its columns"),
-        "unit_resident": Tunable(
-            768, (512, 640, 768, 1024), "as resident, of the products over positions on matrix units"
-        ),
-        "turn_channels": Tunable(256, (64, 128, 192, 256), "output channels at a time, at most"),
-        "turn_positions": Tunable(32, (16, 32, 64, 96), "positions at a time, about"),
-        "staged": Tunable(
-            {"cpu": 512, "gpu": 32}, (8, 16, 32, 64, 128, 512), "channels staged at a time, without units"
-        ),
-        "stage_gamma": Tunable({"cpu": 0, "gpu": 1}, (0, 1), "gamma goes through local memory, without units"),
-        "block": Tunable({"cpu": 96, "gpu": 1}, (1, 48, 96, 192), "positions staged at a time in NHWC"),
-        "newton": Tunable({"cpu": 3, "gpu": 0}, (0, 3), "Newton steps of the inverse root; 0: the builtin"),
-    }
-    INPUT_TUNABLES: ClassVar[dict[str, Tunable]] = {
-        "input_resident": Tunable(
-            512, (512, 640, 768, 1024), "as unit_resident, of the input's gradient, which reads three arrays"
-        ),
-    }
-    GAMMA_TUNABLES: ClassVar[dict[str, Tunable]] = {
-        **BOTH,
-        "gamma_group": Tunable({"cpu": 1, "gpu": 512}, (1, 64, 128, 256, 512), "as group, of dgamma's product"),
-        "gamma_fetches": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 4, 8), "as fetches, in dgamma's product"),
-        "gamma_unroll": Tunable({"cpu": 1, "gpu": 8}, (1, 2, 4, 8), "as unroll, in dgamma's product"),
-        "gamma_units": Tunable(
-            48, (16, 32, 48), "rows and columns of a warp's tile of dgamma on matrix units, at most"
-        ),
-        "gamma_rows": Tunable(
-            {"cpu": 512, "gpu": 192}, (48, 96, 192, 512), "rows of a group's tile of dgamma, at most"
-        ),
-        "gamma_columns": Tunable({"cpu": 512, "gpu": 192}, (48, 96, 192, 512), "its columns, at most"),
-        "gamma_depth": Tunable(
-            {"cpu": 96, "gpu": 64}, (16, 32, 64, 96), "positions of dgamma's product staged at a time"
-        ),
-        "run": Tunable({"cpu": 4096, "gpu": 2048}, (512, 1024, 2048, 4096, 8192), "positions of a split of dgamma"),
-    }
+    TUNABLES, INPUT_TUNABLES, GAMMA_TUNABLES = OVER_POSITIONS, OF_INPUT, OF_GAMMA
     name, title, rung = "matrix_tile", "{what}, by matrix tiles: one source for all devices", 15
     terms: ClassVar[int] = 3
     bf16: ClassVar[bool] = True
@@ -390,13 +341,11 @@ class MatrixTilePlain(MatrixTile):
     needs = ("mma",)
     TUNABLES: ClassVar[dict[str, Tunable]] = {
         name: tunable
-        for name, tunable in MatrixTile.TUNABLES.items()
+        for name, tunable in OVER_POSITIONS.items()
         if name not in ("units", "tile_rows", "tile_columns", "staged", "stage_gamma")
     }
     GAMMA_TUNABLES: ClassVar[dict[str, Tunable]] = {
-        name: tunable
-        for name, tunable in MatrixTile.GAMMA_TUNABLES.items()
-        if name not in ("units", "tile_rows", "tile_columns")
+        name: tunable for name, tunable in OF_GAMMA.items() if name not in ("units", "tile_rows", "tile_columns")
     }
     terms = 1
     bf16 = False

@@ -57,11 +57,13 @@ class Pair:
 
 
 def live_pairs(predictor: Predictor) -> list[Pair]:
-    """Return every ordered pair of live devices with common cases."""
+    """Return every ordered pair of live devices with common cases, which are of the same code on both."""
     rows: dict[tuple[Device, Device], list[Residual]] = defaultdict(list)
     for key, by_device in predictor.sources.items():
         for source, target in itertools.permutations(by_device.values(), 2):
-            if unsupported_case(source, target.device) or not (estimate := carry_over(source, target.device)):
+            if source.code != target.code or unsupported_case(source, target.device):
+                continue
+            if not (estimate := carry_over(source, target.device)):
                 continue
             problem = f"{key.subject.workload}/{key.subject.problem}"
             residual = Residual(estimate, estimate.own, target.seconds, target.device.name, problem)

@@ -75,6 +75,14 @@ class Source:
         return self.record.timing is not None and (self.record.timing.rank == "wall")
 
     @cached_property
+    def code(self) -> str:
+        """What the variant was made of when it was measured: a digest of its files, else the commit of the run."""
+        environment, own = self.case.run.environment, self.record.identity
+        digests = (environment.get("code") or {}).get("variants", {})
+        commit = (environment.get("commit") or {}).get("hash")
+        return str(digests.get(f"{own.workload}/{own.problem}/{own.variant}") or commit or "")
+
+    @cached_property
     def here(self) -> Device:
         """The device with the ceilings that stood beside the measurement."""
         return replace(self.device, ceilings={**self.device.ceilings, **usable(self.record.ceilings)})

@@ -158,11 +158,13 @@ class Predictor:
 
     @cached_property
     def residuals(self) -> list[Residual]:
-        """Every case of a live device, predicted by the other live devices alone."""
+        """Every case of a live device, predicted by the other live devices alone that measured the same code."""
         found = []
         for key, by_device in self.sources.items():
             for target, measured in by_device.items():
-                others = [source for device, source in by_device.items() if device != target]
+                others = [
+                    source for device, source in by_device.items() if device != target and source.code == measured.code
+                ]
                 if not others or unsupported_case(measured, target):
                     continue
                 if (carried := combined(others, target)) is not None:

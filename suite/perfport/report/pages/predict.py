@@ -90,6 +90,7 @@ def _trust(predictor: Predictor) -> list[str]:
     pairs, compared = live_pairs(predictor), published(predictor)
     live = [ALONE] if not pairs else [
         "**Live devices predict each other.** Nothing that was measured on the second device enters, but its ceilings. "
+        "Both have measured the same code of the variant: what has changed in between is no case. "
         "The last column has intervals whose widths come from other problems alone. *Had nothing changed*: the median "
         "error of taking the time over as it is.",
         pair_table(pairs), *map(cases_table, pairs),
