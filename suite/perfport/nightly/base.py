@@ -163,7 +163,7 @@ class AgainstNights:
         earlier = [
             number
             for number, held in enumerate(history.nights)
-            if held.experiment == name and held.started <= started and (held.name, held.started) != (run.name, started)
+            if held.experiment == name and held.precedes(run.name, started)
         ]
         self._recent = earlier[-last:]
         self._parted: tuple[Night, list[_Parted]] | None = None

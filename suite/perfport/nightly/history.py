@@ -288,8 +288,7 @@ class History:
         last: tuple[Night, int] | None = None
         for number, there in zip(series.nights, series.rows, strict=True):
             held = self.nights[number]
-            itself = (held.name, held.started) == (now.name, now.started)
-            if itself or held.started > now.started or held.status[there] != Status.OK.value:
+            if not held.precedes(now.name, now.started) or held.status[there] != Status.OK.value:
                 continue
             same = last is not None and held.conditions[there] == last[0].conditions[last[1]]
             changes = held.changed(there, *last) if last and not same else []

@@ -116,6 +116,10 @@ class Night:
         """By case, all that a comparison of two nights depends on."""
         return list(zip(self.driver, self.source, self.code, self.settings, self.software, strict=True))
 
+    def precedes(self, name: str, started: str) -> bool:
+        """Whether it began before a run, or with it, and is not that run: jobs give each night's folder one name."""
+        return self.started <= started and (self.name, self.started) != (name, started)
+
     def changed(self, at: int, other: Night, there: int) -> list[Change]:
         """Return what differs between a case here and in an earlier night; empty if both may be compared.
 
