@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from perfport.backend import OpenDevice, nvrtc
-from perfport.backend.cuda_device import STATIC_LOCAL_BYTES, CudaModule
+from perfport.backend.cuda_device import STATIC_LOCAL_BYTES, CudaDevice, CudaModule
 
 
 def test_all_who_ask_for_a_kernel_share_what_is_reserved_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,6 +25,20 @@ def test_all_who_ask_for_a_kernel_share_what_is_reserved_for_it(monkeypatch: pyt
     module.kernel("b").reserve(STATIC_LOCAL_BYTES)
     assert limits == {1: 100_000}
     assert module.kernel("a") is module.kernel("a") and module.kernel("b").name == "b"
+
+
+def test_pools_of_both_libraries_are_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
+    emptied: list[str] = []
+    device: Any = object.__new__(CudaDevice)
+    pool = SimpleNamespace(free_all_blocks=lambda: emptied.append("cupy"))
+    device.cupy = SimpleNamespace(get_default_memory_pool=lambda: pool)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    device.trim()
+    assert emptied == ["cupy"], "PyTorch is not imported for it"
+    torch = SimpleNamespace(cuda=SimpleNamespace(empty_cache=lambda: emptied.append("torch")))
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    device.trim()
+    assert emptied == ["cupy", "cupy", "torch"]
 
 
 def test_the_arena_takes_all_of_shared_memory(cuda: OpenDevice) -> None:

@@ -36,6 +36,8 @@ DATA = Path(__file__).parents[1] / "data"
         (RefusedError("r"), Status.WRONG),
         (MemoryError(), Status.OUT_OF_MEMORY), (UsageError("u"), Status.UNSUPPORTED),
         (InfrastructureError("i"), Status.CRASHED), (ValueError("v"), Status.CRASHED),
+        (type("OutOfMemoryError", (RuntimeError,), {})("torch"), Status.OUT_OF_MEMORY),
+        (RuntimeError("torch"), Status.CRASHED),
     ],
 )  # fmt: skip
 def test_each_error_has_its_status(error: Exception, status: Status) -> None:
@@ -143,6 +145,16 @@ def test_a_variant_that_cannot_be_built_gives_its_buffers_back(session: Session)
     with pytest.raises(DeviceMemoryError, match="planted"):
         build(Greedy, session, {"a": 1}, {"p": 2})
     assert Greedy.freed == ["freed"]
+
+
+def test_pools_are_emptied_before_a_variant_is_built(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    happened: list[str] = []
+    device = vars(session.device)["_device"]
+    monkeypatch.setattr(device, "trim", lambda: happened.append("trimmed"))
+    monkeypatch.setattr(device, "empty", lambda nbytes: happened.append("allocated"))
+    greedy = type("Greedy", (Variant,), {"__init__": lambda self, setup: setup.device.empty(1)})
+    build(greedy, session, {}, {})
+    assert happened == ["trimmed", "allocated"]
 
 
 def test_what_the_device_lacks_is_known_before_anything_is_built(session: Session) -> None:

@@ -194,6 +194,10 @@ class OpenDevice(Protocol):
         """Return the bytes that can still be allocated, as far as driver or operating system tell."""
         ...
 
+    def trim(self) -> None:
+        """Give back what this process's pools of device memory hold unused: each library's would be lost to others."""
+        ...
+
     def launch(
         self,
         kernel: Any,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -233,6 +234,12 @@ class CudaDevice:
     def free_bytes(self) -> int:
         """What the driver has free, and what this process holds in its pool unused."""
         return int(self.cupy.cuda.runtime.memGetInfo()[0]) + int(self.cupy.get_default_memory_pool().free_bytes())
+
+    def trim(self) -> None:
+        """Empty CuPy's pool, and PyTorch's where a peer has loaded it: neither asks the other before it is out of memory."""
+        self.cupy.get_default_memory_pool().free_all_blocks()
+        if torch := sys.modules.get("torch"):
+            torch.cuda.empty_cache()
 
     def launch(
         self,

@@ -146,6 +146,9 @@ class OfflineDevice:
         """As much as there is said to be."""
         return self.info.memory_bytes
 
+    def trim(self) -> None:
+        """There are no pools."""
+
     def launch(
         self, kernel: OfflineKernel, groups: Any, group: Any, *args: Any, local_bytes: int = 0, queue: Any = None
     ) -> None:

@@ -255,6 +255,9 @@ class OpenCLDevice:
         left = self.info.memory_bytes - self.allocated
         return min(left, psutil.virtual_memory().available) if self.info.kind == "cpu" else left
 
+    def trim(self) -> None:
+        """Buffers are given back when they are freed."""
+
     def launch(
         self,
         kernel: OpenCLKernel,

@@ -36,8 +36,14 @@ STATUS = {
 }
 
 
+#: By this name PyTorch's and CuPy's errors of a GPU's memory go; neither library need be installed.
+LIBRARIES_MEMORY_ERROR = "OutOfMemoryError"
+
+
 def status_of(error: Exception) -> Status:
     """Return the status of a case that ends with an error."""
+    if any(kind.__name__ == LIBRARIES_MEMORY_ERROR for kind in type(error).__mro__):
+        return Status.OUT_OF_MEMORY
     return next((status for kind, status in STATUS.items() if isinstance(error, kind)), Status.CRASHED)
 
 
@@ -136,7 +142,7 @@ def build(
     macros: Mapping[str, Any],
     modules: dict[str, Module] | None = None,
 ) -> Built:
-    """Build a variant on the inputs of a session.
+    """Build a variant on the inputs of a session, with all the memory that variants before it no longer use.
 
     Parameters
     ----------
@@ -153,6 +159,7 @@ def build(
         Where the variant cannot run.
     """
     cls.require(session.device.info)
+    session.device.trim()
     setup = Setup(session, dict(tunables), macros, modules)
     try:
         return Built(cls(setup), setup)
