@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from perfport.model.device import DeviceInfo
 from perfport.model.record import Status
 from perfport.run.messages import StepStarted
 from perfport.tune.bench import Bench, Contest
+from perfport.workload import Built
 
 FAST, SLOW = {"turns": 4, "fault": "none"}, {"turns": 512, "fault": "none"}
 
@@ -61,11 +62,39 @@ def test_a_wrong_result_is_found_each_time(bench: Bench) -> None:
         assert wrong.status is Status.WRONG and "max abs error 1" in wrong.reason and not wrong.times
 
 
-def test_variants_of_one_problem_share_inputs_and_nothing_else(bench: Bench, told: list[StepStarted]) -> None:
+def test_the_first_of_a_size_may_take_as_long_as_its_inputs_and_reference(
+    bench: Bench, told: list[StepStarted]
+) -> None:
+    for _ in range(2):
+        assert bench.serve(contest(FAST)).status is Status.OK
+    steps = [(each.step, each.key is None) for each in told if each.step in ("building", "verifying", "sampling")]
+    assert steps == [
+        ("building", True), ("verifying", True), ("sampling", False),
+        ("building", False), ("verifying", False), ("sampling", False),
+    ]  # fmt: skip
+
+
+def test_equal_outputs_are_verified_once_for_each_precision_class(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verified: list[str] = []
+    verify: Callable[..., Any] = Built.verify
+    monkeypatch.setattr(
+        Built, "verify", lambda built, outputs: (verified.append(built.variant.precision), verify(built, outputs))[1]
+    )
+    turns = bench._workload("tunable").variant("double", "turns")
+    others = {name: type(name, (turns,), {"name": name, "precision": name}) for name in ("fp32", "tf32")}
+    for name in (None, "fp32", "tf32", "tf32"):
+        bench._workload("tunable").variants["double"]["other"] = others.get(name or "", turns)
+        assert bench.serve(contest(FAST, variant="other" if name else "turns")).status is Status.OK
+    assert verified == ["fp32", "tf32"]
+
+
+def test_variants_of_one_problem_share_inputs_and_what_passed(bench: Bench, told: list[StepStarted]) -> None:
     assert bench.serve(contest(FAST)).status is Status.OK
     assert bench.serve(contest(FAST, FAST)).status is Status.OK
     other = bench.serve(contest({}, variant="bare"))  # has no such tunables: its kernel cannot be built
-    assert other.status is Status.CRASHED and not bench._grounds["quick"].rivals and not bench._grounds["quick"].passed
+    assert other.status is Status.CRASHED and not bench._grounds["quick"].rivals
     assert bench.serve(contest(FAST, FAST)).status is Status.OK
     steps = [each.step for each in told]
     assert steps.count("making inputs") == 1 and steps.count("building the best so far") == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,7 @@ import tunable_workload as tunable
 from perfport.model.device import DeviceInfo
 from perfport.model.record import Record, Status
 from perfport.tune import final
-from perfport.tune.final import WORKERS, Finalists, groups, result
+from perfport.tune.final import SEARCHES, WORKERS, Finalists, groups, result
 from perfport.tune.log import Trial
 from perfport.tune.standing import Standing
 from perfport.tune.target import Goal
@@ -43,6 +44,18 @@ def test_groups_hold_the_finalists_at_every_size(tmp_path: Path) -> None:
     assert [case.identity.tunables for case in planned[0].cases] == [DEFAULT, FAST, OTHER]
     assert len({case.key for group in planned for case in group.cases}) == 6
     assert planned[0].cases[1].defaults == DEFAULT and planned[0].cases[0].identity.profile is None
+
+
+def test_a_few_searches_of_a_problem_share_a_group(tmp_path: Path) -> None:
+    """So that inputs and references are made once for them; their buffers have to fit side by side."""
+    one = finalists(tmp_path, quick=1.0, more=1.0)
+    names = [f"turns_{number}" for number in range(SEARCHES + 1)]
+    among = [replace(one, goal=replace(one.goal, variant=type(n, (one.goal.variant,), {"name": n}))) for n in names]
+    planned = groups(among, 1, "warm", 9.0)
+    held = [(group.preset, sorted({case.identity.variant for case in group.cases})) for group in planned]
+    expected = [names[:SEARCHES], names[SEARCHES:]]
+    assert held == [(preset, variants) for preset in ("quick", "more") for variants in expected]
+    assert [len(group.cases) for group in planned] == [3 * SEARCHES, 3] * 2
 
 
 @pytest.mark.parametrize(

@@ -85,17 +85,21 @@ def main(connection: Connection, info: DeviceInfo, workload_paths: list[str], ou
 
 @dataclass
 class _Ground:
-    """What contests of one problem at one size share; ``rivals`` and what ``passed`` are those of one variant."""
+    """What contests of one problem at one size share; ``rivals`` are those of one variant.
+
+    ``passed``: what was computed in which precision class, and the outputs by name and checksum. ``used``: inputs and
+    reference are made, which the first contest does.
+    """
 
     session: Session
     modules: dict[str, Module] = field(default_factory=dict)
     rivals: dict[str, Built] = field(default_factory=dict)
-    passed: set[tuple[tuple[int, ...], bytes]] = field(default_factory=set)
+    passed: set[tuple[str, str, tuple[tuple[str, int], ...], bytes]] = field(default_factory=set)
+    used: bool = False
 
     def forget(self) -> None:
         while self.rivals:
             self.rivals.popitem()[1].release()
-        self.passed.clear()
 
     def close(self) -> None:
         self.forget()
@@ -132,11 +136,14 @@ class Bench:
         ground = self._ground(contest)
         ground.session.artifacts.update(contest.artifacts)
         rival = self._rival(ground, cls, contest.rival) if contest.rival else None
-        key = name_of(contest.config)
+        key = name_of(contest.config) if ground.used else None
         self._step(key, "building")
         built = build(cls, ground.session, contest.config, {}, ground.modules)
         try:
-            return self._measure(ground, contest, built, rival)
+            self._step(key, "verifying")
+            complaint = self._complaint(ground, built)
+            ground.used = True
+            return Outcome(Status.WRONG, complaint) if complaint else self._measure(contest, built, rival)
         finally:
             built.release()
             ground.modules.clear()
@@ -196,12 +203,8 @@ class Bench:
             self.device.finish()
         return ground.rivals[name]
 
-    def _measure(self, ground: _Ground, contest: Contest, built: Built, rival: Built | None) -> Outcome:
-        key = name_of(contest.config)
-        self._step(key, "verifying")
-        if complaint := self._complaint(ground, built):
-            return Outcome(Status.WRONG, complaint)
-        self._step(key, "sampling")
+    def _measure(self, contest: Contest, built: Built, rival: Built | None) -> Outcome:
+        self._step(name_of(contest.config), "sampling")
         return self._hopeless(contest, built) or self._sample(contest, built, rival)
 
     def _complaint(self, ground: _Ground, built: Built) -> str:
@@ -209,9 +212,9 @@ class Bench:
         built.poison(scratch=True)
         built.launch()
         self.device.finish()
-        sums = tuple(self._contents.checksums(built.buffers))
+        sums = zip(built.setup.outputs, self._contents.checksums(built.buffers), strict=True)
         handed = built.handed()
-        seen = (sums, digest_of(handed))
+        seen = (built.variant.computes, built.variant.precision, tuple(sums), digest_of(handed))
         if seen in ground.passed:
             return ""
         verified = built.verify({**built.left(), **handed})

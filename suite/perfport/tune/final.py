@@ -32,6 +32,9 @@ from .tuner import Tuner
 RUN, EXPERIMENT = "final", "final.yaml"
 #: Configurations of each search that are measured again, beside the code's defaults; fresh workers that do so.
 FINALISTS, WORKERS = 5, 3
+#: Searches of one problem and size whose finalists a worker measures side by side: it makes inputs and references once
+#: for all of them, and holds all of their buffers.
+SEARCHES = 4
 #: Gain over the code's defaults, by the search's own times, below which nothing is measured again.
 LEAST_GAIN = 0.01
 #: Instances of the inputs that they are timed on where the data decide the time, as `perfport run` has them.
@@ -62,20 +65,30 @@ def finalists(tuner: Tuner) -> Finalists | None:
 
 
 def groups(chosen: Iterable[Finalists], seed: int, cache: str, timeout: float) -> list[Group]:
-    """Return a group for each variant, device and size."""
+    """Return groups of a few searches each, by device, problem and size."""
     targets = TARGETS.model_copy(update={"cache": cache})
-    return [_group(each, preset, seed, targets, timeout) for each in chosen for preset in each.goal.presets]
+    alike: dict[tuple[str, str, str, str], list[Finalists]] = {}
+    for each in chosen:
+        for preset in each.goal.presets:
+            goal = each.goal
+            alike.setdefault((goal.device.id, goal.workload.name, goal.problem.name, preset), []).append(each)
+    return [
+        _group(among[first : first + SEARCHES], preset, seed, targets, timeout)
+        for (*_, preset), among in alike.items()
+        for first in range(0, len(among), SEARCHES)
+    ]
 
 
-def _group(each: Finalists, preset: str, seed: int, targets: Targets, timeout: float) -> Group:
-    goal = each.goal
+def _group(among: Sequence[Finalists], preset: str, seed: int, targets: Targets, timeout: float) -> Group:
+    goal = among[0].goal
     parameters, source = goal.parameters(preset), goal.workload.source_digest()
     inputs = instances(goal.problem, parameters, seed, INSTANCES)
     cases = []
-    for config in each.configs:
-        identity = _identity(goal, preset, parameters, inputs, config)
-        key = case_key(identity, {}, goal.device, targets.cache, source)
-        cases.append(Case(key=key, identity=identity, defaults=goal.defaults))
+    for each in among:
+        for config in each.configs:
+            identity = _identity(each.goal, preset, parameters, inputs, config)
+            key = case_key(identity, {}, goal.device, targets.cache, source)
+            cases.append(Case(key=key, identity=identity, defaults=each.goal.defaults))
     return Group(
         device=goal.device, workload=goal.workload.name, problem=goal.problem.name, preset=preset,
         parameters=parameters, inputs=inputs, targets=targets, timeout=timeout, workers=WORKERS, cases=cases,

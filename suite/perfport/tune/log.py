@@ -71,7 +71,7 @@ class Trial(Finite):
     share : float, optional
         Share of the problem bound.
     took : float
-        Seconds that this took, builds and verification included: of the budget.
+        Seconds that this took, builds and verification included: of the budget, unless it is of the code's defaults.
     hopeless : bool
         Its own bound is above the time of the best: it was not timed.
     disturbed : str
