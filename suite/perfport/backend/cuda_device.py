@@ -236,7 +236,7 @@ class CudaDevice:
         return int(self.cupy.cuda.runtime.memGetInfo()[0]) + int(self.cupy.get_default_memory_pool().free_bytes())
 
     def trim(self) -> None:
-        """Empty CuPy's pool, and PyTorch's where a peer has loaded it: neither asks the other before it is out of memory."""
+        """Empty CuPy's pool, and PyTorch's where a peer has loaded it: neither asks the other for memory."""
         self.cupy.get_default_memory_pool().free_all_blocks()
         if torch := sys.modules.get("torch"):
             torch.cuda.empty_cache()
