@@ -28,8 +28,8 @@ from perfport.measure.roofline import NARROW_CEILINGS
 from perfport.model.errors import UsageError
 
 ARCHIVAL = ["gtx1080", "gtx680", "hd5870", "hd7970", "jetson_tx2", "k40m", "titan_xp"]
-SHIPPED = sorted([*ARCHIVAL, "generic_cpu", "h200"])
-WITH_NUMBERS = [*ARCHIVAL, "h200"]
+SHIPPED = sorted([*ARCHIVAL, "generic_cpu", "h100", "h200"])
+WITH_NUMBERS = [*ARCHIVAL, "h100", "h200"]
 
 # What the architectures fix, stated here a second time so that the files are checked against something:
 # FP32 lanes and bytes of local memory per compute unit and clock, DRAM transfers per memory clock.
@@ -59,7 +59,7 @@ PUBLISHED = {
 # Ki registers per work-group.
 CAPABILITY = {"3.0": (63, 48, 16, 64), "3.5": (255, 48, 16, 64), "6.1": (255, 96, 32, 64)}
 CAPABILITY |= {"6.2": (255, 64, 32, 32), "9.0": (255, 228, 32, 64)}
-TRANSFERS = dict.fromkeys(ARCHIVAL, 4) | {"gtx1080": 8, "titan_xp": 8, "jetson_tx2": 2, "h200": 4}
+TRANSFERS = dict.fromkeys(ARCHIVAL, 4) | {"gtx1080": 8, "titan_xp": 8, "jetson_tx2": 2, "h100": 4, "h200": 4}
 
 
 def raw(name: str) -> dict[str, Any]:
@@ -163,8 +163,8 @@ def test_fp32_peak_is_lanes_times_clock(name: str) -> None:
 def test_dram_bandwidth_is_bus_times_clock(name: str) -> None:
     profile = load_profile(name)
     rate = value(profile, "memory_bus_width") / 8 * value(profile, "memory_clock") * TRANSFERS[name]
-    # The H200's vendor figure is rounded down by 2 %; the file's note says so.
-    assert value(profile, "dram_bandwidth") == pytest.approx(rate, rel=0.02 if name == "h200" else 1e-3)
+    # The vendor rounds down, by 2 % for the H200; the files' notes say so.
+    assert value(profile, "dram_bandwidth") == pytest.approx(rate, rel={"h100": 4e-3, "h200": 0.02}.get(name, 1e-3))
 
 
 @pytest.mark.parametrize("name", WITH_NUMBERS)
@@ -343,6 +343,7 @@ def test_tuning_parameters_are_those_of_the_literature() -> None:
     ("device", "kind", "expected"),
     [
         ("NVIDIA H200", "gpu", "h200"),
+        ("NVIDIA H100 80GB HBM3", "gpu", "h100"),
         ("Tesla K40m", "gpu", "k40m"),
         ("NVIDIA GeForce GTX 680", "gpu", "gtx680"),
         ("GeForce GTX 1080", "gpu", "gtx1080"),
@@ -354,6 +355,9 @@ def test_tuning_parameters_are_those_of_the_literature() -> None:
         ("Intel(R) Xeon(R) Processor", "cpu", "generic_cpu"),
         ("cpu-haswell-AMD EPYC 9B14", "cpu", "generic_cpu"),
         # Relatives with other clocks or another chip, and strangers, have no profile.
+        ("NVIDIA H100 PCIe", "gpu", None),
+        ("NVIDIA H100 NVL", "gpu", None),
+        ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", "gpu", None),
         ("NVIDIA H200 NVL", "gpu", None),
         ("NVIDIA H200 MIG 1g.18gb", "gpu", None),
         ("NVIDIA GH200 480GB", "gpu", None),
