@@ -12,6 +12,14 @@
 #define ALIGNED (ACCESS == 4 && !TAILS)
 #define BEFORE_LINE(at) (ALIGNED ? 0 : (at) % 4) /* words of a copy ahead of a line that begins there */
 
+/* Inner index of a lane's value r * PER_WORD + e of a fragment that is made of a copy: any order is right that both operands have, and
+   in this one a warp takes a word of each bank. */
+#if ALONG
+#define COPY_INNER(lane, r, e) ((lane) % 4 + 4 * ((r) / 2 + 2 * (e)))
+#else
+#define COPY_INNER(lane, r, e) (2 * ((lane) % 4) + (PER_WORD == 2 ? 8 * ((r) / 2) + (e) : (r) / 2))
+#endif
+
 #if defined(GAMMA) && COPIES
 #ifdef __OPENCL_C_VERSION__
 #define LOCAL_ADDRESS(p) ((uint)(size_t)(p))

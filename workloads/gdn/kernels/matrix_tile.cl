@@ -161,12 +161,14 @@ INLINE void stage(int makes, __local word *terms, __local word *squares, uint wi
         for (uint r = 0; r < 4; ++r) {
             #pragma unroll
             for (uint e = 0; e < PER_WORD; ++e) {
-                uint line = 16 * fragment + FRAGMENT_LINE(lane, r), k = step * STEP + FRAGMENT_INNER(lane, r, e);
+                uint line = 16 * fragment + FRAGMENT_LINE(lane, r);
 #if COPIES
+                uint k = step * STEP + COPY_INNER(lane, r, e);
                 uint across = ALONG ? line : k, along = ALONG ? k : line;
                 uint at = across * COPY_PITCH(width) + BEFORE_LINE(start + across * stride) + along;
 #define WORD_OF(x) ((x)[at])
 #else
+                uint k = step * STEP + FRAGMENT_INNER(lane, r, e);
                 uint at = start + (ALONG ? line * stride + k : line + k * stride);
                 int there = line < lines && k < count;
 #define WORD_OF(x) (there ? (x)[at] : 0.0f)

@@ -125,9 +125,9 @@ class MatrixTile(Tiled):
         }  # fmt: skip
 
     def _gamma_shape(self) -> dict[str, int]:
-        """Macros of the first of ever fewer copies ahead, shorter steps and smaller tiles of dgamma that local memory holds.
+        """Macros of the first of ever shorter steps, fewer copies and smaller tiles of dgamma that local memory holds.
 
-        Copies must leave room for all the groups that registers are saved for.
+        Copies leave room for all the groups that registers are saved for.
         """
         t, room = self.tunables, self.device.info.local_memory_bytes
         unit = self.step if self.on_units else t["width"]
