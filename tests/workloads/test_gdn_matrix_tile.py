@@ -11,11 +11,12 @@ import pytest
 from gdn_solver import Solver, problem_of, right, solve
 
 from perfport import workload
-from perfport.backend.offline import cuda_info
+from perfport.backend.offline import OfflineDevice, cuda_info
 from perfport.backend.opencl_device import target_of
-from perfport.workload import Session, Setup, UnsupportedError
+from perfport.workload import Session, Setup, UnavailableError, UnsupportedError
 
 GDN = workload.discover()["gdn"]
+H100 = cuda_info("sm_90").model_copy(update={"local_memory_bytes": 227 << 10, "compute_units": 132})
 __all__ = ["solve"]  # a fixture
 CHANNELS = (8, 37, 100, 192, 200, 320, 511, 512)
 ODD_PLANE = {"height": 5, "width": 7, "batch": 2}
@@ -189,9 +190,25 @@ def test_a_fault_of_copies_is_seen(monkeypatch: pytest.MonkeyPatch, fault: str) 
         emulated("gdn_gamma_gradient", "matrix_tile", COPYING, channels=48, **PLANES[0])
 
 
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize("name", ["matrix_tile", "matrix_tile_tf32"])
+def test_maps_reach_operands_by_copies_alone(name: str, layout: str) -> None:
+    """In CUDA C++: NVRTC knows which memory each pointer is of."""
+    cls, device = GDN.variants["gdn_gamma_gradient"][name], OfflineDevice(H100)
+    chosen = {key: tunable.default_for(H100) for key, tunable in cls.tunables.items()}
+    made = cls.problem(cls.problem.Parameters(channels=192, height=9, width=7, layout=layout), 1)
+    try:
+        cls(Setup(Session(device, made, GDN.folder), chosen, {}))  # type: ignore[arg-type]
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    ptx = device.artifacts[0].listing["ptx"]
+    assert "cp.async.cg.shared.global" in ptx and "ld.global" not in ptx and "ld.f32" not in ptx
+    assert ".local" not in ptx.replace(".local_", "")  # nothing is kept outside registers
+
+
 @pytest.mark.parametrize(("local_kib", "expected"), [(227, (2, 32)), (99, (1, 16)), (64, (0, 32))])
 def test_what_local_memory_holds_is_copied(local_kib: int, expected: tuple[int, int]) -> None:
-    """A tile of all of 192 channels is kept; fewer copies of longer steps are not, copies of short steps are."""
+    """A tile of all of 192 channels rather than copies, short steps of copies rather than long ones without."""
     info = cuda_info("sm_90").model_copy(update={"local_memory_bytes": local_kib << 10})
     cls = GDN.variants["gdn_gamma_gradient"]["matrix_tile"]
     chosen = {key: tunable.default_for(info) for key, tunable in cls.tunables.items()}

@@ -15,6 +15,7 @@ from .matrix_tunables import OF_GAMMA, OF_INPUT, OVER_POSITIONS
 from .tiled import FINISH_GROUP, PACK_GROUP, WARP, OverPositions, Tiled, even_tile, split_steps
 
 FRAGMENT_LINES, FRAGMENT_WORDS = 16, 8  # of an operand of one instruction
+LEAST_COPIED = 16  # positions of a step of copies: barriers take the time of shorter ones
 LONG = 512  # channels whose sums a matrix unit's truncation spoils
 
 
@@ -136,6 +137,7 @@ class MatrixTile(Tiled):
         shapes = [
             self._gamma_macros(part, depth, copies)
             for part in (1, 2, 4) for copies in range(most, -1, -1) for depth in depths
+            if not copies or depth >= LEAST_COPIED
         ]  # fmt: skip
         fitting = (
             shape for shape in shapes if 4 * shape["ARENA"] * (shape["RESIDENT"] if shape["COPIES"] else 1) <= room
@@ -155,7 +157,8 @@ class MatrixTile(Tiled):
         down = even_tile(ceil_div(n, rows), room[0] if alone else min(room[0], most), 1)
         across = even_tile(ceil_div(n, columns), room[1] if alone else min(room[1], most // down), 1)
         teams, lines, column_lines = 1 if alone else down * across, round_up(down * rows, line), across * columns
-        shared = down * rows >= n and column_lines >= n
+        # Without units NCHW's are transposed into local memory: of both at once that took CPUs 1.4 times as long.
+        shared = down * rows >= n and column_lines >= n and (self.on_units or self.data.nhwc)
         if shared:
             lines = column_lines = max(lines, column_lines)
         shape = {
