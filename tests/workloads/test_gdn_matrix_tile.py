@@ -203,7 +203,7 @@ def test_maps_reach_operands_by_copies_alone(name: str, layout: str) -> None:
         pytest.skip(str(error))
     ptx = device.artifacts[0].listing["ptx"]
     assert "cp.async.cg.shared.global" in ptx and "ld.global" not in ptx and "ld.f32" not in ptx
-    assert ".local" not in ptx.replace(".local_", "")  # nothing is kept outside registers
+    assert ".local" not in ptx.replace(".local_", "")  # no array is kept outside registers
 
 
 @pytest.mark.parametrize(("local_kib", "expected"), [(227, (2, 32)), (99, (1, 16)), (64, (0, 32))])
