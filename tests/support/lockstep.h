@@ -1,6 +1,6 @@
 /* The dialect on the host: warps run one after another, each until its next barrier, their work-items from one exchange to the next, in
    one order or the other, and mma.sync is what PTX's reference says of its fragments. A work-item that misses a barrier, or an exchange
-   of its warp, is a fault. */
+   of its warp, is a fault. What cp.async copies is there when its own work-item has waited for it, and nonsense from the beginning until then. */
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -107,6 +107,28 @@ static void mma_sync(float *c, const uint *a, const uint *b, int values) {
     yield(RUNNING);
 }
 
+struct Copy { float *to; const float *from; uint bytes; };
+static std::vector<std::vector<Copy>> on_their_way[1024]; /* of a work-item, the last of them not committed yet */
+static unsigned long copies;
+extern "C" unsigned long asynchronous_copies() { return copies; }
+
+static void copy_async(float *to, const float *from, uint bytes) {
+    if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % 16 || bytes > 16) abort();
+    ++copies;
+    memset(to, 0xFF, 16);
+    on_their_way[current].back().push_back({to, from, bytes});
+}
+static void commit_copies() { on_their_way[current].emplace_back(); }
+static void wait_for_copies(uint left) {
+    auto &steps = on_their_way[current];
+    for (; steps.size() > left + 1; steps.erase(steps.begin())) {
+        for (const Copy &copy : steps.front()) {
+            memset(copy.to, 0, 16);
+            memcpy(copy.to, copy.from, copy.bytes);
+        }
+    }
+}
+
 /* Whether what runs next does so from the last to the first, a seeded toss: what is not synchronised is seen in one of both orders. */
 static bool backwards() {
     static uint toss = 1;
@@ -144,6 +166,7 @@ template <class Work> static int run_groups(uint groups, uint items, Work work) 
             contexts[i].uc_stack.ss_size = stacks[i].size();
             contexts[i].uc_link = &scheduler;
             states[i] = RUNNING;
+            on_their_way[i].assign(1, {});
             makecontext(&contexts[i], +[] { (*all)(); states[current] = ENDED; }, 0);
         }
         do {

@@ -23,11 +23,17 @@ COMPILER = shutil.which("g++")
 
 
 def emulated(asm: re.Match[str]) -> str:
-    """Return what stands for a statement of inline PTX in mma.h."""
+    """Return what stands for a statement of inline PTX in mma.h or ahead.h."""
     if "cvt.rn.bf16x2" in asm[0]:
         return "word = rounded_bf16(first) | rounded_bf16(second) << 16;"
     if "cvt.rna.tf32" in asm[0]:
         return "word = rounded_tf32(first);"
+    if "cp.async.cg" in asm[0]:
+        return "copy_async(to, from, bytes);"
+    if "cp.async.commit" in asm[0]:
+        return "commit_copies();"
+    if "cp.async.wait" in asm[0]:
+        return "wait_for_copies(COPIES - 1);"
     return "mma_sync(c, a, b, PER_WORD);"
 
 
@@ -75,7 +81,7 @@ class Lockstep(OfflineDevice):
     def __init__(self, info: DeviceInfo) -> None:
         super().__init__(info)
         self._folder = tempfile.TemporaryDirectory()
-        self.matrix_instructions = 0
+        self.matrix_instructions = self.asynchronous_copies = 0
 
     def load(self, artifact: Artifact) -> Any:
         return Module(artifact)
@@ -123,3 +129,4 @@ extern "C" int entry({", ".join(f"{kind} a{n}" for n, kind in enumerate(types))}
         library = ctypes.CDLL(f"{path}.so")
         assert library.entry(*values) == 0, "work-items of a group part ways"
         self.matrix_instructions += library.matrix_instructions()
+        self.asynchronous_copies += library.asynchronous_copies()

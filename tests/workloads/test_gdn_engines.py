@@ -21,7 +21,7 @@ GDN = workload.discover()["gdn"]
 MATRIX_UNITS = {
     "tensor_core.py", "tensor_core.cu", "tensor_core_held.cu", "tensor_core_gamma.cu", "matrix_units.h", "mma.h",
 }  # fmt: skip
-TILES = {"matrix_tile.py", "matrix_tunables.py", "matrix_tile.cl", "matrix_tile.h", "mma.h", "vectors.h"}
+TILES = {"matrix_tile.py", "matrix_tunables.py", "matrix_tile.cl", "matrix_tile.h", "ahead.h", "mma.h", "vectors.h"}
 OWN = {
     Tiled: {"tiled.py", "fused.cl"},
     Streams: {"streams.py", "streams.cl", "vectors.h"},

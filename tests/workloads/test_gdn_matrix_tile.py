@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import lockstep
@@ -10,11 +11,12 @@ import pytest
 from gdn_solver import Solver, problem_of, right, solve
 
 from perfport import workload
-from perfport.backend.offline import cuda_info
+from perfport.backend.offline import OfflineDevice, cuda_info
 from perfport.backend.opencl_device import target_of
-from perfport.workload import Session, Setup, UnsupportedError
+from perfport.workload import Session, Setup, UnavailableError, UnsupportedError
 
 GDN = workload.discover()["gdn"]
+H100 = cuda_info("sm_90").model_copy(update={"local_memory_bytes": 227 << 10, "compute_units": 132})
 __all__ = ["solve"]  # a fixture
 CHANNELS = (8, 37, 100, 192, 200, 320, 511, 512)
 ODD_PLANE = {"height": 5, "width": 7, "batch": 2}
@@ -87,7 +89,9 @@ OPERATIONS = {"matrix_tile": 2 * 16 * 8 * 16, "matrix_tile_tf32": 2 * 16 * 8 * 8
 MOSTLY_PRODUCTS = 0.9
 
 
-def emulated(problem: str, name: str, tunables: dict[str, int], local_kib: int = 227, **parameters: Any) -> None:
+def emulated(
+    problem: str, name: str, tunables: dict[str, int], local_kib: int = 227, **parameters: Any
+) -> lockstep.Lockstep:
     """Run a variant in lock step, as NVIDIA's OpenCL takes it, and compare its outputs with the reference."""
     info = cuda_info("sm_90").model_copy(update={"backend": "opencl", "local_memory_bytes": local_kib << 10})
     cls, device = GDN.variants[problem][name], lockstep.Lockstep(info)
@@ -106,6 +110,7 @@ def emulated(problem: str, name: str, tunables: dict[str, int], local_kib: int =
     assert bool(counted) == (variant.unit is not None)
     assert not counted or MOSTLY_PRODUCTS * declared <= counted <= declared, (parameters, counted / declared)
     assert checks and all(check.passed for check in checks.values()), (parameters, checks)
+    return device
 
 
 needs_compiler = pytest.mark.skipif(lockstep.COMPILER is None, reason="needs g++")
@@ -140,6 +145,77 @@ def test_a_gpu_without_matrix_units(layout: str) -> None:
     """A team per work-item, several teams to a group, gamma by way of local memory: what no CPU has as its default."""
     for size in ({"channels": 37, "height": 5, "width": 7}, {"channels": 100, "height": 4, "width": 24}):
         emulated("gdn_step", "matrix_tile", {"units": 0}, 32, layout=layout, **size)
+
+
+#: Planes whose lines begin anywhere and at multiples of 4 words, several images, steps that are not whole.
+PLANES: list[dict[str, int]] = [{"height": 5, "width": 11, "batch": 3}, {"height": 4, "width": 22, "batch": 2}]
+#: "resident" 1: a small tile leaves no other groups room beside its copies.
+COPYING = {"resident": 1, "gamma_depth": 32}
+
+
+@needs_compiler
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize("name", ["matrix_tile", "matrix_tile_tf32"])
+@pytest.mark.parametrize(("copies", "channels"), [(1, 37), (2, 100), (3, 48), (2, 200)])
+def test_copies_ahead(name: str, copies: int, channels: int, layout: str) -> None:
+    """Both operands of one copy of w, or with more channels than a tile holds each of its own."""
+    for plane, inverse in itertools.product(PLANES, (False, True)):
+        made = {"channels": channels, "layout": layout, "inverse": inverse, **plane}
+        device = emulated("gdn_gamma_gradient", name, {"gamma_copies": copies, **COPYING}, **made)
+        assert device.asynchronous_copies
+    device = emulated("gdn_backward", name, {"gamma_copies": copies, **COPYING}, **made)  # dbeta from what is staged
+    assert device.asynchronous_copies
+
+
+FAULTS = {
+    "no wait for copies": ("copies_there();", ""),
+    "a place is copied to that is still read": ("copy_step(copy, ", "copy_step(copies + STEP_WORDS, "),
+    "one place is read": ("copy = copy == copies +", "copy = copies == copies ? copies : copies +"),
+    "no barrier": ("barrier(CLK_LOCAL_MEM_FENCE)", ""),
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_of_copies_is_seen(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    """Local memory is nonsense until a copy's own work-item has waited for it."""
+    source, (text, instead) = Session.source, FAULTS[fault]
+
+    def faulty(self: Session, file: str) -> str:
+        assert text in source(self, file)
+        return source(self, file).replace(text, instead)
+
+    monkeypatch.setattr(Session, "source", faulty)
+    with pytest.raises(AssertionError, match="dgamma"):
+        emulated("gdn_gamma_gradient", "matrix_tile", COPYING, channels=48, **PLANES[0])
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize("name", ["matrix_tile", "matrix_tile_tf32"])
+def test_maps_reach_operands_by_copies_alone(name: str, layout: str) -> None:
+    """In CUDA C++: NVRTC knows which memory each pointer is of."""
+    cls, device = GDN.variants["gdn_gamma_gradient"][name], OfflineDevice(H100)
+    chosen = {key: tunable.default_for(H100) for key, tunable in cls.tunables.items()}
+    made = cls.problem(cls.problem.Parameters(channels=192, height=9, width=7, layout=layout), 1)
+    try:
+        cls(Setup(Session(device, made, GDN.folder), chosen, {}))  # type: ignore[arg-type]
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    ptx = device.artifacts[0].listing["ptx"]
+    assert "cp.async.cg.shared.global" in ptx and "ld.global" not in ptx and "ld.f32" not in ptx
+    assert ".local" not in ptx.replace(".local_", "")  # no array is kept outside registers
+
+
+@pytest.mark.parametrize(("local_kib", "expected"), [(227, (2, 32)), (99, (1, 16)), (64, (0, 32))])
+def test_what_local_memory_holds_is_copied(local_kib: int, expected: tuple[int, int]) -> None:
+    """A tile of all of 192 channels rather than copies, short steps of copies rather than long ones without."""
+    info = cuda_info("sm_90").model_copy(update={"local_memory_bytes": local_kib << 10})
+    cls = GDN.variants["gdn_gamma_gradient"]["matrix_tile"]
+    chosen = {key: tunable.default_for(info) for key, tunable in cls.tunables.items()}
+    made = cls.problem(cls.problem.Parameters(channels=192, height=4, width=8), 1)
+    engine = cls.engine(Setup(Session(lockstep.Lockstep(info), made, GDN.folder), chosen, {}))
+    shape = engine._gamma_shape()
+    assert (shape["COPIES"], shape["DEPTH"]) == expected and shape["ROWS"] == shape["COLUMNS"] == 192
 
 
 @needs_compiler

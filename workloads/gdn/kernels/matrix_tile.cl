@@ -13,14 +13,15 @@
    a turn's. Sums go through local memory to the work-items that take the root and multiply: neighbours store neighbours, in vectors of
    ACCESS words, whatever the sizes of planes and tiles.
 
-   GAMMA: a work-group sums ROWS x COLUMNS of dgamma over its split of the positions, DEPTH at a time, of which both operands are staged.
-   TEAMS teams go over its tiles: where each has one, sums stay in registers, else they wait in the split's partial sums. */
+   GAMMA: a work-group sums ROWS x COLUMNS of dgamma over its split of the positions, DEPTH at a time, of which both operands are staged;
+   where one tile holds all channels (SHARED), w is read once for both. With COPIES they are made of copies of the maps that are begun
+   steps ahead (ahead.h). TEAMS teams go over its tiles: where each has one, sums stay in registers, else they wait in the split's
+   partial sums. */
 #if defined(GAMMA) || defined(FINISH)
 #define ROWS_IN __local
 #define COLUMNS_IN __local
 #define SUMS_IN __global
 #define ROW_LINES LINES
-#define COLUMN_LINES COLUMNS
 #else
 #define SUMS_IN __local
 #define POSITIONS (NHWC ? ROWS : COLUMNS)
@@ -40,8 +41,15 @@
 #define COLUMNS_IN __local
 #endif
 #endif
+#define GROUP_ITEMS (TEAM * TEAMS)
+#if COPIES
+#define MAPS_IN __local
+#else
+#define MAPS_IN __global
+#endif
 #include "matrix_tile.h"
 #include "products.h"
+#include "ahead.h"
 
 #ifdef PACK
 /* Gamma (INPUT: its transpose) as an operand: [panel][step][line], zeros beyond the channels. `count` words, or lanes of fragments, to
@@ -70,7 +78,6 @@ __kernel void pack(__global const float *RESTRICT gamma, uint channels, uint inn
 #endif
 
 #if defined(FORWARD) || defined(INPUT) || defined(GAMMA)
-#define GROUP_ITEMS (TEAM * TEAMS)
 #if GROUP_ITEMS == 1 /* compilers for CPUs would keep the sums in memory across barriers */
 #define SYNC()
 #else
@@ -122,38 +129,61 @@ void write_some(access v, __global float *x, int count) {
 #endif
 #endif
 
-#if TERMS
-typedef float operand;
-#else
-typedef access operand;
+#if !TERMS
+/* Puts ACCESS values down: of a line, from inner index k on, or of neighbouring lines. */
+INLINE void put_operand(__local word *to, uint width, uint line, uint k, access made) {
+    if (ALONG) {
+        float part[ACCESS];
+        WORDS_TO(part, made);
+        #pragma unroll
+        for (uint e = 0; e < ACCESS; ++e) to[(k + e) * width + line] = part[e];
+    } else {
+        PUT(made, to + k * width + line);
+    }
+}
 #endif
 
-operand square(operand x) { return x * x; }
-
-/* Stages `count` values of the inner dimension of `width` lines, of which `lines` are inside the maps; 0 beyond them: t, or without
-   `terms` w^2. Lines, or with ALONG the inner dimension, lie side by side from `start` on, the others `stride` apart. */
-INLINE void stage(__local word *to, uint width, __global const float *delta, __global const float *w, __global const float *d,
-                  int terms, uint start, uint stride, uint lines, uint count, uint item) {
-#define OPERAND(read) (terms ? TERM(read(delta), read(w), read(d)) : square(read(w)))
+/* Stages `count` values of the inner dimension of `width` lines, of which `lines` are inside the maps, 0 beyond them: t, w^2 or each in its
+   place. Lines, or with ALONG the inner dimension, lie side by side from `start` on, the others `stride` apart; with COPIES in copies
+   of them. */
+#define OF_T 1
+#define OF_SQUARE 2
+INLINE void stage(int makes, __local word *terms, __local word *squares, uint width, MAPS_IN const float *delta, MAPS_IN const float *w,
+                  MAPS_IN const float *d, uint start, uint stride, uint lines, uint count, uint item) {
 #if TERMS
     #pragma unroll FETCHES
     for (uint slot = item; slot < (count + STEP - 1) / STEP * width * 2; slot += GROUP_ITEMS) {
         /* Neighbouring work-items take what lies side by side in the maps. */
         uint of = slot % 32, lane = ALONG ? of : of % 8 * 4 + of / 8;
         uint fragment = slot / 32 % (width / 16), step = slot / 32 / (width / 16);
-        float v[4 * PER_WORD];
+        float t[4 * PER_WORD], square[4 * PER_WORD];
         #pragma unroll
         for (uint r = 0; r < 4; ++r) {
             #pragma unroll
             for (uint e = 0; e < PER_WORD; ++e) {
-                uint line = 16 * fragment + FRAGMENT_LINE(lane, r), k = step * STEP + FRAGMENT_INNER(lane, r, e);
+                uint line = 16 * fragment + FRAGMENT_LINE(lane, r);
+#if COPIES
+                uint k = step * STEP + COPY_INNER(lane, r, e);
+                uint across = ALONG ? line : k, along = ALONG ? k : line;
+                uint at = across * COPY_PITCH(width) + BEFORE_LINE(start + across * stride) + along;
+#define WORD_OF(x) ((x)[at])
+#else
+                uint k = step * STEP + FRAGMENT_INNER(lane, r, e);
                 uint at = start + (ALONG ? line * stride + k : line + k * stride);
                 int there = line < lines && k < count;
 #define WORD_OF(x) (there ? (x)[at] : 0.0f)
-                v[r * PER_WORD + e] = OPERAND(WORD_OF);
+#endif
+                float x = WORD_OF(w);
+                if (makes & OF_T) {
+                    float from = WORD_OF(delta), root = WORD_OF(d);
+                    t[r * PER_WORD + e] = TERM(from, x, root);
+                }
+                if (makes & OF_SQUARE) square[r * PER_WORD + e] = x * x;
             }
         }
-        PUT_FRAGMENT(to + step * WORDS_OF(width) + fragment * PARTS * PART_WORDS + PLACE_OF_LANE(lane), v);
+        uint to = step * WORDS_OF(width) + fragment * PARTS * PART_WORDS + PLACE_OF_LANE(lane);
+        if (makes & OF_T) PUT_FRAGMENT(terms + to, t);
+        if (makes & OF_SQUARE) PUT_FRAGMENT(squares + to, square);
     }
 #else
     uint slots = ALONG ? (count + ACCESS - 1) / ACCESS * width : count * (width / ACCESS);
@@ -163,16 +193,12 @@ INLINE void stage(__local word *to, uint width, __global const float *delta, __g
         uint k = ALONG ? slot / width * ACCESS : slot / (width / ACCESS);
         uint at = start + (ALONG ? line * stride + k : line + k * stride);
         int inside = ALONG ? (line < lines ? (int)(count - k) : 0) : (int)lines - (int)line;
-#define WORDS_AT(x) READ((x) + at, inside)
-        access made = OPERAND(WORDS_AT);
-        if (ALONG) {
-            float part[ACCESS];
-            WORDS_TO(part, made);
-            #pragma unroll
-            for (uint e = 0; e < ACCESS; ++e) to[(k + e) * width + line] = part[e];
-        } else {
-            PUT(made, to + k * width + line);
+        access x = READ(w + at, inside);
+        if (makes & OF_T) {
+            access from = READ(delta + at, inside), root = READ(d + at, inside);
+            put_operand(terms, width, line, k, TERM(from, x, root));
         }
+        if (makes & OF_SQUARE) put_operand(squares, width, line, k, x * x);
     }
 #endif
 }
@@ -180,9 +206,11 @@ INLINE void stage(__local word *to, uint width, __global const float *delta, __g
 
 #if defined(FORWARD) || defined(INPUT)
 #ifdef FORWARD
-#define STAGED_OF w, w, w, 0
+#define MAKES OF_SQUARE
+#define STAGED_OF w, w, w
 #else
-#define STAGED_OF delta, w, d, 1
+#define MAKES OF_T
+#define STAGED_OF delta, w, d
 #endif
 #define SQUARES (PLACES * (STAGED / STEP) * WORDS_OF(POSITIONS)) /* words of local memory */
 #define PITCH (COLUMNS + (TERMS ? 8 : 0)) /* of results: pairs that a warp puts down are in different banks */
@@ -210,7 +238,7 @@ __kernel REQD_GROUP_RESIDENT(GROUP_ITEMS, RESIDENT) void PRODUCT(PRODUCT_PARAMET
                 for (uint p = RESTAGE ? place * POSITIONS : 0; p < last; p += POSITIONS) {
                     __local word *to = arena + (RESTAGE ? 0 : p) / POSITIONS * (STAGED / STEP) * WORDS_OF(POSITIONS);
                     uint from = start + p * (NHWC ? channels : 1) + first * CHANNEL_STRIDE;
-                    stage(to, POSITIONS, STAGED_OF, from, NHWC ? channels : pixels, here - p, count, item);
+                    stage(MAKES, to, to, POSITIONS, STAGED_OF, from, NHWC ? channels : pixels, here - p, count, item);
                 }
             }
             const uint channel = NHWC ? column : row; /* the team's first, of this turn's */
@@ -283,14 +311,33 @@ __kernel REQD_GROUP_RESIDENT(GROUP_ITEMS, RESIDENT) void gamma_gradient(GAMMA_PA
     __global float *sums = partial + at.first_row * pitch + at.first_column;
     row_sums sum[ROWS_OF_SUMS];
     tile_start(sum);
+#if COPIES
+#define MAP(x, n) (copy + (n) * COPY_WORDS(LINES))
+    __local float *copies = (__local float *)(squares + DEPTH / STEP * WORDS_OF(COLUMN_LINES)), *copy = copies;
+    Split ahead = at;
+    #pragma unroll
+    for (int n = 0; n < COPIES; ++n) copy_step(copies + n * STEP_WORDS, delta, w, d, &ahead, channels, pixels, item);
+#else
+#define MAP(x, n) (x)
+#endif
     for (const uint first = at.step; at.step < at.last; ++at.step) {
         const uint count = min((uint)DEPTH, pixels - at.pixel), here = (count + STEP - 1) / STEP;
         const uint start = at.image + at.pixel * (NHWC ? channels : 1);
+        const uint of_rows = start + at.first_row * CHANNEL_STRIDE, of_columns = start + at.first_column * CHANNEL_STRIDE;
+#if COPIES
+        copies_there();
+#endif
         SYNC();
-        stage(arena, LINES, delta, w, d, 1, start + at.first_row * CHANNEL_STRIDE, stride, min(channels - at.first_row, (uint)ROWS),
-              count, item);
-        stage(squares, COLUMNS, w, w, w, 0, start + at.first_column * CHANNEL_STRIDE, stride, channels - at.first_column, count, item);
+        stage(SHARED ? OF_T | OF_SQUARE : OF_T, arena, squares, LINES, MAP(delta, 0), MAP(w, 1), MAP(d, 2), of_rows, stride,
+              min(channels - at.first_row, (uint)ROWS), count, item);
+        if (!SHARED)
+            stage(OF_SQUARE, squares, squares, COLUMN_LINES, MAP(w, 3), MAP(w, 3), MAP(w, 3), of_columns, stride,
+                  channels - at.first_column, count, item);
         SYNC();
+#if COPIES /* this step's copy is used up */
+        copy_step(copy, delta, w, d, &ahead, channels, pixels, item);
+        copy = copy == copies + (COPIES - 1) * STEP_WORDS ? copies : copy + STEP_WORDS;
+#endif
         for (uint turn = 0; turn < TURNS; ++turn) {
             const uint tile = turn * TEAMS + team;
             const uint row = tile / TILES_ACROSS * TILE_ROWS, column = tile % TILES_ACROSS * TILE_COLUMNS;

@@ -15,6 +15,7 @@ from .matrix_tunables import OF_GAMMA, OF_INPUT, OVER_POSITIONS
 from .tiled import FINISH_GROUP, PACK_GROUP, WARP, OverPositions, Tiled, even_tile, split_steps
 
 FRAGMENT_LINES, FRAGMENT_WORDS = 16, 8  # of an operand of one instruction
+LEAST_COPIED = 16  # positions of a step of copies: barriers take the time of shorter ones
 LONG = 512  # channels whose sums a matrix unit's truncation spoils
 
 
@@ -125,14 +126,25 @@ class MatrixTile(Tiled):
         }  # fmt: skip
 
     def _gamma_shape(self) -> dict[str, int]:
-        """Macros of the first of ever shorter steps, and smaller tiles of dgamma, that local memory holds."""
+        """Macros of the first of ever shorter steps, fewer copies and smaller tiles of dgamma that local memory holds.
+
+        Copies leave room for all the groups that registers are saved for.
+        """
         t, room = self.tunables, self.device.info.local_memory_bytes
         unit = self.step if self.on_units else t["width"]
         depths = [round_up(t["gamma_depth"] // part, unit) for part in (1, 2, 4, 8)]
-        shapes = [self._gamma_macros(part, depth) for part in (1, 2, 4) for depth in depths]
-        return next((shape for shape in shapes if 4 * shape["ARENA"] <= room), shapes[-1])
+        most = t["gamma_copies"] if self.on_units else 0
+        shapes = [
+            self._gamma_macros(part, depth, copies)
+            for part in (1, 2, 4) for copies in range(most, -1, -1) for depth in depths
+            if not copies or depth >= LEAST_COPIED
+        ]  # fmt: skip
+        fitting = (
+            shape for shape in shapes if 4 * shape["ARENA"] * (shape["RESIDENT"] if shape["COPIES"] else 1) <= room
+        )
+        return next(fitting, shapes[-1])
 
-    def _gamma_macros(self, part: int, depth: int) -> dict[str, int]:
+    def _gamma_macros(self, part: int, depth: int, copies: int) -> dict[str, int]:
         """Of a tile of dgamma whose sides are at most such a part of what the tunables say."""
         t, n, most = self.tunables, self.channels, self._most_teams("gamma_group")
         if self.on_units:
@@ -144,16 +156,26 @@ class MatrixTile(Tiled):
         room = [max(1, t[f"gamma_{side}"] // part // tile) for side, tile in (("rows", rows), ("columns", columns))]
         down = even_tile(ceil_div(n, rows), room[0] if alone else min(room[0], most), 1)
         across = even_tile(ceil_div(n, columns), room[1] if alone else min(room[1], most // down), 1)
-        teams, lines = 1 if alone else down * across, round_up(down * rows, line)
-        return {
+        teams, lines, column_lines = 1 if alone else down * across, round_up(down * rows, line), across * columns
+        # Without units NCHW's are transposed into local memory: of both at once that took CPUs 1.4 times as long.
+        shared = down * rows >= n and column_lines >= n and (self.on_units or self.data.nhwc)
+        if shared:
+            lines = column_lines = max(lines, column_lines)
+        shape = {
             "ROWS": down * rows, "COLUMNS": across * columns, "TILE_ROWS": rows, "TILE_COLUMNS": columns,
-            "LINES": lines, "DEPTH": depth, "TEAMS": teams,
-            "ARENA": depth // self.step * self._words(lines + across * columns),
-            "RESIDENT": self._resident("resident", teams),
+            "LINES": lines, "COLUMN_LINES": column_lines, "SHARED": int(shared),
+            "DEPTH": depth, "COPIES": copies, "TEAMS": teams, "RESIDENT": self._resident("resident", teams),
             "ACCESS": self.access, "TAILS": self.tails,
             "TERMS": self.terms if self.on_units else 0, "FORMAT": int(self.bf16),
             "APART": int(self.terms == 3), "NEWTON": 0, "FETCHES": t["gamma_fetches"], "UNROLL": t["gamma_unroll"],
         }  # fmt: skip
+        operands = depth // self.step * self._words(lines + column_lines)
+        return {**shape, "ARENA": operands + copies * self._copied(shape, 4)}
+
+    def _copied(self, shape: dict[str, int], more: int) -> int:
+        """Words of a step's copies of maps, with so many more to a line."""
+        depth, sides = shape["DEPTH"], [shape["LINES"]] * 3 + [shape["COLUMN_LINES"]] * (1 - shape["SHARED"])
+        return sum(depth * (side + more) if self.data.nhwc else side * (depth + more) for side in sides)
 
     def _turn(self, shape: dict[str, int]) -> tuple[int, int]:
         """Output channels and positions of a turn."""
@@ -303,17 +325,22 @@ class MatrixTile(Tiled):
 
         inner = positions(self.step)
         staged = positions(self.access) if not (self.on_units or self.data.nhwc) else inner
-        rows, columns, lines = shape["ROWS"], shape["COLUMNS"], shape["LINES"]
+        rows, columns = shape["ROWS"], shape["COLUMNS"]
+        lines, column_lines, shared = shape["LINES"], shape["COLUMN_LINES"], shape["SHARED"]
         teams = rows // shape["TILE_ROWS"] * (columns // shape["TILE_COLUMNS"])
         words = self._words(shape["TILE_ROWS"]) + self._words(shape["TILE_COLUMNS"])
         waiting = shape["TEAMS"] < teams  # sums wait in memory between steps
         sums, maps = 4 * tiles * rows * columns, self.data.map_bytes
+        copies = int(shape["COPIES"] > 0)
+        copied = copies * steps * self._copied(shape, 0 if self.access == 4 and not self.tails else 4)
         return Traffic(
             flops=2 * max(1, shape["TERMS"]) * tiles * inner * rows * columns
-            + tiles * staged * (self.data.term_flops * lines + columns),
-            local_read=4 * tiles * inner / self.step * teams * words,
-            local_write=4 * tiles * staged / self.step * (self._words(lines) + self._words(columns)),
-            global_read=(3 * across + down) * maps + waiting * sums * (steps - splits),
+            + tiles * staged * (self.data.term_flops * lines + column_lines),
+            local_read=4 * tiles * inner / self.step * teams * words
+            + 4 * copies * tiles * inner * (3 * lines + (1 - shared) * column_lines),
+            local_write=4 * tiles * staged / self.step * (self._words(lines) + self._words(column_lines))
+            + 4 * tiles * copied,
+            global_read=(3 if shared else 3 * across + down) * maps + waiting * sums * (steps - splits),
             global_write=sums * (steps if waiting else splits), dram_read=3 * maps, dram_write=sums * splits,
         )  # fmt: skip
 

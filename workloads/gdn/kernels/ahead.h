@@ -1,0 +1,74 @@
+/* Copies ahead of the maps that later steps of dgamma's product take, into local memory and as they lie in memory: asynchronously, by
+   inline PTX (cp.async), which every device has that has the matrix units (mma.h). COPIES steps are on their way, or there, at a time.
+
+   A line of a copy is what is contiguous in the maps: a channel's positions (NHWC: a position's channels). It is copied by parts of 16
+   bytes, which begin at the last multiple of 4 words ahead of it: planes of any size are copied so. The 4 words more that a line has for
+   this also keep lines out of each other's banks. Words beyond the maps become 0. */
+#define COPY_LINES(n) (NHWC ? DEPTH : (n))
+#define COPY_SPAN(n) (NHWC ? (n) : DEPTH)
+#define COPY_PITCH(n) (COPY_SPAN(n) + 4)
+#define COPY_WORDS(n) (COPY_LINES(n) * COPY_PITCH(n))
+#define STEP_WORDS (3 * COPY_WORDS(LINES) + (SHARED ? 0 : COPY_WORDS(COLUMN_LINES)))
+#define ALIGNED (ACCESS == 4 && !TAILS)
+#define BEFORE_LINE(at) (ALIGNED ? 0 : (at) % 4) /* words of a copy ahead of a line that begins there */
+
+/* Inner index of a lane's value r * PER_WORD + e of a fragment that is made of a copy: any order is right that both operands have, and
+   in this one a warp takes a word of each bank. */
+#if ALONG
+#define COPY_INNER(lane, r, e) ((lane) % 4 + 4 * ((r) / 2 + 2 * (e)))
+#else
+#define COPY_INNER(lane, r, e) (2 * ((lane) % 4) + (PER_WORD == 2 ? 8 * ((r) / 2) + (e) : (r) / 2))
+#endif
+
+#if defined(GAMMA) && COPIES
+#ifdef __OPENCL_C_VERSION__
+#define LOCAL_ADDRESS(p) ((uint)(size_t)(p))
+#else
+#define LOCAL_ADDRESS(p) ((uint)__cvta_generic_to_shared(p))
+#endif
+
+/* Begins to copy 16 bytes, of which so many are read and the others 0. */
+void copy_part(__local float *to, __global const float *from, uint bytes) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(LOCAL_ADDRESS(to)), "l"(from), "r"(bytes) : "memory");
+}
+
+/* What was begun since the last call is a step's. */
+void copies_begun(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+/* Waits for the work-item's own copies of the oldest step on its way. */
+void copies_there(void) { asm volatile("cp.async.wait_group %0;" ::"n"(COPIES - 1) : "memory"); }
+
+/* Begins to copy a map of `count` channels and DEPTH positions; `lines` lines, which begin at `start`, have `words` words inside the
+   maps. */
+INLINE void copy_map(__local float *to, __global const float *x, uint count, uint start, uint stride, uint lines, uint words,
+                     uint item) {
+    const uint parts = COPY_SPAN(count) / 4 + !ALIGNED;
+    #pragma unroll 2
+    for (uint slot = item; slot < COPY_LINES(count) * parts; slot += GROUP_ITEMS) {
+        uint line = slot / parts, part = 4 * (slot % parts), at = start + line * stride, from = at - BEFORE_LINE(at) + part;
+        uint inside = line < lines && from < at + words ? min(at + words - from, 4u) : 0;
+        copy_part(to + line * COPY_PITCH(count) + part, x + (inside ? from : 0), 4 * inside);
+    }
+}
+
+/* Begins to copy the step at which `at` is, if it is one of the split's, and takes it to the next. */
+INLINE void copy_step(__local float *to, __global const float *delta, __global const float *w, __global const float *d, Split *at,
+                      uint channels, uint pixels, uint item) {
+    if (at->step < at->last) {
+        const uint start = at->image + at->pixel * (NHWC ? channels : 1), stride = NHWC ? channels : pixels;
+        const uint positions = pixels - at->pixel, rows = channels - at->first_row, first = start + at->first_row * CHANNEL_STRIDE;
+        const uint lines = NHWC ? positions : rows, words = NHWC ? rows : positions;
+        copy_map(to, delta, LINES, first, stride, lines, words, item);
+        copy_map(to + COPY_WORDS(LINES), w, LINES, first, stride, lines, words, item);
+        copy_map(to + 2 * COPY_WORDS(LINES), d, LINES, first, stride, lines, words, item);
+#if !SHARED
+        const uint columns = channels - at->first_column;
+        copy_map(to + 3 * COPY_WORDS(LINES), w, COLUMN_LINES, start + at->first_column * CHANNEL_STRIDE, stride, NHWC ? positions : columns,
+                 NHWC ? columns : positions, item);
+#endif
+        ++at->step;
+        next_positions(at, channels, pixels);
+    }
+    copies_begun();
+}
+#endif
