@@ -46,7 +46,7 @@ OF_GAMMA = {
     "gamma_columns": Tunable({"cpu": 512, "gpu": 192}, (48, 96, 192, 512), "its columns, at most"),
     "gamma_depth": Tunable({"cpu": 96, "gpu": 64}, (16, 32, 64, 96), "positions of dgamma's product staged at a time"),
     "gamma_copies": Tunable(
-        {"cpu": 0, "gpu": 2}, (0, 1, 2, 3), "steps that are copied ahead to local memory, at most, on matrix units"
+        {"cpu": 0, "gpu": 1}, (0, 1, 2, 3), "steps that are copied ahead to local memory, at most, on matrix units"
     ),
     "run": Tunable({"cpu": 4096, "gpu": 2048}, (512, 1024, 2048, 4096, 8192), "positions of a split of dgamma"),
 }
