@@ -80,6 +80,16 @@ def test_the_fastest_wins_by_its_gain(tmp_path: Path) -> None:
     assert won.share == pytest.approx(known[1].problem_bound.share.value)  # type: ignore[union-attr]
 
 
+def test_what_a_search_that_went_on_no_longer_has_among_its_best_does_not_take_part(tmp_path: Path) -> None:
+    each = finalists(tmp_path)
+    known = [record(DEFAULT, 0.050), record(FAST, 0.020), record(OTHER, 0.040)]
+    without = Finalists(each.goal, (DEFAULT, OTHER), 9)
+    won = result(without, known, "mean")
+    assert won.parameters == OTHER and won.next == []
+    with_default = Finalists(each.goal, (DEFAULT, FAST), 9)
+    assert result(with_default, known, "mean").next == []
+
+
 def test_a_gain_within_its_interval_is_none(tmp_path: Path) -> None:
     known = [record(DEFAULT, 0.0500, noise=0.2), record(FAST, 0.0495, noise=0.2), record(OTHER, 0.09)]
     won = result(finalists(tmp_path), known, "mean")

@@ -187,7 +187,7 @@ def test_a_fault_of_copies_is_seen(monkeypatch: pytest.MonkeyPatch, fault: str) 
 
     monkeypatch.setattr(Session, "source", faulty)
     with pytest.raises(AssertionError, match="dgamma"):
-        emulated("gdn_gamma_gradient", "matrix_tile", COPYING, channels=48, **PLANES[0])
+        emulated("gdn_gamma_gradient", "matrix_tile", {"gamma_copies": 2, **COPYING}, channels=48, **PLANES[0])
 
 
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
@@ -206,12 +206,15 @@ def test_maps_reach_operands_by_copies_alone(name: str, layout: str) -> None:
     assert ".local" not in ptx.replace(".local_", "")  # no array is kept outside registers
 
 
-@pytest.mark.parametrize(("local_kib", "expected"), [(227, (2, 32)), (99, (1, 16)), (64, (0, 32))])
-def test_what_local_memory_holds_is_copied(local_kib: int, expected: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    ("local_kib", "copies", "expected"),
+    [(227, 2, (2, 32)), (99, 2, (1, 16)), (227, 1, (1, 32)), (99, 1, (1, 16)), (64, 1, (0, 32))],
+)
+def test_what_local_memory_holds_is_copied(local_kib: int, copies: int, expected: tuple[int, int]) -> None:
     """A tile of all of 192 channels rather than copies, short steps of copies rather than long ones without."""
     info = cuda_info("sm_90").model_copy(update={"local_memory_bytes": local_kib << 10})
     cls = GDN.variants["gdn_gamma_gradient"]["matrix_tile"]
-    chosen = {key: tunable.default_for(info) for key, tunable in cls.tunables.items()}
+    chosen = {key: tunable.default_for(info) for key, tunable in cls.tunables.items()} | {"gamma_copies": copies}
     made = cls.problem(cls.problem.Parameters(channels=192, height=4, width=8), 1)
     engine = cls.engine(Setup(Session(lockstep.Lockstep(info), made, GDN.folder), chosen, {}))
     shape = engine._gamma_shape()

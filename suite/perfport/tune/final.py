@@ -133,7 +133,9 @@ def result(each: Finalists, records: Iterable[Record], objective: str) -> Result
     """
     goal, of = each.goal, goal_size(each)
     own = [record for record in records if _of(goal, record)]
-    held = _by_config(own)
+    configs = {name_of(config): config for config in each.configs}
+    # A search that went on has other finalists than the final that was begun before, whose records are kept.
+    held = {name: known for name, known in _by_config(own).items() if name in configs}
     reference = held.get(name_of(goal.defaults), {})
     complete = {name: known for name, known in held.items() if known.keys() == goal.presets.keys()}
     base = Result(
@@ -147,7 +149,7 @@ def result(each: Finalists, records: Iterable[Record], objective: str) -> Result
     ranked = sorted(complete, key=lambda name: _score(complete[name], least, goal.presets, objective))
     if ranked[0] == name_of(goal.defaults):
         return base.model_copy(update={"reason": "the code's defaults are the best of the finalists"})
-    winner, configs = complete[ranked[0]], {name_of(config): config for config in each.configs}
+    winner = complete[ranked[0]]
     gain = mean_gain(reference, winner, goal.presets)
     base = base.model_copy(update={"gain": gain, "share": _share(winner, goal.presets)})
     if gain is None or gain.low <= 1:
