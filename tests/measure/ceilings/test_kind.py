@@ -32,21 +32,33 @@ class Clocked(Rate):
         return Execution(lambda: bench.work(scale), 10.0 * scale)
 
 
+@pytest.mark.parametrize("cpu", [False, True])
 @pytest.mark.parametrize(
-    ("seconds", "scale"), [(1e-3, 3), (SAMPLE_S, 1), (1.0, 1), (1e-12, MAX_SCALE), (0.0, MAX_SCALE)]
-)
-def test_work_is_scaled_until_it_fills_a_sample(seconds: float, scale: int) -> None:
+    ("step", "launch", "scales"),
+    [
+        (1e-3, 0.0, ([1, 3], [1, 30])), (SAMPLE_S, 0.0, ([1], [1, 10])), (1.0, 0.0, ([1], [1])),
+        (1e-12, 0.0, ([1, MAX_SCALE], [1, MAX_SCALE])), (0.0, 0.0, ([1, MAX_SCALE], [1, MAX_SCALE])),
+        (1e-5, 90e-6, ([1, 30, 231], [1, 300, 2913])),  # an execution that is mostly launching
+    ],
+)  # fmt: skip
+def test_work_is_scaled_until_it_fills_a_sample(
+    step: float, launch: float, scales: tuple[list[int], list[int]], cpu: bool
+) -> None:
+    """On a CPU ten times as long: its threads do not begin at the same time."""
     done: list[int] = []
 
     def timed(run: Callable[[], None], before: object) -> Any:
         run()
-        return SimpleNamespace(span=seconds * done[-1] or 1e-12)
+        return SimpleNamespace(span=launch + step * done[-1] or 1e-12)
 
     kind = Clocked("rate", "op/s")
     kind.asked.clear()
-    rates = kind.samples(SimpleNamespace(device=SimpleNamespace(timed=timed), work=done.append), {}, 4)  # type: ignore[arg-type]
-    assert kind.asked == [1, scale] and done == [1, *[scale] * 4]
-    assert rates == pytest.approx([10.0 / seconds if seconds else 10.0 * scale / 1e-12] * 4)
+    rates = kind.samples(SimpleNamespace(device=SimpleNamespace(timed=timed), work=done.append, cpu=cpu), {}, 4)  # type: ignore[arg-type]
+    expected = scales[cpu]
+    assert kind.asked == expected and done[-4:] == [expected[-1]] * 4
+    taken = launch + step * expected[-1]
+    assert rates == pytest.approx([10.0 * expected[-1] / (taken or 1e-12)] * 4)
+    assert taken >= SAMPLE_S * (10 if cpu else 1) / 2 or expected[-1] == MAX_SCALE
 
 
 def test_an_execution_is_prepared_outside_the_window_and_checked_after_it() -> None:
@@ -69,9 +81,9 @@ def test_an_execution_is_prepared_outside_the_window_and_checked_after_it() -> N
         chosen.seconds(device)
 
 
-@pytest.mark.parametrize(("direction", "value"), [("higher", 1e4), ("lower", 1e-4)])
+@pytest.mark.parametrize(("direction", "value"), [("higher", 10.0 / SAMPLE_S), ("lower", SAMPLE_S / 10.0)])
 def test_where_lower_is_better_the_value_is_a_time(direction: Any, value: float) -> None:
-    device = SimpleNamespace(timed=lambda run, before: SimpleNamespace(span=1e-3 * SAMPLE_S / 3e-3))
+    device = SimpleNamespace(timed=lambda run, before: SimpleNamespace(span=SAMPLE_S))
     kind = Clocked("latency", "s", direction=direction)
-    bench: Any = SimpleNamespace(device=device, work=lambda scale: None)
-    assert kind.samples(bench, {}, 1) == pytest.approx([3 * value if direction == "higher" else value / 3])
+    bench: Any = SimpleNamespace(device=device, work=lambda scale: None, cpu=False)
+    assert kind.samples(bench, {}, 1) == pytest.approx([value])

@@ -17,7 +17,11 @@ Shape = dict[str, Any]
 
 #: Device time of one sample, where the work can be scaled: launching and the tail then do not count.
 SAMPLE_S = 3e-3
+#: So many times as long on a CPU: its threads may wait for some ms until the operating system runs them side by side.
+CPU_TIMES = 10
 MAX_SCALE = 1 << 14
+#: How often the work is scaled, at most: a short execution takes longer than its share, which says too little.
+SCALINGS = 3
 
 
 def grid(**axes: Sequence[Any]) -> Iterator[Shape]:
@@ -108,9 +112,15 @@ class Rate(Kind):
         """Return the execution of a shape that does ``scale`` times the least work."""
 
     def samples(self, bench: Bench, shape: Shape, count: int) -> list[float]:
-        """Return rates, after a run that warms up and says how much work fills a sample."""
-        first = self.execution(bench, shape, 1).seconds(bench.device)
-        scale = min(max(math.ceil(SAMPLE_S / max(first, 1e-9)), 1), MAX_SCALE)
-        chosen = self.execution(bench, shape, scale)
+        """Return rates, after runs that warm up and say how much work fills a sample."""
+        wanted = SAMPLE_S * (CPU_TIMES if bench.cpu else 1)
+        scale, chosen = 1, self.execution(bench, shape, 1)
+        chosen.seconds(bench.device)
+        for _ in range(SCALINGS):
+            span = max(chosen.seconds(bench.device), 1e-9)
+            if span >= wanted / 2 or scale == MAX_SCALE:
+                break
+            scale = min(math.ceil(scale * wanted / span), MAX_SCALE)
+            chosen = self.execution(bench, shape, scale)
         spans = [chosen.seconds(bench.device) for _ in range(count)]
         return [span / chosen.amount if self.direction == "lower" else chosen.amount / span for span in spans]
