@@ -69,8 +69,8 @@ def groups(chosen: Iterable[Finalists], seed: int, cache: str, timeout: float) -
     targets = TARGETS.model_copy(update={"cache": cache})
     alike: dict[tuple[str, str, str, str], list[Finalists]] = {}
     for each in chosen:
-        for preset in each.goal.presets:
-            goal = each.goal
+        goal = each.goal
+        for preset in goal.presets:
             alike.setdefault((goal.device.id, goal.workload.name, goal.problem.name, preset), []).append(each)
     return [
         _group(among[first : first + SEARCHES], preset, seed, targets, timeout)
