@@ -32,7 +32,7 @@ class Clocked(Rate):
         return Execution(lambda: bench.work(scale), 10.0 * scale)
 
 
-@pytest.mark.parametrize("cpu", [False, True])
+@pytest.mark.parametrize(("cpu", "keeps"), [(False, True), (True, False), (True, True)])
 @pytest.mark.parametrize(
     ("step", "launch", "scales"),
     [
@@ -42,9 +42,9 @@ class Clocked(Rate):
     ],
 )  # fmt: skip
 def test_work_is_scaled_until_it_fills_a_sample(
-    step: float, launch: float, scales: tuple[list[int], list[int]], cpu: bool
+    step: float, launch: float, scales: tuple[list[int], list[int]], cpu: bool, keeps: bool
 ) -> None:
-    """On a CPU ten times as long: its threads do not begin at the same time."""
+    """On a CPU ten times as long where values are kept: its threads do not begin at the same time."""
     done: list[int] = []
 
     def timed(run: Callable[[], None], before: object) -> Any:
@@ -53,12 +53,13 @@ def test_work_is_scaled_until_it_fills_a_sample(
 
     kind = Clocked("rate", "op/s")
     kind.asked.clear()
-    rates = kind.samples(SimpleNamespace(device=SimpleNamespace(timed=timed), work=done.append, cpu=cpu), {}, 4)  # type: ignore[arg-type]
-    expected = scales[cpu]
+    bench: Any = SimpleNamespace(device=SimpleNamespace(timed=timed), work=done.append, cpu=cpu, keeps=keeps)
+    rates = kind.samples(bench, {}, 4)
+    expected = scales[cpu and keeps]
     assert kind.asked == expected and done[-4:] == [expected[-1]] * 4
     taken = launch + step * expected[-1]
     assert rates == pytest.approx([10.0 * expected[-1] / (taken or 1e-12)] * 4)
-    assert taken >= SAMPLE_S * (10 if cpu else 1) / 2 or expected[-1] == MAX_SCALE
+    assert taken >= SAMPLE_S * (10 if cpu and keeps else 1) / 2 or expected[-1] == MAX_SCALE
 
 
 def test_an_execution_is_prepared_outside_the_window_and_checked_after_it() -> None:
@@ -85,5 +86,5 @@ def test_an_execution_is_prepared_outside_the_window_and_checked_after_it() -> N
 def test_where_lower_is_better_the_value_is_a_time(direction: Any, value: float) -> None:
     device = SimpleNamespace(timed=lambda run, before: SimpleNamespace(span=SAMPLE_S))
     kind = Clocked("latency", "s", direction=direction)
-    bench: Any = SimpleNamespace(device=device, work=lambda scale: None, cpu=False)
+    bench: Any = SimpleNamespace(device=device, work=lambda scale: None, cpu=False, keeps=False)
     assert kind.samples(bench, {}, 1) == pytest.approx([value])

@@ -243,3 +243,20 @@ def test_a_ceiling_above_theory_is_flagged(bench: Bench, monkeypatch: pytest.Mon
         monkeypatch.setattr(sweeping, "theory", lambda name, info, limit=limit: (limit, "invented"))
         found, _ = sweeping._measure(bench, KINDS["fp32_fma"], False)
         assert found is not None and found.above_theory == above and found.theory == limit
+
+
+def test_values_that_are_kept_are_sampled_for_longer(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, bool]] = []
+
+    def samples(self: object, bench: Bench, shape: object, count: int) -> list[float]:
+        seen.append((count, bench.keeps))
+        return [1.0] * count
+
+    monkeypatch.setattr(type(KINDS["fp32_fma"]), "samples", samples)
+    monkeypatch.setattr(sweeping, "Bench", lambda device: bench)
+    monkeypatch.setattr(bench, "close", lambda: None)
+    measured, _ = sweeping._measure(bench, KINDS["fp32_fma"], False)
+    assert {*seen} == {(sweeping.SWEEP_SAMPLES, False), (sweeping.FINAL_SAMPLES, True)} and not bench.keeps
+    known = Ceilings(device="d", driver="1", date="", full=False, working_set_bytes=1, entries={"fp32_fma": measured})
+    sweeping.probe_again(bench.device, known)
+    assert seen[-1] == (sweeping.PROBE_SAMPLES, True) and not bench.keeps

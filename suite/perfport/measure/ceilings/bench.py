@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import files
 from typing import Any
 
@@ -22,6 +24,8 @@ class Bench:
     nbytes : int
         Size of an array in DRAM: long enough on a GPU that ramp-up and tail do not count; a CPU is slow enough for
         less.
+    keeps : bool
+        Whether what is sampled is kept as a value, and not only compared with other shapes' (see `keeping`).
     """
 
     def __init__(self, device: OpenDevice) -> None:
@@ -32,10 +36,20 @@ class Bench:
         wanted = (256 << 20) if self.cpu else max(4 * cache, 4 << 30)
         limit = min(device.info.max_alloc_bytes, device.info.memory_bytes // 8)
         self.nbytes = int(min(wanted, limit)) // 4096 * 4096
+        self.keeps = False
         self._buffers: dict[str, Any] = {}
         self._kernels: dict[str, Any] = {}
         self._host: dict[tuple[bool, int], np.ndarray] = {}
         self._flush: CacheFlush | None = None
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """Sample what is kept: for longer, where the device needs that for a steady rate."""
+        self.keeps = True
+        try:
+            yield
+        finally:
+            self.keeps = False
 
     def array(self, number: int) -> Any:
         """Return one of the arrays in DRAM, filled with equal numbers."""

@@ -17,7 +17,8 @@ Shape = dict[str, Any]
 
 #: Device time of one sample, where the work can be scaled: launching and the tail then do not count.
 SAMPLE_S = 3e-3
-#: So many times as long on a CPU: its threads may wait for some ms until the operating system runs them side by side.
+#: So many times as long on a CPU, of values that are kept: its threads may wait for some ms until the operating system
+#: runs them side by side.
 CPU_TIMES = 10
 MAX_SCALE = 1 << 14
 #: How often the work is scaled, at most: a short execution takes longer than its share, which says too little.
@@ -113,7 +114,7 @@ class Rate(Kind):
 
     def samples(self, bench: Bench, shape: Shape, count: int) -> list[float]:
         """Return rates, after runs that warm up and say how much work fills a sample."""
-        wanted = SAMPLE_S * (CPU_TIMES if bench.cpu else 1)
+        wanted = SAMPLE_S * (CPU_TIMES if bench.cpu and bench.keeps else 1)
         scale, chosen = 1, self.execution(bench, shape, 1)
         chosen.seconds(bench.device)
         for _ in range(SCALINGS):

@@ -136,7 +136,8 @@ def _measure(bench: Bench, kind: Kind, full: bool, before: Ceiling | None = None
         return None, reason
     best = max(values, key=lambda key: sign * values[key])
     try:
-        taken = summarise(kind.samples(bench, shapes[best], FINAL_SAMPLES))
+        with bench.keeping():
+            taken = summarise(kind.samples(bench, shapes[best], FINAL_SAMPLES))
     except NoCeilingError as error:  # what went well twice may not do so each time
         return None, str(error)
     low, high = min(values.values()), max(values.values())
@@ -176,7 +177,8 @@ def probe_again(
             if name not in chosen:
                 continue
             try:
-                taken = summarise(KINDS[name].samples(bench, ceiling.shape, samples))
+                with bench.keeping():
+                    taken = summarise(KINDS[name].samples(bench, ceiling.shape, samples))
             except NoCeilingError as error:
                 absent[name] = str(error)
                 continue
