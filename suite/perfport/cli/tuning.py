@@ -42,10 +42,7 @@ def tune(
     ],
     budget: Annotated[
         str | None,
-        typer.Option(
-            help="Time of searching on each device, the code's defaults aside: 90s, 10m, 1h. Default: 10m.",
-            callback=_budget,
-        ),
+        typer.Option(help="Time of searching on each device: 90s, 10m, 1h. Default: 10m.", callback=_budget),
     ] = None,
     presets: Annotated[
         list[str] | None, typer.Option("--presets", help="PRESET or PRESET=WEIGHT to tune for; repeatable.")
