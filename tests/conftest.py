@@ -154,7 +154,7 @@ def perfport() -> Perfport:
     """Run ``perfport`` as a child: ``perfport("list", "svm_rbf", env={...}, cwd=folder)``."""
 
     def call(
-        *args: object, env: dict[str, str] | None = None, cwd: Path | None = None, timeout: float = 600
+        *args: object, env: dict[str, str] | None = None, cwd: Path | None = None, timeout: float = 240
     ) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "perfport.cli", *map(str, args)]
         return subprocess.run(

@@ -26,11 +26,12 @@ from perfport.run.worker.resources import Resources
 from perfport.store.results import Run
 
 pytestmark = pytest.mark.timeout(900)  # ceilings are swept and probed, on a machine that is busy with other tests
+SWEEPS_S = 400.0  # of a command that sweeps all ceilings, some of them twice
 
 
 def test_a_wrong_work_model_is_loud(selector: str, perfport: Any, tmp_path: Path) -> None:
     file = experiment(tmp_path, {"problem": "exaggerated", "measurement": {"cache": "cold"}})
-    done = perfport(*command(file, selector, tmp_path / "out"), cwd=tmp_path)
+    done = perfport(*command(file, selector, tmp_path / "out"), cwd=tmp_path, timeout=SWEEPS_S)
     (record,) = Run(tmp_path / "out").records
     assert record.status is Status.IMPOSSIBLE and record.problem_bound and record.problem_bound.share.low > 1.02
     assert record.failure and "the declared work, the clock or the ceiling is wrong" in record.failure.reason
@@ -49,16 +50,15 @@ def test_probes_that_stay_off_end_a_group_contended_and_excuse_nothing(
     studies = [{"variants": ["good"], "measurement": {"cache": "cold"}}, {"problem": "exaggerated"}]
     studies[1]["measurement"] = {"cache": "cold"}
     file = experiment(tmp_path, *studies)
-    perfport(*command(file, selector, tmp_path / "swept"), cwd=tmp_path)
+    perfport(*command(file, selector, tmp_path / "swept"), cwd=tmp_path, timeout=SWEEPS_S)
     (info,) = [info for info in opencl_infos if info.id == selector]
     swept = Ceilings.model_validate(Run(tmp_path / "swept").environment["ceilings"][selector])
     for entry in swept.entries.values():
         entry.value, entry.low, entry.high = 3 * entry.value, 3 * entry.low, 3 * entry.high
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     store(info, swept)
-    done = perfport(
-        *command(file, selector, tmp_path / "out"), env={**os.environ, "TMPDIR": str(tmp_path)}, cwd=tmp_path
-    )
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = perfport(*command(file, selector, tmp_path / "out"), env=env, cwd=tmp_path, timeout=SWEEPS_S)
     run = Run(tmp_path / "out")
     by_problem = {record.identity.problem: record for record in run.records}
     good, exaggerated = by_problem["double"], by_problem["exaggerated"]
