@@ -55,7 +55,11 @@ def test_what_is_no_cache_is_refused(tmp_path: Path, change: dict[str, Any], tol
     assert told in str(raised.value) and "a.json" in str(raised.value)
 
 
-@pytest.mark.parametrize("content", [b"", b"not gzip", gzip.compress(b"{}")[:-6], gzip.compress(b"[1]")])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"not gzip", gzip.compress(b"{}")[:-6], gzip.compress(b"[1]")],
+    ids=["empty", "text", "cut off", "a list"],  # not the bytes, which hold the time: two workers would differ
+)
 def test_damaged_files_are_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.json.gz"
     path.write_bytes(content)
