@@ -218,34 +218,45 @@ def test_ties_go_to_the_lowest_index(solve: Solver, name: str) -> None:
 
 @pytest.mark.parametrize("clusters", [2, 5, 7, 10, 13, 30])
 @pytest.mark.parametrize("dims", [16, 48, 64, 128])
-def test_queries_by_rows_at_other_trees(solve: Solver, clusters: int, dims: int) -> None:
+def test_queries_by_vectors_at_other_trees(solve: Solver, clusters: int, dims: int) -> None:
     """Fours of centres that are not full, blocks of them, both widths of vectors, a last work-item that is not full."""
     task = problem_of(
         "tree_query", points=400, dims=dims, clusters=clusters, levels=2, iterations=2,
         queries=secrets.choice([1, 255, 301]),
     )  # fmt: skip
     for chosen in ({}, {"centres": 4, "held": 16}, {"centres": 8, "held": 1}, {"vnni": 0}):
-        right(task, solve(task, "rows", **chosen))
+        right(task, solve(task, "descent", vector=1, **chosen))
 
 
+@pytest.mark.parametrize("held", [1, 16])
 @pytest.mark.parametrize(("clusters", "dims", "lanes"), [(19, 48, 2), (2, 64, 16), (19, 128, 8), (256, 16, 1)])
-def test_queries_by_teams_at_other_trees(solve: Solver, clusters: int, dims: int, lanes: int) -> None:
-    """More lanes than classes and fewer, units that are no multiple of lanes, a last work-group that is not full."""
+def test_queries_by_teams_at_other_trees(solve: Solver, clusters: int, dims: int, lanes: int, held: int) -> None:
+    """More lanes than classes and fewer, units that are no multiple of lanes, the last group and team not full."""
     task = problem_of(
         "tree_query", points=400, dims=dims, clusters=clusters, levels=2, iterations=2, queries=secrets.choice([1, 65])
     )
-    right(task, solve(task, "teams", lanes=lanes, group=64))
+    right(task, solve(task, "descent", vector=0, lanes=lanes, group=64, held=held))
 
 
-@pytest.mark.parametrize("vnni", [0, 1])
-def test_queries_by_rows_at_the_largest_scores(solve: Solver, vnni: int) -> None:
+@pytest.mark.parametrize("held", [1, 64])
+@pytest.mark.parametrize("form", [{"vector": 1}, {"vector": 0, "lanes": 4}])
+def test_queries_whose_paths_end_at_different_levels(solve: Solver, form: dict[str, int], held: int) -> None:
+    """Descriptors that are at their word wait for those that go on, and keep it."""
+    task = problem_of("tree_query", points=90, dims=32, clusters=4, levels=5, iterations=2, queries=150)
+    depths = task.tree.leaf_paths()[1]
+    assert len(np.unique(depths)) > 1
+    right(task, solve(task, "descent", held=held, **form))
+
+
+@pytest.mark.parametrize("form", [{"vector": 1, "vnni": 0}, {"vector": 1, "vnni": 1}, {"vector": 0}])
+def test_queries_at_the_largest_scores(solve: Solver, form: dict[str, int]) -> None:
     """Neither the sums of products less 32768 nor the scores overflow; of equal ones the lowest index counts."""
     task = problem_of("tree_query", points=97, dims=128, clusters=6, levels=1, iterations=1, queries=40)
     task.queries[:20], task.queries[20:30] = 255, 0
     centres = task.tree.levels[0].centres
     centres[:] = 0
     centres[0, 1::2], centres[0, 4] = 255 * fixed_point.ONE, 255 * fixed_point.ONE
-    words = solve(task, "rows", vnni=vnni)["words"]
+    words = solve(task, "descent", **form)["words"]
     right(task, {"words": words})
     first = task.tables.leaves[0]
     assert (words[:20] == first[1]).all() and (words[20:30] == first[0]).all()

@@ -1,18 +1,24 @@
-/* Descriptors through all levels of a tree, for processors with few cores and wide vectors. Nodes and words as the
-   query module has them; the centres less 32768, as signed 16-bit integers: that takes the same from every score of a
-   descriptor, and processors add products of such integers in pairs. A node's centres are read as they lie, in order.
-
-   A work-item takes HELD descriptors through a level before the next: where one waits for its node's centres, the
-   processor goes on with others.
+/* The nearest centre for processors with few cores and wide vectors. Centres are stored less 32768, as signed 16-bit integers:
+   that takes the same from every score of a descriptor, and processors add products of such integers in pairs. A node's
+   centres are read as they lie, in order. Where a descriptor waits for its node's centres, the processor goes on with others.
 
    VNNI: the products are added to the sums, too, in one instruction by inline assembly (PoCL's compiler takes it).
 
-   Macros: K, DIMS, HELD, CENTRES (whose sums are formed side by side, a multiple of 4), VNNI. OpenCL alone: vectors of
-   16-bit integers are not in the dialect. */
+   Macros: VNNI, CENTRES (whose sums are formed side by side, a multiple of 4). OpenCL alone: vectors of 16-bit integers are not
+   in the dialect. */
+#define DESCENT EXPLICIT_VECTORS(int8) REQD_GROUP(1)
+#define TEAM 1
+#define TEAM_MEMORY(team) const Team team = {0}
 #define BLOCKS ((K + 3) / 4)
 
+typedef uchar Points;
+typedef short Centres;
+typedef struct {
+    uint lane;
+} Team;
+
 #if DIMS % 32 == 0
-#define LANES 32
+#define WIDTH 32
 typedef short Shorts __attribute__((ext_vector_type(32)));
 typedef uchar Bytes __attribute__((ext_vector_type(32)));
 typedef int Products __attribute__((ext_vector_type(32)));
@@ -25,7 +31,7 @@ typedef int16 Sums;
     (__builtin_shufflevector((sums), (sums), 0, 1, 2, 3, 4, 5, 6, 7) + \
      __builtin_shufflevector((sums), (sums), 8, 9, 10, 11, 12, 13, 14, 15))
 #else
-#define LANES 16
+#define WIDTH 16
 typedef short16 Shorts;
 typedef uchar16 Bytes;
 typedef int16 Products;
@@ -34,7 +40,7 @@ typedef int8 Sums;
 #define ODDS(p) __builtin_shufflevector((p), (p), 1, 3, 5, 7, 9, 11, 13, 15)
 #define EIGHT(sums) (sums)
 #endif
-#define UNITS (DIMS / LANES)
+#define UNITS (DIMS / WIDTH)
 
 /* sum plus the products of x and the 16-bit integers at c, added in pairs. */
 #if VNNI
@@ -61,11 +67,21 @@ int4 sums_of(int8 a, int8 b, int8 c, int8 d) {
     return __builtin_shufflevector(all, all, 0, 1, 2, 3) + __builtin_shufflevector(all, all, 4, 5, 6, 7);
 }
 
-/* Which of a node's centres is the nearest to a point, the lowest of equal ones. */
-INLINE uint nearest_of(__global const uchar *point, __global const short *centres, __global const int *halves) {
-    Shorts x[UNITS];
+typedef struct {
+    Shorts units[UNITS];
+} Descriptor;
+
+INLINE void take(Descriptor *x, const Team *team, __global const uchar *points, uint i) {
+    __global const Bytes *point = (__global const Bytes *)(points + (size_t)i * DIMS);
     #pragma unroll
-    for (int u = 0; u < UNITS; ++u) x[u] = __builtin_convertvector(((__global const Bytes *)point)[u], Shorts);
+    for (int u = 0; u < UNITS; ++u) x->units[u] = __builtin_convertvector(point[u], Shorts);
+}
+
+/* The lowest of equal ones. */
+INLINE uint nearest_of(const Descriptor *x, const Team *team, __global const short *all, __global const int *all_halves,
+                       uint node) {
+    __global const short *centres = all + (size_t)node * (K * DIMS);
+    __global const int *halves = all_halves + (size_t)node * (4 * BLOCKS);
     int4 best = -INT_MAX - 1, nearest = 0, number = MAKE_INT4(0, 1, 2, 3);
     for (int k = 0; k < K; k += CENTRES) {
         Sums sum[CENTRES];
@@ -75,7 +91,7 @@ INLINE uint nearest_of(__global const uchar *point, __global const short *centre
         for (int u = 0; u < UNITS; ++u) {
             #pragma unroll
             for (int j = 0; j < CENTRES; ++j)
-                if (k + j < K) ADD_PRODUCTS(sum[j], x[u], centres + ((k + j) * UNITS + u) * LANES);
+                if (k + j < K) ADD_PRODUCTS(sum[j], x->units[u], centres + ((k + j) * UNITS + u) * WIDTH);
         }
         #pragma unroll
         for (int j = 0; j < CENTRES; j += 4) {
@@ -99,26 +115,4 @@ INLINE uint nearest_of(__global const uchar *point, __global const short *centre
     better = other > best || (other == best && others < nearest);
     nearest = select(nearest, others, better);
     return (uint)nearest.x;
-}
-
-__kernel EXPLICIT_VECTORS(int8) REQD_GROUP(1)
-void descend_rows(__global const uchar *RESTRICT points, __global const short *RESTRICT centres,
-                  __global const int *RESTRICT halves, __global const uint *RESTRICT children,
-                  __global const uint *RESTRICT leaves, uint count, __global uint *RESTRICT words) {
-    uint first = get_group_id(0) * HELD, here = min((uint)HELD, count - first);
-    uint nodes[HELD];
-    for (uint i = 0; i < here; ++i) nodes[i] = 0;
-    for (uint left = here; left > 0;) {
-        left = 0;
-        for (uint i = 0; i < here; ++i) {
-            size_t node = nodes[i];
-            if (node == UINT_MAX) continue;
-            size_t child = node * K + nearest_of(points + (size_t)(first + i) * DIMS, centres + node * (K * DIMS),
-                                                 halves + node * (4 * BLOCKS));
-            uint next = children[child];
-            if (next == UINT_MAX) words[first + i] = leaves[child];
-            else ++left;
-            nodes[i] = next;
-        }
-    }
 }
