@@ -20,6 +20,24 @@
 #define COPY_INNER(lane, r, e) (2 * ((lane) % 4) + (PER_WORD == 2 ? 8 * ((r) / 2) + (e) : (r) / 2))
 #endif
 
+#if GROUP_ITEMS == 1
+/* Fetches a share of what is staged next, while a tile is multiplied: lines of so many words, `stride` apart, are pages apart in NCHW,
+   where no processor foresees them. */
+INLINE void fetch_share(__global const float *delta, __global const float *w, __global const float *d, uint start, uint stride,
+                        uint lines, uint words, uint share, uint shares) {
+    for (uint line = share * lines / shares; line < (share + 1) * lines / shares; ++line) {
+        for (uint n = 0; n < words; n += 16) {
+            const size_t at = start + (size_t)line * stride + n;
+            PREFETCH(w + at);
+#ifndef FORWARD
+            PREFETCH(delta + at);
+            PREFETCH(d + at);
+#endif
+        }
+    }
+}
+#endif
+
 #if defined(GAMMA) && COPIES
 #ifdef __OPENCL_C_VERSION__
 #define LOCAL_ADDRESS(p) ((uint)(size_t)(p))

@@ -189,8 +189,13 @@ INLINE void stage(int makes, __local word *terms, __local word *squares, uint wi
     uint slots = ALONG ? (count + ACCESS - 1) / ACCESS * width : count * (width / ACCESS);
     #pragma unroll FETCHES
     for (uint slot = item; slot < slots; slot += GROUP_ITEMS) {
-        uint line = ALONG ? slot % width : slot % (width / ACCESS) * ACCESS;
-        uint k = ALONG ? slot / width * ACCESS : slot / (width / ACCESS);
+#if ALONG && GROUP_ITEMS == 1 /* line by line: these are pages apart */
+        uint of_line = (count + ACCESS - 1) / ACCESS, line = slot / of_line, k = slot % of_line * ACCESS;
+#elif ALONG
+        uint line = slot % width, k = slot / width * ACCESS;
+#else
+        uint line = slot % (width / ACCESS) * ACCESS, k = slot / (width / ACCESS);
+#endif
         uint at = start + (ALONG ? line * stride + k : line + k * stride);
         int inside = ALONG ? (line < lines ? (int)(count - k) : 0) : (int)lines - (int)line;
         access x = READ(w + at, inside);
@@ -230,6 +235,10 @@ __kernel REQD_GROUP_RESIDENT(GROUP_ITEMS, RESIDENT) void PRODUCT(PRODUCT_PARAMET
         const uint first_channel = turn / places * CHANNELS, place = turn % places;
         row_sums sum[ROWS_OF_SUMS];
         tile_start(sum);
+#if GROUP_ITEMS == 1 /* the next group's maps: it is likely to be the same processor's */
+        fetch_share(STAGED_OF, start + PLACES * POSITIONS * (NHWC ? channels : 1), NHWC ? channels : pixels,
+                    NHWC ? PLACES * POSITIONS : channels, NHWC ? channels : PLACES * POSITIONS, turn, turns);
+#endif
         for (uint first = 0; first < channels; first += STAGED) {
             const uint count = min((uint)STAGED, channels - first), steps = (count + STEP - 1) / STEP;
             if (RESTAGE || STAGE_GAMMA) SYNC(); /* products, or results, are done with what is replaced */
@@ -338,10 +347,19 @@ __kernel REQD_GROUP_RESIDENT(GROUP_ITEMS, RESIDENT) void gamma_gradient(GAMMA_PA
         copy_step(copy, delta, w, d, &ahead, channels, pixels, item);
         copy = copy == copies + (COPIES - 1) * STEP_WORDS ? copies : copy + STEP_WORDS;
 #endif
+#if GROUP_ITEMS == 1
+        Split ahead = at;
+        next_positions(&ahead, channels, pixels);
+#endif
         for (uint turn = 0; turn < TURNS; ++turn) {
             const uint tile = turn * TEAMS + team;
             const uint row = tile / TILES_ACROSS * TILE_ROWS, column = tile % TILES_ACROSS * TILE_COLUMNS;
             __global float *to = sums + row * pitch + column;
+#if GROUP_ITEMS == 1
+            if (at.step + 1 < at.last)
+                fetch_share(delta, w, d, ahead.image + ahead.pixel * (NHWC ? channels : 1) + at.first_row * CHANNEL_STRIDE, stride,
+                            COPY_LINES(min(channels - at.first_row, (uint)ROWS)), COPY_SPAN(ROWS), turn, TURNS);
+#endif
 #if TURNS > 1
             if (at.step == first) tile_start(sum);
             else tile_take(sum, to, pitch);
