@@ -11,7 +11,7 @@ import pytest
 from gdn_solver import Solver, problem_of, right, solve
 
 from perfport import workload
-from perfport.backend.offline import OfflineDevice, cuda_info
+from perfport.backend.offline import OfflineDevice, cuda_info, opencl_info
 from perfport.backend.opencl_device import target_of
 from perfport.workload import Session, Setup, UnavailableError, UnsupportedError
 
@@ -137,6 +137,20 @@ def test_emulated_tiles_of_other_shapes(layout: str) -> None:
     )
     emulated("gdn_forward", "matrix_tile", {}, **{**size, "channels": 530})  # sums apart
     emulated("gdn_gamma_gradient", "matrix_tile", {"gamma_units": 16, "gamma_rows": 48, "gamma_depth": 64}, **size)
+
+
+@pytest.mark.parametrize(("rows", "layout", "tails"), [(48, "nhwc", 1), (96, "nhwc", 0), (48, "nchw", 0)])
+def test_vectors_of_a_last_tile_of_dgamma_end_within_the_maps(
+    solve: Solver, rows: int, layout: str, tails: int
+) -> None:
+    """Tiles of 36 rows: vectors of 16 of the second one begin at channel 36, and would reach past the last of 64."""
+    chosen = {"gamma_rows": rows, "gamma_columns": 96, "tile_rows": 12, "width": 16}
+    cls, info = GDN.variants["gdn_gamma_gradient"]["matrix_tile"], opencl_info("cpu")
+    made = problem_of("gdn_gamma_gradient", channels=64, height=4, width=8, batch=2, layout=layout)
+    defaults = {key: tunable.default_for(info) for key, tunable in cls.tunables.items()}
+    engine = cls.engine(Setup(Session(lockstep.Lockstep(info), made, GDN.folder), defaults | chosen, {}))
+    assert engine._gamma_shape()["TAILS"] == tails
+    right(made, solve(made, "matrix_tile", **chosen))
 
 
 @needs_compiler

@@ -62,6 +62,16 @@ def test_work_is_scaled_until_it_fills_a_sample(
     assert taken >= SAMPLE_S * (10 if cpu and keeps else 1) / 2 or expected[-1] == MAX_SCALE
 
 
+def test_an_interrupted_execution_does_not_pass_for_a_long_one() -> None:
+    spans = iter([SAMPLE_S / 100, SAMPLE_S])  # the one that warms up, then one that was interrupted
+    kind = Clocked("rate", "op/s")
+    kind.asked.clear()
+    device = SimpleNamespace(timed=lambda run, before: SimpleNamespace(span=next(spans, SAMPLE_S / 100)))
+    bench: Any = SimpleNamespace(device=device, work=lambda scale: None, cpu=False, keeps=False)
+    kind.samples(bench, {}, 1)
+    assert len(kind.asked) > 1 and kind.asked[1] == 100
+
+
 def test_an_execution_is_prepared_outside_the_window_and_checked_after_it() -> None:
     order: list[str] = []
 

@@ -1,9 +1,12 @@
-/* Copies ahead of the maps that later steps of dgamma's product take, into local memory and as they lie in memory: asynchronously, by
-   inline PTX (cp.async), which every device has that has the matrix units (mma.h). COPIES steps are on their way, or there, at a time.
+/* Maps that are asked for before they are staged.
 
+   On matrix units: copies of what later steps of dgamma's product take, into local memory and as it lies in memory: asynchronously, by
+   inline PTX (cp.async), which every device has that has the matrix units (mma.h). COPIES steps are on their way, or there, at a time.
    A line of a copy is what is contiguous in the maps: a channel's positions (NHWC: a position's channels). It is copied by parts of 16
    bytes, which begin at the last multiple of 4 words ahead of it: planes of any size are copied so. The 4 words more that a line has for
-   this also keep lines out of each other's banks. Words beyond the maps become 0. */
+   this also keep lines out of each other's banks. Words beyond the maps become 0.
+
+   On CPUs (fetch_share): of all three products, lines are fetched into a cache. */
 #define COPY_LINES(n) (NHWC ? DEPTH : (n))
 #define COPY_SPAN(n) (NHWC ? (n) : DEPTH)
 #define COPY_PITCH(n) (COPY_SPAN(n) + 4)
@@ -21,8 +24,8 @@
 #endif
 
 #if GROUP_ITEMS == 1
-/* Fetches a share of what is staged next, while a tile is multiplied: lines of so many words, `stride` apart, are pages apart in NCHW,
-   where no processor foresees them. */
+/* Fetches a share of the lines that are staged next: so many words each, `stride` apart; in NCHW they are a plane apart, where no
+   processor foresees them. What lies past an image's last positions is another channel's, or nobody's, and only a hint. */
 INLINE void fetch_share(__global const float *delta, __global const float *w, __global const float *d, uint start, uint stride,
                         uint lines, uint words, uint share, uint shares) {
     for (uint line = share * lines / shares; line < (share + 1) * lines / shares; ++line) {
@@ -60,11 +63,11 @@ void copies_there(void) { asm volatile("cp.async.wait_group %0;" ::"n"(COPIES - 
    maps. */
 INLINE void copy_map(__local float *to, __global const float *x, uint count, uint start, uint stride, uint lines, uint words,
                      uint item) {
-    const uint parts = COPY_SPAN(count) / 4 + !ALIGNED;
+    const uint parts = COPY_SPAN(count) / 4 + !ALIGNED, span = min(words, (uint)(COPY_SPAN(count)));
     #pragma unroll 2
     for (uint slot = item; slot < COPY_LINES(count) * parts; slot += GROUP_ITEMS) {
         uint line = slot / parts, part = 4 * (slot % parts), at = start + line * stride, from = at - BEFORE_LINE(at) + part;
-        uint inside = line < lines && from < at + words ? min(at + words - from, 4u) : 0;
+        uint inside = line < lines && from < at + span ? min(at + span - from, 4u) : 0;
         copy_part(to + line * COPY_PITCH(count) + part, x + (inside ? from : 0), 4 * inside);
     }
 }

@@ -152,7 +152,7 @@ class MatrixTile(Tiled):
             line = 1
         else:
             rows, columns, line = t["tile_rows"], t["tile_columns"], t["width"]
-        alone = most == 1  # a team, which goes over all tiles of the group
+        alone = most == 1 and not self.on_units  # a team, which goes over all tiles of the group
         room = [max(1, t[f"gamma_{side}"] // part // tile) for side, tile in (("rows", rows), ("columns", columns))]
         down = even_tile(ceil_div(n, rows), room[0] if alone else min(room[0], most), 1)
         across = even_tile(ceil_div(n, columns), room[1] if alone else min(room[1], most // down), 1)
@@ -161,11 +161,13 @@ class MatrixTile(Tiled):
         shared = down * rows >= n and column_lines >= n and (self.on_units or self.data.nhwc)
         if shared:
             lines = column_lines = max(lines, column_lines)
+        # In NHWC the lines of a second tile may begin anywhere, so that their last vector reaches past the channels.
+        cut = self.data.nhwc and not self.on_units and down * rows < n and down * rows % self.access
         shape = {
             "ROWS": down * rows, "COLUMNS": across * columns, "TILE_ROWS": rows, "TILE_COLUMNS": columns,
             "LINES": lines, "COLUMN_LINES": column_lines, "SHARED": int(shared),
             "DEPTH": depth, "COPIES": copies, "TEAMS": teams, "RESIDENT": self._resident("resident", teams),
-            "ACCESS": self.access, "TAILS": self.tails,
+            "ACCESS": self.access, "TAILS": int(bool(self.tails or cut)),
             "TERMS": self.terms if self.on_units else 0, "FORMAT": int(self.bf16),
             "APART": int(self.terms == 3), "NEWTON": 0, "FETCHES": t["gamma_fetches"], "UNROLL": t["gamma_unroll"],
         }  # fmt: skip

@@ -102,7 +102,7 @@ class Descent(_Query):
     """One source for every device: the nearest centre by vectors of dimensions, or by teams of work-items."""
 
     name, title, role, rung = "descent", "one launch, one source: vectors, or teams of work-items", "beyond", 3
-    unit = "dp4a"  # on CPUs it stands for products of 16-bit integers, which no ceiling measures
+    unit: str | None = "dp4a"  # of teams
     tunables: ClassVar = {
         "vector": Tunable({"cpu": 1, "gpu": 0}, (0, 1), "1: vectors of dimensions; 0: dot products of four bytes"),
         "held": Tunable({"cpu": 256, "gpu": 1}, (1, 16, 64, 256), "descriptors that go through a level in turn"),
@@ -118,6 +118,8 @@ class Descent(_Query):
         self.vector, self.held = bool(chosen["vector"]), int(chosen["held"])
         if self.vector and (info.kind != "cpu" or "opencl" not in info.capabilities):
             raise UnsupportedError(f"vector: {info.id} has no vectors of 16-bit integers")
+        if self.vector:
+            self.unit = None  # no ceiling is of products of 16-bit integers
         self.padded = round_up(data.clusters, 4)
         self.units = data.dims // 16
         self.lanes = 1 if self.vector else min(int(chosen["lanes"]), 1 << self.units.bit_length() - 1)
