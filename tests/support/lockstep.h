@@ -107,8 +107,8 @@ static void mma_sync(float *c, const uint *a, const uint *b, int values) {
     yield(RUNNING);
 }
 
-struct Copy { float *to; const float *from; uint bytes; };
-static std::vector<std::vector<Copy>> on_their_way[1024]; /* of a work-item, the last of them not committed yet */
+struct Part { float *to; const float *from; uint bytes; };
+static std::vector<std::vector<Part>> on_their_way[1024]; /* of a work-item, the last of them not committed yet */
 static unsigned long copies;
 extern "C" unsigned long asynchronous_copies() { return copies; }
 
@@ -118,11 +118,11 @@ static void copy_async(float *to, const float *from, uint bytes) {
     memset(to, 0xFF, 16);
     on_their_way[current].back().push_back({to, from, bytes});
 }
-static void commit_copies() { on_their_way[current].emplace_back(); }
+static void commit_parts() { on_their_way[current].emplace_back(); }
 static void wait_for_copies(uint left) {
     auto &steps = on_their_way[current];
     for (; steps.size() > left + 1; steps.erase(steps.begin())) {
-        for (const Copy &copy : steps.front()) {
+        for (const Part &copy : steps.front()) {
             memset(copy.to, 0, 16);
             memcpy(copy.to, copy.from, copy.bytes);
         }

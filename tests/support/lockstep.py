@@ -31,7 +31,7 @@ def emulated(asm: re.Match[str]) -> str:
     if "cp.async.cg" in asm[0]:
         return "copy_async(to, from, bytes);"
     if "cp.async.commit" in asm[0]:
-        return "commit_copies();"
+        return "commit_parts();"
     if "cp.async.wait" in asm[0]:
         return "wait_for_copies(COPIES - 1);"
     return "mma_sync(c, a, b, PER_WORD);"
