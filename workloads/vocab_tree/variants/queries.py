@@ -116,9 +116,9 @@ class Descent(_Query):
         super().__init__(setup)
         data, chosen, info = self.data, setup.tunables, setup.device.info
         self.vector, self.held = bool(chosen["vector"]), int(chosen["held"])
-        if self.vector and (info.kind != "cpu" or "opencl" not in info.capabilities):
-            raise UnsupportedError(f"vector: {info.id} has no vectors of 16-bit integers")
         if self.vector:
+            if info.kind != "cpu" or "opencl" not in info.capabilities:
+                raise UnsupportedError(f"vector: {info.id} has no vectors of 16-bit integers")
             self.unit = None  # no ceiling is of products of 16-bit integers
         self.padded = round_up(data.clusters, 4)
         self.units = data.dims // 16
