@@ -20,7 +20,7 @@ from faulty_runs import command, experiment, lines
 
 from perfport.measure.sampling import Targets
 from perfport.model.device import DeviceInfo
-from perfport.model.record import Record, Status
+from perfport.model.record import Failure, Record, Status
 from perfport.run import runner
 from perfport.run.cases import Case, Group
 from perfport.run.messages import (
@@ -69,8 +69,10 @@ def by_variant(faults: tuple[Any, Path]) -> dict[str, Record]:
 
 
 def test_each_case_has_exactly_one_record(faults: tuple[Any, Path]) -> None:
+    """And two that it replaces where it found no memory: beside all others, and beside such cases."""
     names = [json.loads(line)["identity"]["variant"] for line in lines(faults[1])]
-    assert Counter(names) == Counter([*EXPECTED, *GOOD])
+    tries = {name: 3 for name, (status, _) in EXPECTED.items() if status is Status.OUT_OF_MEMORY}
+    assert Counter(names) == Counter({**dict.fromkeys([*EXPECTED, *GOOD], 1), **tries})
 
 
 @pytest.mark.parametrize("variant", EXPECTED)
@@ -183,11 +185,16 @@ class Scripted:
     kill = close
 
 
-def measured(case: Case, rounds: range) -> CaseFinished:
-    """The message of a case that was sampled in these rounds."""
+def measured(case: Case, rounds: range, workers: int = 1) -> CaseFinished:
+    """The message of a case that was sampled in these rounds, by so many workers."""
     record = data.record("fast").model_copy(update={"key": case.key, "identity": case.identity})
     assert record.timing
-    return CaseFinished(record.model_copy(update={"timing": record.timing.model_copy(update={"rounds": list(rounds)})}))
+    of_worker = [each % workers for each in rounds] if workers > 1 else []
+    return CaseFinished(
+        record.model_copy(
+            update={"timing": record.timing.model_copy(update={"rounds": list(rounds), "workers": of_worker})}
+        )
+    )
 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *scripts: list[Any], workers: int = 1) -> Runner:
@@ -201,7 +208,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *scripts: list[Any
     )  # fmt: skip
     Scripted.given = []
     Scripted.scripts = [
-        [measured(group.cases[m[0]], m[1]) if isinstance(m, tuple) else m for m in script] for script in scripts
+        [measured(group.cases[m[0]], *m[1:]) if isinstance(m, tuple) else m for m in script] for script in scripts
     ]
     monkeypatch.setattr(runner, "WorkerHandle", Scripted)
     Scripted.locks = []
@@ -240,6 +247,49 @@ def test_a_group_holds_its_physical_device(monkeypatch: pytest.MonkeyPatch, tmp_
     made = scripted(monkeypatch, tmp_path, [(number, range(5)) for number in range(3)] + [GroupFinished()])
     assert len(made.records) == 3
     assert Scripted.locks == [f"{data.device(data.POCL)['chip']} 0000:3b:00.0"]
+
+
+def no_memory(key: str) -> CaseFinished:
+    """The message of a case whose buffers found no room; ``key`` is that of its group's."""
+    case = Case(key=key, identity=data.record("fast").identity)
+    return CaseFinished(case.record("run", 1, Status.OUT_OF_MEMORY, failure=Failure(reason="planted: no room")))
+
+
+def given() -> list[str]:
+    return ["".join(case.key for case in group.cases) for group in Scripted.given]
+
+
+def test_what_finds_no_memory_beside_the_others_is_run_without_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In this pass on a worker of its own, and in the next at once so."""
+    first = [(0, range(3)), no_memory("b"), (2, range(3)), GroupFinished()]
+    apart = [(1, range(3, 6)), GroupFinished()]
+    rest = [(0, range(6, 9), 2), (2, range(6, 9), 2), GroupFinished()]
+    made = scripted(monkeypatch, tmp_path, first, apart, rest, [(1, range(9, 12), 2), GroupFinished()], workers=2)
+    assert given() == ["abc", "b", "ac", "b"] and not Scripted.scripts
+    assert [group.first_round for group in Scripted.given] == [0, 3, 6, 9]
+    assert {record.key: record.status for record in made.records} == dict.fromkeys("abc", Status.OK)
+
+
+def test_what_finds_no_memory_among_such_is_run_alone_and_then_has_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    killed = WorkerDied(Status.OUT_OF_MEMORY, "planted: SIGKILL")
+    first = [(0, range(3)), no_memory("b"), StepStarted("c", "compile"), killed]
+    apart = [no_memory("b"), (2, range(3, 6)), GroupFinished()]
+    made = scripted(monkeypatch, tmp_path, first, apart, [no_memory("b"), GroupFinished()])
+    assert given() == ["abc", "bc", "b"] and not Scripted.scripts
+    last = {record.key: record.status for record in made.records}
+    assert last == {"a": Status.OK, "b": Status.OUT_OF_MEMORY, "c": Status.OK}
+
+
+def test_a_group_that_finds_no_memory_at_all_is_taken_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    together = [*map(no_memory, "abc"), GroupFinished()]
+    alone = [[no_memory("a"), GroupFinished()], *([(n, range(3)), GroupFinished()] for n in (1, 2))]
+    made = scripted(monkeypatch, tmp_path, together, *alone)
+    assert given() == ["abc", "a", "b", "c"] and not Scripted.scripts
+    assert {record.key: record.status for record in made.records}["a"] is Status.OUT_OF_MEMORY
 
 
 def test_deaths_outside_any_case_end_the_group_at_last(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ class RunProgress:
         self._best: Record | None = None
         self._left: dict[str, int] = {}
         self._counted: set[str] = set()
+        self._ended: set[str] = set()
         self._names: dict[str, str] = {}
         self._live: Progress | None = None
         if self._console.is_terminal:
@@ -79,11 +80,13 @@ class RunProgress:
     def record(self, record: Record) -> None:
         """A case is done: by one more worker, or for good where it has no result.
 
-        A record that replaces another of the same group is told, and counts no more.
+        A record that replaces another of the same group, or one without a result, is told, and counts no more.
         """
-        if record.key not in self._counted:
+        if record.key not in self._counted | self._ended:
             self._done += 1 if record.status.measured else self._left.get(record.key, 1)
         self._counted.add(record.key)
+        if not record.status.measured:
+            self._ended.add(record.key)
         text = f"  {self._name(record):<26} {record.status.value}"
         if record.timing and record.metric:
             summary = record.timing.summary[record.timing.rank]

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from typing import Any
@@ -29,6 +30,7 @@ from .worker.serving import BATCH, main
 
 MAX_GROUP_FAILURES = 3  # a worker that dies outside any case, this often, ends its group
 GROUP_STEP_S = 180.0  # least time-out of steps that belong to no case: starting, opening the device, ceilings
+TOGETHER, APART, ALONE = 0, 1, 2  # beside which cases one is run: its group; those that found no memory there; none
 
 
 #: Threads of peers' libraries sleep between cases: by default OpenBLAS's spin for tens of milliseconds, beside whatever
@@ -121,6 +123,7 @@ class Runner:
         self.records: list[Record] = []
         self._worker: WorkerHandle | None = None
         self._served = ""
+        self._company: dict[str, int] = defaultdict(lambda: TOGETHER)
 
     def run(self, groups: list[Group]) -> list[Record]:
         """Run every group; returns the records of this run in the order they were stored.
@@ -150,8 +153,34 @@ class Runner:
         self._worker = None
 
     def _group(self, group: Group) -> None:
+        """Run a group. Cases that find no memory beside all others are run after them, at last each alone.
+
+        A group's variants are measured in turn, so that all of their buffers are there at once.
+        """
+        left = group.cases
+        while left:
+            company = min(self._company[case.key] for case in left)
+            beside = [case for case in left if self._company[case.key] == company]
+            if company != TOGETHER:
+                self._close()  # with what libraries keep of the memory that cases before gave back
+            if company == ALONE:
+                del beside[1:]
+            found_none = self._measure(self._after_stored(group.model_copy(update={"cases": beside})))
+            crowded = found_none if len(beside) > 1 else []
+            if crowded:
+                self.progress.say(
+                    f"{len(crowded)} of {len(beside)} cases found no memory: run again without the others"
+                )
+            for case in crowded:
+                fewer = company == TOGETHER and len(crowded) < len(beside)
+                self._company[case.key] = APART if fewer else ALONE
+            left = [*(case for case in left if case not in beside), *crowded]
+
+    def _measure(self, group: Group) -> list[Case]:
+        """Measure cases in turn, and return those that found no memory."""
         self.progress.group(group)
         waiting = {case.key: case for case in group.cases}
+        found_none: list[str] = []
         failures = 0
         while waiting:
             at = StepStarted(None, "")
@@ -163,6 +192,7 @@ class Runner:
                             self.progress.step(waiting.get(key or ""), step)
                         case CaseFinished(record):
                             waiting.pop(record.key, None)
+                            found_none += [record.key] * (record.status is Status.OUT_OF_MEMORY)
                             self._store(record)
                         case CeilingsInUse(device, values):
                             self.writer.ceilings(device, values)
@@ -175,11 +205,13 @@ class Runner:
                 failures += at.key is None
                 if at.key in waiting:
                     died.reason += f" ({at.step})"
+                    found_none += [at.key] * (died.status is Status.OUT_OF_MEMORY)
                     self._lose([waiting.pop(at.key)], group, died)
                 elif failures >= MAX_GROUP_FAILURES:
                     self._lose(list(waiting.values()), group, died)
-                    return
+                    break
                 group = self._after_stored(group)
+        return [case for case in group.cases if case.key in found_none]
 
     def _after_stored(self, group: Group) -> Group:
         """The group, with rounds that no stored sample has: what is left of it is measured later."""
