@@ -60,6 +60,17 @@ def test_results_of_different_code_are_no_pair(tmp_path: Path) -> None:
     assert len(told.residuals) == 8
 
 
+def test_results_of_which_no_code_is_known_are_no_pair(tmp_path: Path) -> None:
+    (first, *rest) = Predictor(two_devices(tmp_path)).sources.values()
+    one, other = first.values()
+    assert one.same_code(other) and rest
+    for each in (one, other):
+        for name in ("code", "commit"):
+            each.case.run.environment.pop(name, None)
+        each.__dict__.pop("code", None)
+    assert one.code == other.code == "" and not one.same_code(other)
+
+
 def test_committed_gpus_predict_each_other(committed: Predictor) -> None:
     pairs: dict[tuple[str, str], Pair] = {(p.source.name, p.target.name): p for p in live_pairs(committed)}
     names = {name for pair in pairs for name in pair}

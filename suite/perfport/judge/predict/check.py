@@ -61,7 +61,7 @@ def live_pairs(predictor: Predictor) -> list[Pair]:
     rows: dict[tuple[Device, Device], list[Residual]] = defaultdict(list)
     for key, by_device in predictor.sources.items():
         for source, target in itertools.permutations(by_device.values(), 2):
-            if source.code != target.code or unsupported_case(source, target.device):
+            if not source.same_code(target) or unsupported_case(source, target.device):
                 continue
             if not (estimate := carry_over(source, target.device)):
                 continue

@@ -82,6 +82,10 @@ class Source:
         commit = (environment.get("commit") or {}).get("hash")
         return str(digests.get(f"{own.workload}/{own.problem}/{own.variant}") or commit or "")
 
+    def same_code(self, other: Source) -> bool:
+        """Whether both measured the same code; where it is not known of one, they did not."""
+        return bool(self.code) and self.code == other.code
+
     @cached_property
     def here(self) -> Device:
         """The device with the ceilings that stood beside the measurement."""

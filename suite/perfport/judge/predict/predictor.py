@@ -163,7 +163,7 @@ class Predictor:
         for key, by_device in self.sources.items():
             for target, measured in by_device.items():
                 others = [
-                    source for device, source in by_device.items() if device != target and source.code == measured.code
+                    source for device, source in by_device.items() if device != target and source.same_code(measured)
                 ]
                 if not others or unsupported_case(measured, target):
                     continue
