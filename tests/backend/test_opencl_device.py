@@ -10,7 +10,7 @@ import pyopencl as cl
 import pytest
 
 from perfport import backend
-from perfport.backend import OpenDevice, ptx
+from perfport.backend import OpenDevice, opencl_device, ptx
 from perfport.backend.opencl_launch import Launch
 from perfport.model.errors import CompileError, DeviceMemoryError, UnsupportedError
 
@@ -31,6 +31,22 @@ def test_a_buffer_above_the_largest_is_refused_before_it_is_asked_for(opencl: Op
     nbytes = opencl.info.max_alloc_bytes + 1
     with pytest.raises(DeviceMemoryError, match=f"a buffer of {nbytes} bytes exceeds the largest"):
         opencl.empty(nbytes)
+
+
+def test_large_buffers_are_filled_in_parts(opencl: OpenDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NVIDIA's driver fails from 2 GiB on: im2col's matrix of 19 images crashed."""
+    parts, fill = [], cl.enqueue_fill_buffer
+
+    def seen(queue: Any, handle: Any, pattern: Any, start: int, size: int) -> Any:
+        parts.append((start, size))
+        return fill(queue, handle, pattern, start, size)
+
+    monkeypatch.setattr(opencl_device, "FILLED", 1000)
+    monkeypatch.setattr(cl, "enqueue_fill_buffer", seen)
+    buffer = opencl.upload(np.zeros(2501, np.uint8))
+    opencl.fill(buffer, 0x3C)
+    assert parts == [(0, 1000), (1000, 1000), (2000, 501)]
+    assert (opencl.read(buffer, np.uint8, (2501,)) == 0x3C).all()
 
 
 def test_an_image_is_read_and_written_through_one_handle(opencl: OpenDevice) -> None:

@@ -14,7 +14,9 @@ import report_data as data
 from perfport.model.record import Record
 from perfport.report.pages.stale import view
 from perfport.run import sources
-from perfport.run.sources import MEASURING, WORKLOAD, Age, age, describe, digest, variant_files
+from perfport.run.comparable import Change, chains
+from perfport.run.keys import harness_digest
+from perfport.run.sources import MEASURING, WORKLOAD, Age, Verdict, age, describe, digest, variant_files
 from perfport.store.collection import Collection
 from perfport.store.results import Run
 from perfport.workload import Workload, discover
@@ -148,6 +150,22 @@ def test_a_change_of_what_measures_makes_everything_stale(tmp_path: Path, found:
     run = stored(tmp_path / "run", found, code={"measuring": "0" * 64})
     verdict = age(run, run.records[0].identity, found)
     assert verdict.age is Age.STALE and verdict.why == MEASURING
+
+
+def test_a_change_that_is_declared_to_be_none_for_results_leaves_them_current(
+    tmp_path: Path, found: dict[str, Workload], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reason stands beside them; a change of the workload makes them stale all the same."""
+    changes, why = "Buffers are filled in parts.", "No stored result has one so large."
+    one = Change(before="0" * 64, after=harness_digest(), changed=changes, why=why)
+    monkeypatch.setattr(sources, "comparable", lambda present: chains([one], present))
+    run = stored(tmp_path / "run", found, code={"measuring": "0" * 64})
+    verdict = age(run, run.records[0].identity, found)
+    assert verdict == Verdict(Age.CURRENT, f"{changes} {why}")
+    older = stored(tmp_path / "older", found, code={"measuring": "1" * 64})
+    assert age(older, older.records[0].identity, found).age is Age.STALE
+    changed(found, "numbers.py")
+    assert age(run, run.records[0].identity, found) == Verdict(Age.STALE, WORKLOAD)
 
 
 def test_what_cannot_be_told_is_unknown(tmp_path: Path, found: dict[str, Workload]) -> None:

@@ -30,6 +30,7 @@ _MEMORY_ERRORS = (
 
 #: Capabilities that are features of the runtime's compiler, by which the dialect is compiled.
 FEATURES = ("dp4a", "warp_sync", "wide_loads")
+FILLED = 1 << 30  # bytes that one command fills, at most
 #: Errors of a launch that asks for more registers, work-items or local memory than there are.
 _TOO_LARGE = (cl.status_code.OUT_OF_RESOURCES, cl.status_code.INVALID_WORK_GROUP_SIZE)
 
@@ -194,9 +195,10 @@ class OpenCLDevice:
         return out
 
     def fill(self, buffer: OpenCLBuffer, byte: int) -> None:
-        """Set every byte."""
-        if buffer.nbytes:
-            cl.enqueue_fill_buffer(self._queue, buffer.handle, np.uint8(byte), 0, buffer.nbytes)
+        """Set every byte: in parts, because NVIDIA's driver fails from 2 GiB on (pyopencl's issue 395)."""
+        for start in range(0, buffer.nbytes, FILLED):
+            size = min(FILLED, buffer.nbytes - start)
+            cl.enqueue_fill_buffer(self._queue, buffer.handle, np.uint8(byte), start, size)
 
     def pinned(self, nbytes: int) -> np.ndarray:
         """Allocate page-locked host memory (a mapped host buffer)."""

@@ -28,6 +28,7 @@ from ..model.record import Identity
 from ..store.results import Run
 from ..workload import Variant, Workload, discover
 from ..workload.source import INCLUDE
+from .comparable import comparable
 from .keys import harness_digest, harness_files
 
 KERNELS = (".cl", ".h", ".cu", ".cpp")
@@ -44,7 +45,10 @@ class Age(StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """A result's age; ``why`` names what has changed, or why nothing is known."""
+    """A result's age; ``why`` names what has changed, or why nothing is known.
+
+    A current one has a reason where a change of the measuring code is declared to be none for results.
+    """
 
     age: Age
     why: str = ""
@@ -185,8 +189,8 @@ def age(run: Run, identity: Identity, workloads: Mapping[str, Workload] | None =
     if stored := run.environment.get("code"):
         if name not in stored["variants"]:
             return Verdict(Age.UNKNOWN, "the run does not say what this variant was made of")
-        measuring = [MEASURING] if stored["measuring"] != harness_digest() else []
-        return _verdict([*measuring, *([WORKLOAD] if stored["variants"][name] != digest(own) else [])])
+        measuring, declared = _measuring(stored["measuring"])
+        return _verdict([*measuring, *([WORKLOAD] if stored["variants"][name] != digest(own) else [])], declared)
     commit = run.environment.get("commit") or {}
     changed = _changed_of(own, str(commit.get("hash") or ""), workload.folder)
     if changed is None:
@@ -206,8 +210,19 @@ def shipped(name: str) -> Workload | None:
         return None
 
 
-def _verdict(changed: Sequence[str]) -> Verdict:
-    return Verdict(Age.STALE, ", ".join(changed)) if changed else Verdict(Age.CURRENT)
+def _measuring(stored: str) -> tuple[list[str], str]:
+    """Return whether the measuring code has changed since a digest of it, and what is declared to be no change."""
+    present = harness_digest()
+    declared = comparable(present)
+    if stored == present:
+        return [], ""
+    if stored in declared:
+        return [], "; ".join(f"{change.changed} {change.why}" for change in declared[stored])
+    return [MEASURING], ""
+
+
+def _verdict(changed: Sequence[str], declared: str = "") -> Verdict:
+    return Verdict(Age.STALE, ", ".join(changed)) if changed else Verdict(Age.CURRENT, declared)
 
 
 @cache

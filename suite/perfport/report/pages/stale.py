@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from ...run.keys import harness_digest
 from ...run.sources import Age, Verdict, age
 from ...store.collection import Collection
 from ...store.ratios import is_measured
@@ -17,7 +18,8 @@ from ..parts.view import View
 READING = (
     "A result is *stale* where a file that its variant is made of, or the code that measures, is not what it was; the "
     "file may have changed in what decides no time. *unknown*: neither the run nor the history of a repository here "
-    "tells. Cases that have no result are left out."
+    "tells. *current* with a reason: the measuring code has changed, and the change is declared to be none for results "
+    "(`suite/perfport/run/comparable.yaml`). Cases that have no result are left out."
 )
 
 
@@ -36,7 +38,7 @@ def view(collection: Collection, workloads: Mapping[str, Workload] | None = None
     ]
     groups: dict[tuple[str, str, Verdict], Counter[str]] = {}
     for case, verdict in verdicts:
-        if verdict.age is not Age.CURRENT:
+        if verdict.age is not Age.CURRENT or verdict.why:
             key = (case.run.folder.name, f"{case.subject.workload}/{case.subject.problem}", verdict)
             groups.setdefault(key, Counter())[case.record.identity.variant] += 1
     listed = [
@@ -48,9 +50,10 @@ def view(collection: Collection, workloads: Mapping[str, Workload] | None = None
     ]  # fmt: skip
     stale = sum(verdict.age is Age.STALE for _, verdict in verdicts)
     head = f"{stale} of {len(verdicts)} results were measured with code that has changed since."
-    blocks = ["# Age of results", head, READING, table(["run", *Age, "commit"], runs, "lrrrl")]
+    present = f"The measuring code is {code(harness_digest())}."
+    blocks = ["# Age of results", head, present, READING, table(["run", *Age, "commit"], runs, "lrrrl")]
     if listed:
-        headers = ["run", "problem", "variants", "results", "age", "what has changed"]
+        headers = ["run", "problem", "variants", "results", "age", "what has changed, or is declared to be no change"]
         blocks.append(table(headers, listed, "lllrll"))
     rows: list[dict[str, Any]] = [
         {
