@@ -120,6 +120,8 @@ class Host:
 
     def finish(self) -> None: ...
 
+    def trim(self) -> None: ...
+
     def upload(self, array: np.ndarray) -> Memory:
         return Memory(array=np.array(array), nbytes=array.nbytes)
 
