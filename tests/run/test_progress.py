@@ -47,6 +47,15 @@ def test_a_failure_says_why_and_counts_for_all_its_workers(capsys: pytest.Captur
     assert why == "    [because] and more"
 
 
+def test_a_case_that_is_run_again_without_the_others_is_counted_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """It counted for all its workers when it found no memory."""
+    with RunProgress(4) as progress:
+        for record in (data.record("fast", status=Status.OUT_OF_MEMORY), data.record("fast"), data.record("fast")):
+            progress.group(group(workers=2))
+            progress.record(record)
+    assert capsys.readouterr().err.count("[2/4,") == 3
+
+
 def test_a_kernel_that_does_not_compile_says_where(capsys: pytest.CaptureFixture[str]) -> None:
     failed = data.record("fast", status=Status.COMPILE_ERROR)
     failed.failure = Failure(

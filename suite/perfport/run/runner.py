@@ -165,7 +165,7 @@ class Runner:
                 self._close()  # with what libraries keep of the memory that cases before gave back
             if company == ALONE:
                 del beside[1:]
-            found_none = self._measure(self._after_stored(group.model_copy(update={"cases": beside})))
+            found_none = self._measure(group.model_copy(update={"cases": beside}))
             crowded = found_none if len(beside) > 1 else []
             if crowded:
                 self.progress.say(
@@ -175,12 +175,14 @@ class Runner:
                 fewer = company == TOGETHER and len(crowded) < len(beside)
                 self._company[case.key] = APART if fewer else ALONE
             left = [*(case for case in left if case not in beside), *crowded]
+            if left:
+                group = self._after_stored(group)
 
     def _measure(self, group: Group) -> list[Case]:
         """Measure cases in turn, and return those that found no memory."""
         self.progress.group(group)
         waiting = {case.key: case for case in group.cases}
-        found_none: list[str] = []
+        found_none: set[str] = set()
         failures = 0
         while waiting:
             at = StepStarted(None, "")
@@ -192,7 +194,8 @@ class Runner:
                             self.progress.step(waiting.get(key or ""), step)
                         case CaseFinished(record):
                             waiting.pop(record.key, None)
-                            found_none += [record.key] * (record.status is Status.OUT_OF_MEMORY)
+                            if record.status is Status.OUT_OF_MEMORY:
+                                found_none.add(record.key)
                             self._store(record)
                         case CeilingsInUse(device, values):
                             self.writer.ceilings(device, values)
@@ -205,7 +208,8 @@ class Runner:
                 failures += at.key is None
                 if at.key in waiting:
                     died.reason += f" ({at.step})"
-                    found_none += [at.key] * (died.status is Status.OUT_OF_MEMORY)
+                    if died.status is Status.OUT_OF_MEMORY:
+                        found_none.add(at.key)
                     self._lose([waiting.pop(at.key)], group, died)
                 elif failures >= MAX_GROUP_FAILURES:
                     self._lose(list(waiting.values()), group, died)

@@ -213,12 +213,10 @@ def shipped(name: str) -> Workload | None:
 def _measuring(stored: str) -> tuple[list[str], str]:
     """Return whether the measuring code has changed since a digest of it, and what is declared to be no change."""
     present = harness_digest()
-    declared = comparable(present)
-    if stored == present:
-        return [], ""
-    if stored in declared:
-        return [], "; ".join(f"{change.changed} {change.why}" for change in declared[stored])
-    return [MEASURING], ""
+    chain = () if stored == present else comparable(present).get(stored)
+    if chain is None:
+        return [MEASURING], ""
+    return [], "; ".join(f"{change.changed} {change.why}" for change in chain)
 
 
 def _verdict(changed: Sequence[str], declared: str = "") -> Verdict:
