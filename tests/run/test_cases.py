@@ -10,7 +10,7 @@ import report_data as data
 from perfport.measure.sampling import Targets
 from perfport.model.device import DeviceInfo
 from perfport.model.record import RETRY, Failure, Record, Status
-from perfport.run.cases import Case, Group, pending, rounds_after
+from perfport.run.cases import Case, Group, measurements, pending, rounds_after, undisturbed
 
 NAMES = ("fast", "slow", "other", "last")
 
@@ -49,6 +49,30 @@ def test_what_fewer_workers_measured_than_wanted_is_left_with_its_samples() -> N
     done = [record("fast", workers=2), record("slow"), record("other", Status.CRASHED)]
     (left,) = pending([group(workers=2)], done)
     assert [(case.identity.variant, case.earlier) for case in left.cases] == [("slow", done[1]), ("last", None)]
+
+
+def test_what_a_killed_run_left_contended_goes_on_from_its_quiet_workers() -> None:
+    """In a new process: partly measured at once, what all workers measured where it is asked for."""
+    contended = Status.CONTENDED
+    quiet = [record(name, rounds=range(6), workers=2) for name in ("fast", "slow")]
+    done = [*quiet, record("fast", contended, workers=3), record("slow", contended, workers=3)]
+    (left,) = pending([group(workers=4)], done)
+    assert [case.earlier for case in left.cases] == [*quiet, None, None]
+    done += [record("other", workers=3), record("last", workers=3)]
+    assert pending([group(workers=3)], done) == []
+    (left,) = pending([group(workers=3)], done, RETRY["contended"])
+    assert [(case.identity.variant, case.earlier) for case in left.cases] == [("fast", quiet[0]), ("slow", quiet[1])]
+    assert measurements([left]) == 2
+
+
+def test_only_what_quiet_workers_measured_is_undisturbed() -> None:
+    one, two = record("fast"), record("fast", workers=2)
+    late = record("fast", Status.CONTENDED)
+    assert undisturbed([one, two]) == {one.key: two}
+    assert undisturbed([one, record("fast", Status.CONTENDED, workers=2)]) == {one.key: one}
+    assert undisturbed([one, late]) == {}, "a probe after the group took it back"
+    assert undisturbed([one, two, late]) == {}
+    assert undisturbed([one, record("fast", Status.WRONG)]) == {}, "nothing is kept of what was wrong once"
 
 
 def test_what_is_measured_later_shares_no_round_with_what_is_stored() -> None:

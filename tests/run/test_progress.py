@@ -56,6 +56,19 @@ def test_a_case_that_is_run_again_without_the_others_is_counted_once(capsys: pyt
     assert capsys.readouterr().err.count("[2/4,") == 3
 
 
+def test_measurements_of_further_workers_are_expected_beside_those_that_are_done(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with RunProgress(2) as progress:
+        for _ in range(2):
+            progress.group(group())
+            progress.record(data.record("fast", status=Status.CONTENDED))
+            progress.record(data.record("slow"))
+            progress.expect(1)
+    lines = capsys.readouterr().err.splitlines()
+    assert [word for line in lines for word in line.split() if word[0] == "["][:3] == ["[1/2,", "[2/2,", "[3/3,"]
+
+
 def test_a_kernel_that_does_not_compile_says_where(capsys: pytest.CaptureFixture[str]) -> None:
     failed = data.record("fast", status=Status.COMPILE_ERROR)
     failed.failure = Failure(

@@ -18,6 +18,7 @@ import pytest
 import report_data as data
 from faulty_runs import command, experiment, lines
 
+from perfport.measure.repeats import workers_of
 from perfport.measure.sampling import Targets
 from perfport.model.device import DeviceInfo
 from perfport.model.record import Failure, Record, Status
@@ -185,9 +186,9 @@ class Scripted:
     kill = close
 
 
-def measured(case: Case, rounds: range, workers: int = 1) -> CaseFinished:
+def measured(case: Case, rounds: range, workers: int = 1, status: Status = Status.OK) -> CaseFinished:
     """The message of a case that was sampled in these rounds, by so many workers."""
-    record = data.record("fast").model_copy(update={"key": case.key, "identity": case.identity})
+    record = data.record("fast", status=status).model_copy(update={"key": case.key, "identity": case.identity})
     assert record.timing
     of_worker = [each % workers for each in rounds] if workers > 1 else []
     return CaseFinished(
@@ -219,7 +220,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *scripts: list[Any
         yield
 
     monkeypatch.setattr(runner, "chip_lock", chip_lock)
-    progress = type("P", (), {name: lambda self, *_: None for name in ("group", "step", "record", "say")})()
+    progress = type("P", (), {name: lambda self, *_: None for name in ("group", "step", "record", "expect", "say")})()
     with Writer(tmp_path / "run") as writer:
         made = Runner(writer, [], progress)
         made.run([group])
@@ -247,6 +248,45 @@ def test_a_group_holds_its_physical_device(monkeypatch: pytest.MonkeyPatch, tmp_
     made = scripted(monkeypatch, tmp_path, [(number, range(5)) for number in range(3)] + [GroupFinished()])
     assert len(made.records) == 3
     assert Scripted.locks == [f"{data.device(data.POCL)['chip']} 0000:3b:00.0"]
+
+
+def disturbed(case: int, rounds: range, workers: int) -> tuple[Any, ...]:
+    """The script's line of a case in whose samples are those of a disturbed worker."""
+    return case, rounds, workers, Status.CONTENDED
+
+
+def test_a_further_worker_measures_in_place_of_a_disturbed_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What it adds to is of the workers that were quiet; a probe after the group may tell who was not."""
+    quiet = [(1, range(3)), (2, range(3)), GroupFinished()]
+    first = [disturbed(0, range(3), 1), *quiet]
+    second = [(0, range(3, 6)), (1, range(6), 2), (2, range(6), 2), disturbed(2, range(6), 2), GroupFinished()]
+    third = [(0, range(3, 9), 2), (2, range(9), 2), GroupFinished()]
+    made = scripted(monkeypatch, tmp_path, first, second, third, workers=2)
+    assert given() == ["abc", "abc", "ac"]
+    assert [[workers_of(case.earlier) for case in group.cases] for group in Scripted.given] == [
+        [0, 0, 0], [0, 1, 1], [1, 1],
+    ]  # fmt: skip
+    last = {record.key: record for record in made.records}
+    assert {key: (record.status, workers_of(record)) for key, record in last.items()} == dict.fromkeys(
+        "abc", (Status.OK, 2)
+    )
+
+
+def test_what_stays_disturbed_is_contended_by_as_many_workers_as_are_wanted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    quiet = [(1, range(9), 3), (2, range(9), 3)]
+    alone = [[disturbed(0, range(3 * workers), workers), GroupFinished()] for workers in (1, 1, 2, 3)]
+    made = scripted(monkeypatch, tmp_path, [disturbed(0, range(3), 1), *quiet, GroupFinished()], *alone, workers=3)
+    assert given() == ["abc", "a", "a", "a", "a"]
+    assert [workers_of(group.cases[0].earlier) for group in Scripted.given] == [0, 0, 0, 1, 2]
+    last = {record.key: record for record in made.records}["a"]
+    assert last.status is Status.CONTENDED and workers_of(last) == 3
+
+
+def test_one_worker_is_not_replaced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    scripted(monkeypatch, tmp_path, [disturbed(0, range(3), 1), (1, range(3)), (2, range(3)), GroupFinished()])
+    assert given() == ["abc"]
 
 
 def no_memory(key: str) -> CaseFinished:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -101,21 +102,82 @@ def rounds_after(records: Iterable[Record]) -> dict[str, int]:
     return first
 
 
-def pending(groups: Sequence[Group], done: Sequence[Record], retry: Container[Status] = ()) -> list[Group]:
+def measurements(groups: Iterable[Group]) -> int:
+    """Return how often cases are to be measured: by each worker that their groups want more of."""
+    return sum(group.workers - workers_of(case.earlier) for group in groups for case in group.cases)
+
+
+def undisturbed(records: Iterable[Record]) -> dict[str, Record]:
+    """Return the last record of each case that has no contended worker's samples, by key.
+
+    Parameters
+    ----------
+    records : iterable of Record
+        In the order they were stored, replaced ones among them. A worker's record may replace its own, as one that a
+        probe after its group made contended. What had no result once keeps nothing of before.
+    """
+    held: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        own = held[record.key]
+        while own and (not record.status.measured or workers_of(own[-1]) >= workers_of(record)):
+            own.pop()
+        if record.status is Status.OK:
+            own.append(record)
+    return {key: own[-1] for key, own in held.items() if own}
+
+
+def _left(
+    record: Record | None, quiet: Record | None, workers: int, retry: Container[Status], spare: int | None
+) -> tuple[bool, Record | None]:
+    """Return whether a case is left, and what its next worker adds to; ``quiet`` is of `undisturbed`."""
+    if record is None or record.status in retry:
+        return True, quiet
+    if not record.status.measured:
+        return False, None
+    partial = workers_of(record) < workers
+    if record.status is Status.CONTENDED:
+        if spare is None:
+            return partial, quiet
+        if spare >= workers - workers_of(quiet):
+            return True, quiet
+    return partial, record
+
+
+def pending(
+    groups: Sequence[Group],
+    done: Sequence[Record],
+    retry: Container[Status] = (),
+    spare: Mapping[str, int] | None = None,
+) -> list[Group]:
     """Return groups without the cases that are done: those that have a record of no status in ``retry``.
 
-    A case that fewer workers have measured than its group wants is left, with what they measured. Rounds are numbered
-    on from the stored ones: nothing that is measured now was measured beside those.
+    A case that fewer workers have measured than its group wants is left, with what they measured. What is contended
+    goes on from what was measured before that, as long as there are workers enough. Rounds are numbered on from the
+    stored ones: nothing that is measured now was measured beside those.
+
+    Parameters
+    ----------
+    groups : sequence of Group
+    done : sequence of Record
+        In the order they were stored, replaced ones among them.
+    retry : container of Status
+        Of records that count for nothing.
+    spare : mapping, optional
+        By key, how many more workers may measure a case; without it any number, and what is contended by all workers
+        of its group is done.
     """
-    kept = {record.key: record for record in done if record.status not in retry}
+    latest = {record.key: record for record in done}
+    quiet = undisturbed(done)
     first = rounds_after(done)
     left = []
     for group in groups:
-        cases = [
-            case.model_copy(update={"earlier": kept.get(case.key)})
-            for case in group.cases
-            if case.key not in kept or (kept[case.key].status.measured and workers_of(kept[case.key]) < group.workers)
-        ]
+        cases = []
+        for case in group.cases:
+            before = quiet.get(case.key)
+            more = None if spare is None else spare[case.key]
+            is_left, earlier = _left(latest.get(case.key), before, group.workers, retry, more)
+            if is_left:
+                cases.append(case.model_copy(update={"earlier": earlier}))
         if cases:
             number = max(group.first_round, first.get(group.place, 0))
             left.append(group.model_copy(update={"cases": cases, "first_round": number}))

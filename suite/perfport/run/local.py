@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 from ..machine import discovery, environment
 from ..machine.device_profile import match_profile
 from ..machine.paths import shorten
-from ..measure.repeats import workers_of
 from ..model.device import DeviceInfo
 from ..model.errors import InfrastructureError, Stopped, UsageError, check_writable, leave_out
 from ..model.files import read_text
@@ -29,7 +28,7 @@ from ..store.reading import read_records
 from ..store.results import EXPERIMENT, RECORDS, Writer, find_runs
 from ..workload import Workload, discover
 from . import defaults, experiment, plan, sources
-from .cases import Group, pending
+from .cases import Group, measurements, pending
 from .experiment import Experiment
 from .progress import RunProgress
 from .runner import Runner, stamp
@@ -255,12 +254,12 @@ def execute(prepared: Prepared) -> Finished:
         done = list(read_records(folder / RECORDS))
         retry = frozenset[Status]().union(*(RETRY[name] for name in options.retry))
         left = pending(prepared.groups, done, retry)
-        total = sum(group.workers - workers_of(case.earlier) for group in left for case in group.cases)
+        total = measurements(left)
         with RunProgress(total) as progress:
             if done:
                 progress.say(f"{folder}: {len(done)} records kept, {total} measurements to go")
             try:
-                new = Runner(writer, options.workloads, progress).run(left)
+                new = Runner(writer, options.workloads, progress, done).run(left)
             except (KeyboardInterrupt, Stopped):
                 progress.say(f"{folder}: stopped, with all that was measured stored{_onward(options.command)}")
                 raise

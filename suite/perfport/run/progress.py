@@ -71,6 +71,12 @@ class RunProgress:
         }
         self.say(f"{group.title}: {len(group.cases)} cases")
 
+    def expect(self, measurements: int) -> None:
+        """So many are to come from here on: further workers measure in place of disturbed ones."""
+        self._total = self._done + measurements
+        if self._live:
+            self._live.update(self._task, total=self._total)
+
     def step(self, case: Case | None, step: str) -> None:
         """A case (or the group, without one) takes a step."""
         if self._live:

@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -15,7 +15,7 @@ from ..machine.children import held_back
 from ..machine.chip_lock import chip_lock
 from ..model.record import Failure, Record, Status
 from ..store.results import Writer
-from .cases import Case, Group, pending, rounds_after
+from .cases import Case, Group, measurements, pending, rounds_after
 from .messages import (
     CaseFinished,
     CeilingsInUse,
@@ -113,14 +113,17 @@ class Runner:
     workload_paths : list of str
         Further workload folders.
     progress : object
-        Told ``group``, ``step``, ``record`` and ``say`` (see `perfport.run.progress`).
+        Told ``group``, ``step``, ``record``, ``expect`` and ``say`` (see `perfport.run.progress`).
+    done : sequence of Record
+        What the folder has already, in the order it was stored.
     """
 
-    def __init__(self, writer: Writer, workload_paths: list[str], progress: Any) -> None:
+    def __init__(self, writer: Writer, workload_paths: list[str], progress: Any, done: Sequence[Record] = ()) -> None:
         self.writer = writer
         self.workload_paths = workload_paths
         self.progress = progress
         self.records: list[Record] = []
+        self._done = done
         self._worker: WorkerHandle | None = None
         self._served = ""
         self._company: dict[str, int] = defaultdict(lambda: TOGETHER)
@@ -129,16 +132,20 @@ class Runner:
         """Run every group; returns the records of this run in the order they were stored.
 
         Groups that want several workers go round: all of them with one worker, then again with the next. Each time a
-        case has been measured it has a record, which the next worker's replaces.
+        case has been measured it has a record, which the next worker's replaces. Where a worker was disturbed, a
+        further one measures in its place: of W workers up to W - 1, then what is left is contended.
         """
+        spare = {case.key: 2 * group.workers - 1 for group in groups for case in group.cases}
         try:
             while groups:
                 for group in groups:
                     with chip_lock(group.device.processor, self.progress.say):
                         self._group(group)
+                    for case in group.cases:
+                        spare[case.key] -= 1
                 self._close()
-                latest = {record.key: record for record in self.records}
-                groups = pending(groups, list(latest.values()))
+                groups = pending(groups, [*self._done, *self.records], spare=spare)
+                self.progress.expect(measurements(groups))
         except BaseException:  # Ctrl-C, or results that cannot be written: what the worker does is lost anyway
             if self._worker:
                 self._worker.kill()
