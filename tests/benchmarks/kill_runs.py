@@ -136,12 +136,17 @@ class _Stored:
         content, left_out = read_environment(self.out)
         assert not left_out and content["planned"] == CASES, left_out
         assert not list(self.out.glob("*.damaged"))
-        workers: dict[str, list[int]] = {}
+        stored: dict[str, list[tuple[int, Status]]] = {}
         for record in map(Record.model_validate_json, now.lines[RECORDS]):
             assert record.status.measured, record.failure
-            workers.setdefault(record.key, []).append(workers_of(record))
-        assert len(workers) <= CASES
-        assert all(each == [1, 2][: len(each)] for each in workers.values()), f"doubled or left out: {workers}"
+            stored.setdefault(record.key, []).append((workers_of(record), record.status))
+        assert len(stored) <= CASES
+        for lines in stored.values():
+            # One more worker than the last record, or than the last quiet one in place of a disturbed worker.
+            last = quiet = 0
+            for workers, status in lines:
+                assert workers in {last + 1, quiet + 1} and workers <= WORKERS, f"doubled or left out: {lines}"
+                last, quiet = workers, workers if status is Status.OK else quiet
 
 
 def _lines(path: Path) -> list[bytes]:
