@@ -7,6 +7,7 @@ import re
 import pytest
 import report_data as data
 
+from perfport.measure.repeats import workers_of
 from perfport.measure.sampling import Targets
 from perfport.model.device import DeviceInfo
 from perfport.model.record import RETRY, Failure, Record, Status
@@ -73,6 +74,8 @@ def test_only_what_quiet_workers_measured_is_undisturbed() -> None:
     assert undisturbed([one, late]) == {}, "a probe after the group took it back"
     assert undisturbed([one, two, late]) == {}
     assert undisturbed([one, record("fast", Status.WRONG)]) == {}, "nothing is kept of what was wrong once"
+    impossible = record("fast", workers=2).model_copy(update={"status": Status.IMPOSSIBLE})
+    assert workers_of(impossible) == 2 and undisturbed([one, impossible]) == {}
 
 
 def test_what_is_measured_later_shares_no_round_with_what_is_stored() -> None:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from perfport.measure.sampling import Targets
 from perfport.model.device import DeviceInfo
 from perfport.model.record import Failure, Record, Status
 from perfport.run import runner
-from perfport.run.cases import Case, Group
+from perfport.run.cases import Case, Group, pending
 from perfport.run.messages import (
     CaseFinished,
     CeilingsInUse,
@@ -198,8 +198,10 @@ def measured(case: Case, rounds: range, workers: int = 1, status: Status = Statu
     )
 
 
-def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *scripts: list[Any], workers: int = 1) -> Runner:
-    """Run a group of three cases on scripted workers."""
+def scripted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *scripts: list[Any], workers: int = 1, done: Sequence[Record] = ()
+) -> Runner:
+    """Run what is left of a group of three cases on scripted workers; ``done`` is stored already."""
     identities = [data.record(name).identity for name in ("fast", "slow", "other")]
     group = Group(
         device=DeviceInfo.model_validate(data.device(data.POCL) | {"pci": "0000:3B:00.0"}),
@@ -222,8 +224,8 @@ def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *scripts: list[Any
     monkeypatch.setattr(runner, "chip_lock", chip_lock)
     progress = type("P", (), {name: lambda self, *_: None for name in ("group", "step", "record", "expect", "say")})()
     with Writer(tmp_path / "run") as writer:
-        made = Runner(writer, [], progress)
-        made.run([group])
+        made = Runner(writer, [], progress, done)
+        made.run(pending([group], done))
     return made
 
 
@@ -282,6 +284,17 @@ def test_what_stays_disturbed_is_contended_by_as_many_workers_as_are_wanted(
     assert [workers_of(group.cases[0].earlier) for group in Scripted.given] == [0, 0, 0, 1, 2]
     last = {record.key: record for record in made.records}["a"]
     assert last.status is Status.CONTENDED and workers_of(last) == 3
+
+
+def test_in_place_of_a_disturbed_worker_of_a_resumed_run_one_adds_to_what_is_stored(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stored = data.record("fast").model_copy(update={"key": "a"})
+    quiet = [(1, range(6), 2), (2, range(6), 2)]
+    first = [disturbed(0, range(6), 2), *quiet, GroupFinished()]
+    scripted(monkeypatch, tmp_path, first, [(0, range(6), 2), GroupFinished()], workers=2, done=[stored])
+    assert given() == ["abc", "a"]
+    assert [group.cases[0].earlier for group in Scripted.given] == [stored, stored]
 
 
 def test_one_worker_is_not_replaced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def pending(
     done : sequence of Record
         In the order they were stored, replaced ones among them.
     retry : container of Status
-        Of records that count for nothing.
+        Of records whose cases are measured again. Of a contended one its quiet workers still count.
     spare : mapping, optional
         By key, how many more workers may measure a case; without it any number, and what is contended by all workers
         of its group is done.
