@@ -266,6 +266,12 @@ def test_ceilings_as_swept_and_as_probed(results: Results) -> None:
     assert shape == '{"chunked": 1, "width": 16}'
 
 
+def test_each_ceiling_says_when_it_was_taken(tmp_path: Path) -> None:
+    probes = [data.probe(data.POCL, when, 1.0) for when in ("after", "again", "before")]
+    taken = loaded(tmp_path / "run", probes=probes).ceilings["taken"]
+    assert list(taken.cat.categories) == ["sweep", "before", "again", "after"] and not taken.isna().any()
+
+
 def test_claims_and_their_evidence(
     results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

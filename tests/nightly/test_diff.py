@@ -23,7 +23,7 @@ from perfport.nightly.diff import BASE, HEAD, TOGETHER, Planned, Sides, judged, 
 from perfport.nightly.finding import Outcome
 from perfport.nightly.inturn import ROUNDS, for_sides
 from perfport.nightly.place import series_key
-from perfport.run.experiment import Experiment, load
+from perfport.run.experiment import CaseCheck, Experiment, load
 
 NAMES = ("v0", "v1", "v2")
 DEFINITION = {"name": "demo", "experiments": [{"workload": "demo", "problem": "rows", "presets": ["quick"]}]}
@@ -157,7 +157,7 @@ def test_a_new_default_is_compared_with_the_old_one(tmp_path: Path) -> None:
 def test_what_only_judges_is_not_given_to_code_of_any_age() -> None:
     check = {"threshold": 0.5, "min_judged": 0.1}
     made = Experiment.model_validate({**DEFINITION, "check": check, "count": True})
-    made.experiments[0] = made.experiments[0].model_copy(update={"check": check, "count": True})
+    made.experiments[0] = made.experiments[0].model_copy(update={"check": CaseCheck(threshold=0.5), "count": True})
     assert "check" not in (told := for_sides(made)) and "count" not in told
 
 

@@ -23,6 +23,13 @@ def test_types_units_and_order_of_categories(rows: list[dict[str, object]]) -> N
     assert len(frame) == len(rows) and frame["count"].isna().all()
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_value_that_no_version_of_ours_wrote_is_kept_behind_the_others() -> None:
+    frame = frame_of(COLUMNS, [{"name": "zebra"}, {"name": "early"}, {}, {"name": "ant"}])
+    assert list(frame["name"].cat.categories) == ["early", "ant", "zebra"]
+    assert list(frame["name"].dropna()) == ["zebra", "early", "ant"]
+
+
 def test_what_names_a_case_and_a_ladder_are_columns() -> None:
     assert {*CASE, *LADDER} <= set(SCHEMA["cases"]) and all(
         set(CASE) <= set(SCHEMA[n]) for n in ("samples", "instances")

@@ -27,7 +27,7 @@ class Column(NamedTuple):
         SI unit, ``1`` for a share, a column that holds the unit; empty for names.
     meaning : str
     values : tuple of str
-        Of a category whose values have an order: all of them.
+        Of a category whose values have an order: those that this version writes. Others follow them, by name.
     """
 
     dtype: str
@@ -145,8 +145,10 @@ SCHEMA: dict[str, dict[str, Column]] = {
         "chip": Column("category", "", "chip of the device"),
         "ceiling": Column("category", "", "name of the ceiling (docs/records.md)"),
         "taken": Column(
-            "category", "", "`sweep`: measured for the run; `before`, `after`: probed around a group of cases",
-            ("sweep", "before", "after"),
+            "category", "",
+            "`sweep`: measured for the run; `before`, `after`: probed around a group of cases; `again`: because a case "
+            "was below its bound",
+            ("sweep", "before", "again", "after"),
         ),
         "value": Column("float64", "column `unit`", "median of the best shape"),
         "low": Column("float64", "column `unit`", "lower end of its 95 % interval"),
@@ -175,6 +177,6 @@ def _typed(values: pd.Series, column: Column) -> pd.Series:
         return pd.to_datetime(values, utc=True, format="ISO8601")
     if column.values:
         present = set(values.dropna())
-        kept = [value for value in column.values if value in present]
+        kept = [value for value in column.values if value in present] + sorted(present - {*column.values})
         return values.astype(pd.CategoricalDtype(kept, ordered=True))
     return values.astype(column.dtype)  # type: ignore[call-overload]
