@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import report_data as data
 
+from perfport.model.record import Status
 from perfport.nightly.history import History
 from perfport.report.parts.material import Material
 from perfport.report.parts.quantities import rate
@@ -93,6 +94,24 @@ def test_a_cell_opens_the_whole_story(made: tuple[Draw, dict[str, Any]]) -> None
         assert words in story, words
     assert story.count("<svg") >= 2 and "local memory" in story and 'aria-expanded="true"' in story
     assert "rung 4" in story and "no_model" in story
+
+
+def test_the_first_screen_counts_what_was_measured_and_explains_its_signs(
+    made: tuple[Draw, dict[str, Any]],
+) -> None:
+    draw, held = made
+    drawn = draw("#")
+    assert f"{held['cases']} cases, {held['measured']} of them measured" in drawn
+    legend = drawn[drawn.index('class="legend"') : drawn.index('class="matrix"')]
+    assert all(sign in legend for sign in "▲▼=≈§◊○¤†")
+
+
+def test_marks_of_a_contended_case_stand_once(tmp_path: Path) -> None:
+    records = [data.record("a"), data.record("b", status=Status.CONTENDED)]
+    held = page.content(Material.of(Collection([data.store(tmp_path / "run", records)]), {}, []), "T")
+    (tmp_path / "suite.html").write_text(document("T", page.as_json(held)))
+    drawn = browser(tmp_path / "suite.html", tmp_path / "profile")("#open=0")
+    assert drawn[drawn.index('id="drawer"') :].count("‡") == 1
 
 
 def test_rates_are_written_as_in_markdown(tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ def test_cells_lead_to_ladders_and_ranks_to_cells(tmp_path: Path) -> None:
     made = material(tmp_path)
     held = page.content(made, "T")
     assert held["cases"] == len(made.collection.cases) and held["leftOut"] == 0
+    measured = sum("time" in case for ladder in held["ladders"] for case in ladder["cases"])
+    assert held["measured"] == measured < held["cases"]
     for row in held["rows"]:
         for column, cell in row["cells"].items():
             ladder = held["ladders"][cell["ladder"]]

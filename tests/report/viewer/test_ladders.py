@@ -9,6 +9,7 @@ import pytest
 import report_data as data
 
 from perfport.report.parts.ladder import Ladder, ladders_of
+from perfport.report.parts.quantities import significant
 from perfport.report.viewer.ladders import MOST_SAMPLES, ladder
 from perfport.store.ratios import time_of
 
@@ -36,6 +37,23 @@ def test_numbers_are_those_of_the_records(tmp_path: Path) -> None:
     best = shown["cases"][shown["best"]]
     assert of.best and best["key"] == of.best.record.key and best["binds"] and best["next"]
     assert shown["versus"][3] == "faster" and shown["cases"][shown["peer"]]["variant"] == "library"
+
+
+def test_a_best_variant_above_its_bound_has_the_mark_in_its_cell(tmp_path: Path) -> None:
+    above = data.record("a", 0.02)
+    assert above.problem_bound
+    bound = above.problem_bound.model_copy(update={"stale": True})
+    _, shown = held(tmp_path, [above.model_copy(update={"problem_bound": bound})])
+    assert "†" in shown["marks"] and "†" in shown["cases"][0]["marks"]
+
+
+def test_numbers_are_rounded_on_the_page_as_in_markdown(tmp_path: Path) -> None:
+    """Of five digits 3585.04 M windows/s were 3.585 G, and three of these are 3.58: 3.59 is right."""
+    fast = data.record("a", 0.02)
+    assert fast.metric
+    metric = fast.metric.model_copy(update={"value": 3585.04, "low": 3585.0, "high": 3586.0})
+    _, shown = held(tmp_path, [fast.model_copy(update={"metric": metric})])
+    assert f"{shown['cases'][0]['metric'] / 1e3:.2f}" == significant(3.58504)
 
 
 def test_points_stand_under_roofs_and_say_where_they_do_not(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from ...judge.predict import Prediction
 from ...model.untrusted import printable
 from ...nightly.history import History
 from ...store.collection import Collection
+from ...store.ratios import is_measured
 from ..parts.labels import label
 from ..parts.ladder import Ladder
 from ..parts.material import Material, by_size
@@ -49,6 +50,7 @@ def content(
     published = sorted({device for line in listed for device in line.published})
     return {
         "title": title, "cases": len(collection.cases), "devices": len(collection.places),
+        "measured": sum(is_measured(case.record) for case in collection.cases),
         "leftOut": len(collection.cases) - sum(len(each.rows) for each in held),
         "columns": [{"chip": c.chip, "platform": c.platform, "cpu": c.cpu} for c in heads], "archival": published,
         "workloads": {of.workload: str(of.about.get("title") or of.workload) for of in material.ladders},

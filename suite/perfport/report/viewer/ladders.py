@@ -44,7 +44,8 @@ def ladder(of: Ladder, run: int, column: int) -> dict[str, Any]:
         "cases": [_case(of, row, at.get(id(row))) for row in of.rows],
     }  # fmt: skip
     if of.best:
-        held["best"], held["marks"] = of.rows.index(of.best), own_marks(of, of.best).replace(" ", "")
+        above = ABOVE if _stale(of.best.record.problem_bound) else ""
+        held["best"], held["marks"] = of.rows.index(of.best), (own_marks(of, of.best) + above).replace(" ", "")
     if of.best_peer:
         held["peer"], held["versus"] = of.rows.index(of.best_peer), _comparison(of.peer_comparison)
     return held
@@ -112,8 +113,8 @@ def _noise(summary: Summary) -> float:
 
 
 def _short(value: float) -> float:
-    """A number with five significant digits: no page shows more."""
-    return float(f"{value:.5g}")
+    """A number with seven significant digits: the page shows four, and fewer here would round those another way."""
+    return float(f"{value:.7g}")
 
 
 def _quantiles(samples: Sequence[float]) -> list[float]:

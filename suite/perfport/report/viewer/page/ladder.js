@@ -25,7 +25,7 @@ function ladderRow(ladder, of, fastest) {
     cells = [h("td", {colspan: 4, class: "quiet", ...label("why")}, `${of.status}: ${of.reason}`)];
   } else {
     cells = [
-      h("td", label("time"), h("span", {title: WORDS.interval}, seconds(of.time[0]), of.status === "contended" ? " ‡" : "", " ", marked(of.marks)), h("small", {}, rate(of.metric, ladder.unit)), bar(fastest / of.time[0], of.role)),
+      h("td", label("time"), h("span", {title: WORDS.interval}, seconds(of.time[0]), " ", marked(of.marks)), h("small", {}, rate(of.metric, ladder.unit)), bar(fastest / of.time[0], of.role)),
       h("td", label("share of the bound"), of.share ? percent(of.share[0]) : "–", of.share ? bar(of.share[0]) : null),
       h("td", label("over the rung before"), gain(of.previous)),
       h("td", label("over the first rung"), of.role === "peer" && of.over ? [gain(of.over), h("small", {}, "best variant over this peer")] : gain(of.first)),

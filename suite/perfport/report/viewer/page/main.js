@@ -8,7 +8,7 @@ const PAGES = [
 
 function top() {
   const links = PAGES.map(([name, title]) => h("a", {href: address({...PLAIN, tab: name}), "aria-current": state.tab === name ? "page" : null}, title));
-  return [h("h1", {}, DATA.title), h("p", {class: "quiet"}, `${DATA.cases} measured cases on ${DATA.devices} devices, ${Object.keys(DATA.workloads).length} workloads, ${DATA.claims.length} published claims. Brackets are 95 % intervals.`),
+  return [h("h1", {}, DATA.title), h("p", {class: "quiet"}, `${DATA.cases} cases, ${DATA.measured} of them measured, in ${DATA.devices} places (a device behind a runtime on a host), ${Object.keys(DATA.workloads).length} workloads, ${DATA.claims.length} published claims. Brackets are 95 % intervals.`),
     h("nav", {"aria-label": "Pages"}, links)];
 }
 

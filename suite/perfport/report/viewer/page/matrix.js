@@ -120,9 +120,12 @@ function matrix() {
 function legend() {
   return h("div", {class: "legend"},
     h("span", {}, bar(0.6), " ", term("share", "share of the bound")),
-    h("span", {}, verdict("faster", "faster"), verdict("same", "same"), verdict("slower", "slower"), " than the best ", term("peer")),
+    h("span", {}, verdict("faster", "faster"), verdict("same", "same"), verdict("slower", "slower"), verdict("ambiguous", "cannot be told"), " than the best ", term("peer")),
     h("span", {}, h("abbr", {class: "mark", title: MARKS["§"]}, "§"), " noisy"),
     h("span", {}, h("abbr", {class: "mark", title: MARKS["◊"]}, "◊"), " code changed since"),
+    h("span", {}, h("abbr", {class: "mark", title: MARKS["○"]}, "○"), " not the headline size"),
+    h("span", {}, h("abbr", {class: "mark", title: MARKS["¤"]}, "¤"), " a faster one was contended"),
+    h("span", {}, h("abbr", {class: "mark", title: MARKS["†"]}, "†"), " above the bound"),
     h("span", {}, "variants: ", term("rung"), ", ", term("beyond"), ", ", term("control")),
     h("span", {}, term("published"), " figures are others', the rest is measured"));
 }
