@@ -26,6 +26,12 @@ def test_figures_name_problems_that_exist() -> None:
         assert {figure.problem for figure in found.published} <= set(found.problems)
 
 
+def test_figures_of_one_setting_name_its_parameters() -> None:
+    """A rate of frames, unlike one of operations, is that of one size of frames."""
+    rates = [figure for name in WORKLOADS for figure in published.figures(name) if figure.unit == "frames/s"]
+    assert rates and all({"width", "height", "step"} <= (figure.parameters or {}).keys() for figure in rates)
+
+
 def test_exhibits_ship_for_every_source() -> None:
     assert {published.exhibits_file(name).name for name in WORKLOADS} == {f"{name}.yaml" for name in WORKLOADS}
     with pytest.raises(

@@ -40,6 +40,8 @@ class Figure(Finite):
         Share of the publication's own bound, where it states one.
     source : str
         Publication and section.
+    parameters : dict, optional
+        The setting, of a figure that says nothing of another size (frames per second): it is compared at that alone.
     """
 
     problem: str
@@ -51,6 +53,7 @@ class Figure(Finite):
     share: float | None = Field(None, ge=0)
     source: str
     note: str | None = None
+    parameters: dict[str, Any] | None = None
 
 
 class Inconsistency(Model):

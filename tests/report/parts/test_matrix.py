@@ -61,5 +61,18 @@ def test_published_figures_of_the_same_metric_stand_beside_the_measured_ones(tmp
     assert "× published" in page and f"{best:.0f} GFLOP/s" in page and "HD 5870" in page
 
 
+def test_figures_of_a_certain_setting_are_compared_at_no_other(tmp_path: Path) -> None:
+    """Frames per second of 1080p say nothing of 4K; neither does the share of a bound at 4K."""
+    for number, (points, compared) in enumerate(((data.SIZES["points"], True), (12345, False))):
+        environment = data.environment()
+        figure = {**data.PUBLISHED[0], "parameters": {"points": points}}
+        environment["workloads"]["demo"]["published"] = [figure]
+        (line,) = lines(material(tmp_path / str(number), ([data.record("row_major")], environment)))
+        assert ("× published" in matrix_table([line])) == compared
+        assert f"points={points}" in matrix_table([line])
+        (shown,) = line.ladder.published
+        assert (shown.share is not None) == compared
+
+
 def test_bars_end_at_their_ends() -> None:
     assert bar(0.0) == bar(-1.0) == "░" * 6 and bar(1.0) == bar(1.3) == "█" * 6 and bar(0.5) == "███░░░"

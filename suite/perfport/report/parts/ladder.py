@@ -205,13 +205,18 @@ class Published:
         self.high: float | None = entry.get("high")
         self.unit = str(entry.get("unit") or "")
         self.stated_share: float | None = entry.get("share")
+        self.parameters: dict[str, Any] = entry.get("parameters") or {}
         profile = all_profiles().get(str(entry.get("device")))
         self.title = profile.title if profile else str(entry.get("device"))
         self.share: float | None = None
         metric = next((row.record.metric for row in ladder.measured if row.record.metric), None)
-        bound = ladder.bound_under(datasheet_ceilings(profile)) if profile else None
+        bound = ladder.bound_under(datasheet_ceilings(profile)) if profile and self.fits(ladder) else None
         if bound and metric and metric.unit == self.unit and self.value:
             self.share = self.value / bound.metric if metric.direction == "higher" else bound.metric / self.value
+
+    def fits(self, ladder: Ladder) -> bool:
+        """Whether the figure may be set against results of a ladder: it is of no certain setting, or of that one."""
+        return all(ladder.parameters.get(name) == value for name, value in self.parameters.items())
 
 
 def _rows(cases: Sequence[Case], recount: Recount | None) -> list[Row]:

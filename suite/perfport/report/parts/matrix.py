@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from ...measure.intervals import Verdict
+from ...model.names import settings
 from ...model.record import MetricValue
 from ...store.case import Site
 from ...store.comparable import is_control, is_peer
@@ -63,9 +64,11 @@ class Line:
         """Any ladder of the line: for its names."""
         return next(iter(self.cells.values())).ladder
 
-    def times_published(self, metric: MetricValue) -> float | None:
-        """Return how many times as good a measured value is as the best that was published for the problem."""
-        return min((over_published(metric, figure) for figure in self.published.values()), default=None)
+    def times_published(self, ladder: Ladder) -> float | None:
+        """Return how many times as good the best of a ladder is as the best that was published for its setting."""
+        metric = ladder.best.record.metric if ladder.best else None
+        figures = [figure for figure in self.published.values() if figure.fits(ladder)]
+        return min((over_published(metric, figure) for figure in figures), default=None) if metric else None
 
 
 def lines(material: Material) -> list[Line]:
@@ -146,11 +149,16 @@ def matrix_table(listed: Sequence[Line]) -> str:
     rows = []
     for line in listed:
         precision = "" if line.ladder.precision == "fp32" else f"<br>{text(line.ladder.precision)}"
-        figures = (f"{text(rate(of.value, of.unit))}<br>{text(on, 40)}" for on, of in line.published.items())
+        figures = (_figure(on, of) for on, of in line.published.items())
         cells = (_cell(line, column) for column in heads)
         rows.append([code(line.ladder.problem) + precision, *cells, "<br>".join(figures)])
     headers = ["problem", *(f"{text(column.chip, 40)}<br>{code(column.platform)}" for column in heads), "published"]
     return noted([table(headers, rows, "l" * len(headers))])
+
+
+def _figure(device: str, of: Published) -> str:
+    at = [text(settings(of.parameters))] if of.parameters else []
+    return "<br>".join([text(rate(of.value, of.unit)), text(device, 40), *at])
 
 
 def _cell(line: Line, column: Column) -> str:
@@ -166,7 +174,7 @@ def _cell(line: Line, column: Column) -> str:
         stale = " †" if bound.stale else ""
         parts.append(f"{bar(bound.share.value)} {percent(bound.share.value)}{stale}".replace(" ", "\N{NO-BREAK SPACE}"))
     parts.append(versus_peer(ladder))
-    if (times := line.times_published(metric)) is not None:
+    if (times := line.times_published(ladder)) is not None:
         parts.append(f"{significant(times)} × published")
     if ladder.several:
         parts.append(f"by {ladder.where.count} devices")

@@ -108,8 +108,7 @@ def _row(line: Line, heads: Sequence[Column], numbers: dict[int, int], material:
     for place, column in enumerate(heads):
         cell = line.cells.get(column)
         if cell and id(cell.ladder) in numbers:
-            metric = cell.ladder.best.record.metric if cell.ladder.best else None
-            times = line.times_published(metric) if metric else None
+            times = line.times_published(cell.ladder)
             cells[place] = {"ladder": numbers[id(cell.ladder)], "off": cell.off, "published": times}
     figures = {
         device: {
