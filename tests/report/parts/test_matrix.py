@@ -8,6 +8,7 @@ from typing import Any
 import report_data as data
 
 from perfport.model.record import Record, Status
+from perfport.report.parts.marks import best_marks
 from perfport.report.parts.material import Material
 from perfport.report.parts.matrix import bar, columns, lines, matrix_table
 from perfport.store.collection import Collection
@@ -53,6 +54,15 @@ def test_peers_are_said_whatever_became_of_them(tmp_path: Path) -> None:
     for number, (said, peers) in enumerate(cases.items()):
         page = matrix_table(lines(material(tmp_path / str(number), ([own, *peers], data.environment()))))
         assert said in page and ("`p`" in page) == (said in ("▲ ", "▼ ")), said
+
+
+def test_a_ratio_has_the_marks_of_its_peer_and_its_clock(tmp_path: Path) -> None:
+    noisy = data.record("p", 0.04, role="peer", clock="wall", noise=0.4, n=9)
+    assert noisy.timing and not noisy.timing.target_met
+    (line,) = lines(material(tmp_path, ([data.record("a", 0.02), noisy], data.environment())))
+    assert "§" not in best_marks(line.ladder)
+    page = matrix_table([line])
+    assert "`p` (wall) §" in page and "(wall): " in page and "§ the noise target" in page
 
 
 def test_published_figures_of_the_same_metric_stand_beside_the_measured_ones(tmp_path: Path) -> None:

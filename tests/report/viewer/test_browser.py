@@ -106,6 +106,15 @@ def test_the_first_screen_counts_what_was_measured_and_explains_its_signs(
     assert all(sign in legend for sign in "▲▼=≈§◊○¤†")
 
 
+def test_a_ratio_has_the_marks_of_its_peer_and_its_clock(tmp_path: Path) -> None:
+    records = [data.record("a", 0.02), data.record("p", 0.04, role="peer", clock="wall", noise=0.4, n=9)]
+    held = page.content(Material.of(Collection([data.store(tmp_path / "run", records)]), {}, []), "T")
+    (tmp_path / "suite.html").write_text(document("T", page.as_json(held)))
+    drawn = browser(tmp_path / "suite.html", tmp_path / "profile")("#")
+    against = re.sub("<[^>]*>", "", drawn[drawn.index('class="against"') :])
+    assert re.search(r"× p \(wall\) §", against[:200])
+
+
 def test_marks_of_a_contended_case_stand_once(tmp_path: Path) -> None:
     records = [data.record("a"), data.record("b", status=Status.CONTENDED)]
     held = page.content(Material.of(Collection([data.store(tmp_path / "run", records)]), {}, []), "T")

@@ -14,7 +14,7 @@ from ...store.comparable import is_control, is_peer
 from .failures import ORDER
 from .ladder import Ladder, Published
 from .markdown import NONE, code, table, text
-from .marks import ELSEWHERE, best_marks, noted
+from .marks import ELSEWHERE, best_marks, marks, noted
 from .material import Material
 from .quantities import percent, rate, significant
 from .summary import NOT_HERE
@@ -127,14 +127,16 @@ def over_published(metric: MetricValue, figure: Published) -> float:
 
 
 def versus_peer(ladder: Ladder) -> str:
-    """Return how the best variant does against the best library, in words: which, and by how much."""
+    """Return how the best variant does against the best library, in words: which, by how much, the library's marks."""
     peers = [row for row in ladder.rows if is_peer(row)]
     if not peers:
         return "no peer"
     if (compared := ladder.peer_comparison) is None or ladder.best_peer is None:
         ended = next((s.value for s in ORDER if any(row.record.status == s for row in peers)), "no clock in common")
         return f"no peer ran ({ended})"
-    return f"{SHAPES[compared.verdict]} {significant(compared.ratio.value)} × {code(ladder.best_peer.label, 24)}"
+    noted_as = (" (wall)" if compared.mixed else "") + marks(ladder.best_peer)
+    shown = f"{SHAPES[compared.verdict]} {significant(compared.ratio.value)} × {code(ladder.best_peer.label, 24)}"
+    return shown + noted_as
 
 
 def bar(share: float) -> str:

@@ -48,6 +48,7 @@ def ladder(of: Ladder, run: int, column: int) -> dict[str, Any]:
         held["best"], held["marks"] = of.rows.index(of.best), (own_marks(of, of.best) + above).replace(" ", "")
     if of.best_peer:
         held["peer"], held["versus"] = of.rows.index(of.best_peer), _comparison(of.peer_comparison)
+        held["wall"] = bool(of.peer_comparison and of.peer_comparison.mixed)
     return held
 
 

@@ -58,7 +58,8 @@ function cellOf(row, column) {
   ];
   if (state.role !== "peer") {
     parts.push(versus && !state.role
-      ? h("span", {class: "against", title: WORDS.peer}, verdict(versus[3], `${number(versus[0])} × ${ladder.cases[ladder.peer].variant}`))
+      ? h("span", {class: "against", title: WORDS.peer}, verdict(versus[3], `${number(versus[0])} × ${ladder.cases[ladder.peer].variant}`), " ",
+        ladder.wall ? h("abbr", {class: "mark", title: WORDS.wall}, "(wall) ") : null, marked(ladder.cases[ladder.peer].marks))
       : h("span", {class: "against quiet", title: WORDS.peer}, versus ? "" : peerWords(ladder)));
   }
   if (cell?.published && !state.role) {

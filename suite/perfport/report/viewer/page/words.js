@@ -13,6 +13,7 @@ const WORDS = {
   modelled: "Carried over from times measured on live devices, by the ceilings of the device; its interval holds nine of ten times.",
   ceiling: "The highest rate that a small kernel of the suite reached on this device: memory bandwidth, arithmetic and so on.",
   portability: "Harmonic mean of the shares of the bound over all devices, 0 where one has no result (Pennycook's metric).",
+  wall: "Compared by wall time, because one side has no device events or reads back in its loop.",
   interval: "95 % interval of the median time.",
 };
 const MARKS = {
