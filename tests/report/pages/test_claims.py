@@ -13,7 +13,7 @@ from claim_data import (
 from perfport.judge.claims import (
     evaluate,
 )
-from perfport.report.pages.claims import view
+from perfport.report.pages.claims import summary, view
 from perfport.report.parts.quantities import significant
 from perfport.store.collection import Collection
 
@@ -28,6 +28,12 @@ def test_the_page_has_every_claim_with_both_numbers_and_the_records(tmp_path: Pa
     for found in run.records:
         assert f"`{found.key}`" in shown.markdown and found.key in row["records"]
     assert row["low"] <= row["value"] <= row["high"]
+
+
+def test_the_summary_says_which_claims_a_device_counts(tmp_path: Path) -> None:
+    """Rows have sums of their own: where a workload did not run, its claims are in no column."""
+    collection = Collection([data.store(tmp_path, data.ladder(data.POCL))])
+    assert "A row counts the claims of the workloads that ran on the device." in summary([], collection)
 
 
 def test_a_claim_about_gpus_shows_the_number_of_a_cpu_without_a_verdict(tmp_path: Path) -> None:

@@ -47,7 +47,10 @@ def summary(judgements: Sequence[Judgement], collection: Collection) -> str:
         [code(collection.label(site)), text(site.chip), *(str(counts[site, verdict]) for verdict in Verdict)]
         for site in collection.places
     ]
-    head = f"{len(claims)} claims of {len(workloads)} workloads on {len(collection.places)} devices (measured)."
+    head = (
+        f"{len(claims)} claims of {len(workloads)} workloads on {len(collection.places)} devices (measured). A row "
+        "counts the claims of the workloads that ran on the device."
+    )
     return join([head, table(["device", "chip", *Verdict], listed, "ll" + "r" * len(Verdict))])
 
 
