@@ -115,6 +115,15 @@ def test_a_ratio_has_the_marks_of_its_peer_and_its_clock(tmp_path: Path) -> None
     assert re.search(r"× p \(wall\) §", against[:200])
 
 
+def test_where_work_pays_has_the_marks_of_its_times(tmp_path: Path) -> None:
+    records = [data.record("a", noise=0.4, n=9), data.record("b", problem="tiles", status=Status.CONTENDED)]
+    held = page.content(Material.of(Collection([data.store(tmp_path / "run", records)]), {}, []), "T")
+    (tmp_path / "suite.html").write_text(document("T", page.as_json(held)))
+    drawn = browser(tmp_path / "suite.html", tmp_path / "profile")("#tab=pays")
+    cells = re.sub("<[^>]*>", "", drawn[drawn.index("<tbody") : drawn.index("</tbody")])
+    assert re.search(r"× §", cells) and re.search(r"× ‡", cells)
+
+
 def test_marks_of_a_contended_case_stand_once(tmp_path: Path) -> None:
     records = [data.record("a"), data.record("b", status=Status.CONTENDED)]
     held = page.content(Material.of(Collection([data.store(tmp_path / "run", records)]), {}, []), "T")

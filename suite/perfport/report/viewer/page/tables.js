@@ -10,7 +10,7 @@ function pays() {
     {name: "problem", value: of => of.of.problem, show: of => [opens(of.of), of.of.precision === "fp32" ? "" : ` ${of.of.precision}`]},
     {name: "device", value: of => of.of.site, show: of => of.of.site},
     {name: "best variant", value: of => of.best.label, show: of => of.best.label},
-    {name: "times the bound", right: true, word: "perfect", value: of => of.best.perfect?.[0], show: of => `${number(of.best.perfect?.[0])} ×`},
+    {name: "times the bound", right: true, word: "perfect", value: of => of.best.perfect?.[0], show: of => [`${number(of.best.perfect?.[0])} × `, marked(leading(of.of) ? of.of.marks : of.best.marks)]},
     {name: "bound by", value: of => of.by, show: of => of.by},
     {name: "saved per execution", right: true, value: of => of.saved, show: of => seconds(of.saved)},
     {name: "this approach", right: true, word: "approach", value: of => of.best.approach?.[0] ?? 0, show: of => of.best.approach ? `${number(of.best.approach[0])} ×` : "–"},
