@@ -9,11 +9,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from ..machine import discovery, environment
 from ..machine.chip_lock import chip_lock
 from ..machine.paths import shorten
 from ..model.device import DeviceInfo
 from ..model.errors import Stopped, UsageError, check_writable
+from ..model.schema import explain
 from ..run import local
 from ..run.experiment import TuneOptions
 from ..run.keys import harness_digest
@@ -90,7 +93,8 @@ def run(options: Options, tell: Callable[[str], None], say: Callable[[str], None
     workloads = discover(options.workloads)
     wanted = _with_options(target(options.target, workloads), options)
     folder = _folder(options, wanted.name)
-    devices = usable_devices(options.devices)
+    named = f"{options.target}: devices" if wanted.devices and not options.devices else "--device"
+    devices = usable_devices(options.devices or wanted.devices, named)
     files = {device.id: options.profile or profiles.own_file(device) for device in devices}
     goals = wanted.goals(workloads, devices)
     for device in devices:
@@ -122,7 +126,10 @@ def _with_options(wanted: Target, options: Options) -> Target:
     """The target with what the command line says in place of its own."""
     given = {"budget": options.budget, "presets": options.presets or None, "seed": options.seed}
     changed = {name: value for name, value in given.items() if value is not None}
-    return replace(wanted, options=TuneOptions.model_validate({**wanted.options.model_dump(), **changed}))
+    try:
+        return replace(wanted, options=TuneOptions.model_validate({**wanted.options.model_dump(), **changed}))
+    except ValidationError as error:
+        raise UsageError("\n".join(f"--{line}" for line in explain(error, TuneOptions).splitlines())) from None
 
 
 def _folder(options: Options, name: str) -> Path:
