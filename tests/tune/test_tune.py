@@ -101,6 +101,10 @@ def test_another_code_or_seed_is_another_search(run: Run, own: Path, tmp_path: P
         run()
     with pytest.raises(UsageError, match="seed was 1 and is 2"):
         run(resume=True, seed=2)
+    with pytest.raises(UsageError, match="the cache was 'warm' and is 'cold'"):
+        run(resume=True, cache="cold")
+    with pytest.raises(UsageError, match=r"presets of .* were {'quick': 1.0} and are {'more': 1.0}"):
+        run(resume=True, presets={"more": 1.0})
     (own / "kernels" / "scale.cl").write_text(tunable.KERNEL + "\n")
     with pytest.raises(UsageError, match="code was"):
         run(resume=True)
