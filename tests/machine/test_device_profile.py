@@ -452,6 +452,8 @@ REMOVE = object()
         ("vendor", REMOVE, ["vendor: required key is missing"]),
         ("status", "alive", ["status", "'archival' or 'live'", "'alive'"]),
         ("compute_capability", 9.0, ["compute_capability", "valid string", "9.0"]),
+        ("compute_capability", "sm_90", ["compute_capability", "'sm_90'"]),
+        ("compute_capability", "9", ["compute_capability", "'9'"]),
         ("match", ["("], ["match.0: expected a regular expression, got '('"]),
     ],
 )

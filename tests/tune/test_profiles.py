@@ -20,7 +20,7 @@ from perfport.run import plan
 from perfport.run.defaults import Defaults, describe
 from perfport.run.experiment import Experiment
 from perfport.run.listing import device_rows
-from perfport.tune import profiles
+from perfport.tune import profiles, tune
 from perfport.tune.log import Result
 from perfport.tune.seeds import seeds
 from perfport.tune.target import Goal
@@ -93,6 +93,34 @@ def test_a_profile_of_another_device_is_refused(own: Path) -> None:
     path.write_text(path.read_text() + "notes: []\n")
     with pytest.raises(UsageError, match="tuned: expected as the last key"):
         profiles.check(path, CPU)
+
+
+@pytest.mark.parametrize("change", [("\ntuned:", '\n"tuned":'), ("\ntuned:", "\ntuned :")])
+def test_a_block_that_could_not_be_replaced_is_refused_before_a_search(own: Path, change: tuple[str, str]) -> None:
+    path = profiles.own_file(CPU)
+    profiles.update(path, CPU, {tunable.VARIANT: TURNS}, 1)
+    path.write_text(path.read_text().replace(*change))
+    with pytest.raises(UsageError, match="tuned"):
+        profiles.check(path, CPU)
+
+
+def test_a_new_profile_is_of_one_device(tmp_path: Path) -> None:
+    path, equal = tmp_path / "new.yaml", INTEL.model_copy(update={"id": "opencl:intel:1"})
+    profiles.check_shared({CPU.id: path, INTEL.id: path, equal.id: path}, [CPU, INTEL, equal])
+    with pytest.raises(UsageError, match=r"expected one device for a new profile, got .*another processor"):
+        profiles.check_shared({INTEL.id: path, OTHER.id: path}, [INTEL, OTHER])
+
+
+@pytest.mark.parametrize("gains", [(1.5, 1.2), (1.2, 1.5)])
+def test_of_equal_devices_the_greater_gain_is_written(tmp_path: Path, gains: tuple[float, float]) -> None:
+    path, equal = tmp_path / "new.yaml", CPU.model_copy(update={"id": CPU.id[:-1] + "1"})
+    results = [
+        TURNS.model_copy(update={"device": device.id, "gain": Interval(value=gain, low=gain, high=gain)})
+        for device, gain in zip((CPU, equal), gains, strict=True)
+    ]
+    assert tune._write(results, [CPU, equal], {CPU.id: path, equal.id: path}, 1) == {path: [tunable.VARIANT]}
+    ((_, variants),) = load_profile(path).tuned.items()
+    assert variants[tunable.VARIANT].gain.value == 1.5
 
 
 def test_parameters_are_defaults_where_they_were_found(own: Path, workloads: dict[str, Workload]) -> None:

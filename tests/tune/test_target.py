@@ -61,6 +61,21 @@ def test_an_experiment_says_what_and_how(workloads: dict[str, Workload], tmp_pat
     assert (chosen.options.objective, chosen.options.budget, chosen.options.seed) == ("worst", 5.0, 9)
 
 
+def test_entries_of_one_problem_have_their_sizes_together(workloads: dict[str, Workload], tmp_path: Path) -> None:
+    entries = [{"workload": "tunable", "problem": "double", "presets": [preset]} for preset in ("quick", "more")]
+    own = target(str(experiment(tmp_path, experiments=entries)), workloads)
+    (goal,) = own.goals(workloads, [CPU])
+    assert goal.presets == {"quick": 1.0, "more": 1.0}
+
+
+def test_an_experiment_and_its_entries_say_where(workloads: dict[str, Workload], tmp_path: Path) -> None:
+    entries = [{"workload": "tunable", "problem": "double", "devices": ["opencl:pocl"]}]
+    own = target(str(experiment(tmp_path, devices=["opencl"], experiments=entries)), workloads)
+    other = CPU.model_copy(update={"id": "opencl:intel:0"})
+    assert own.devices == ("opencl",)
+    assert [goal.device.id for goal in own.goals(workloads, [CPU, other])] == [CPU.id]
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -81,6 +96,7 @@ def test_mistakes_are_named(workloads: dict[str, Workload], text: str, told: str
     [
         ({"presets": {"huge": 1.0}}, "unknown tunable/double: preset 'huge'"),
         ({"presets": {"quick": 0}}, "greater than 0"),
+        ({"variants": ["turns", "trusn"]}, "tune.variants: unknown variant 'trusn' (did you mean 'turns'?)"),
         ({"objective": "best"}, "tune.objective"),
         ({"budget": float("inf")}, "tune.budget"),
         ({"strategy": "x"}, "tune.strategy: unknown key"),

@@ -192,7 +192,7 @@ class DeviceProfile(_Frozen):
     status: Literal["archival", "live"]
     vendor: Text
     architecture: Text
-    compute_capability: str | None = None
+    compute_capability: Annotated[str, Field(pattern=r"^[0-9]{1,2}\.[0-9]$")] | None = None
     sources: dict[str, Text]
     match: list[str] = Field(default_factory=list)
     ceilings: dict[str, Quantity]
@@ -311,12 +311,17 @@ def load_profile(name_or_path: str | Path, at: str = "") -> DeviceProfile:
     own = {file.stem: file for file in _own_files()}
     if name in own:
         return _read(own[name], f"{at}{own[name]}")
-    known = [*_shipped(), *own]
+    known = profile_names()
     raise UsageError(f"{at}unknown device profile {name!r}{nearest(name, known)}; known: {', '.join(known)}")
 
 
 def _own_files() -> list[Path]:
     return sorted(user_folder().glob("*.yaml"))
+
+
+def profile_names() -> list[str]:
+    """Return the names that `load_profile` takes: the shipped profiles, then the user's own."""
+    return list(dict.fromkeys([*_shipped(), *(file.stem for file in _own_files())]))
 
 
 def own_profiles() -> Iterator[DeviceProfile]:

@@ -17,8 +17,8 @@ from .experiment import load
 from .plan import select_devices
 
 
-def usable_devices(selectors: Sequence[str] | None) -> list[DeviceInfo]:
-    """Return the healthy devices that ``--device`` means, all of them by default.
+def usable_devices(selectors: Sequence[str] | None, where: str = "--device") -> list[DeviceInfo]:
+    """Return the healthy devices that ``--device``, or another key (``where``), means, all of them by default.
 
     Raises
     ------
@@ -27,7 +27,7 @@ def usable_devices(selectors: Sequence[str] | None) -> list[DeviceInfo]:
     InfrastructureError
         If there is no healthy device.
     """
-    devices = select_devices(selectors or ["all"], profiled(), "--device")
+    devices = select_devices(selectors or ["all"], profiled(), where)
     if not devices:
         raise InfrastructureError(f"no usable device for {', '.join(selectors or ['all'])!r}; see perfport devices")
     return devices

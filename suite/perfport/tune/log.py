@@ -28,7 +28,10 @@ Count = Annotated[int, Field(ge=0, lt=10**30)]
 
 
 class Search(Finite):
-    """The first line: what was searched for, with which code, and the space of each variant by device."""
+    """The first line: what was searched for, with which code, and on which devices.
+
+    ``cache`` is ``None`` in a log that is older than the key.
+    """
 
     kind: Literal["search"] = "search"
     version: Literal[1] = 1
@@ -36,6 +39,7 @@ class Search(Finite):
     started: str
     seed: int
     objective: Literal["mean", "worst"]
+    cache: Literal["cold", "warm"] | None = None
     commit: str
     code: str
     devices: dict[Name, dict[str, Any]]

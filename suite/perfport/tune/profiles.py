@@ -6,7 +6,7 @@ Everything before that block stays byte for byte as it is, and so do the entries
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,25 @@ def check(path: Path, info: DeviceInfo) -> None:
         if not profile.names(info.name):
             patterns = ", ".join(profile.match) or "none"
             raise UsageError(f"{path}: match: expected a pattern that finds {info.name!r}, got {patterns}")
-        _split(read_text(path), path)
+        head, held = _split(read_text(path), path)
+        if _profile(_joined(head, held), path) != profile:
+            raise UsageError(f"{path}: tuned: expected a line that begins with {BLOCK!r}, as perfport tune writes it")
+
+
+def check_shared(files: Mapping[str, Path], devices: Iterable[DeviceInfo]) -> None:
+    """Refuse a new profile for devices of several names: it would be of the first alone.
+
+    Raises
+    ------
+    UsageError
+    """
+    names: dict[Path, set[str]] = {}
+    for device in devices:
+        names.setdefault(files[device.id], set()).add(device.name)
+    for path, own in names.items():
+        if len(own) > 1 and not path.exists():
+            told = ", ".join(sorted(own))
+            raise UsageError(f"-o {path}: expected one device for a new profile, got {told}; choose with --device")
 
 
 def update(path: Path, info: DeviceInfo, results: Mapping[str, Result], seed: int) -> list[str]:
@@ -72,8 +90,7 @@ def update(path: Path, info: DeviceInfo, results: Mapping[str, Result], seed: in
     own = dict(held.get(family(info)) or {})
     own |= {name: _entry(each, info, seed) for name, each in winners.items()}
     held = {**held, family(info): dict(sorted(own.items()))}
-    block = yaml.safe_dump({"tuned": held}, sort_keys=False, width=120, allow_unicode=True, default_flow_style=None)
-    content = f"{head.rstrip()}\n{block}"
+    content = _joined(head, held)
     _profile(content, path)  # what is written can be read
     write(path, content)
     return sorted(winners)
@@ -81,6 +98,12 @@ def update(path: Path, info: DeviceInfo, results: Mapping[str, Result], seed: in
 
 def _profile(text: str, path: Path) -> DeviceProfile:
     return schema.validate(DeviceProfile, schema.parse(text, str(path)), str(path))
+
+
+def _joined(head: str, held: Mapping[str, Any]) -> str:
+    """The text of a profile: what stands before the block ``tuned``, and that."""
+    block = yaml.safe_dump({"tuned": held}, sort_keys=False, width=120, allow_unicode=True, default_flow_style=None)
+    return f"{head.rstrip()}\n{block}"
 
 
 def _split(text: str, path: Path) -> tuple[str, dict[str, Any]]:

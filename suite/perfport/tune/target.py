@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,30 +68,50 @@ class Goal:
 
 @dataclass(frozen=True)
 class Target:
-    """What the command's argument stands for; ``name`` is that of the results folder."""
+    """What the command's argument stands for; ``name`` is that of the results folder.
+
+    ``devices``: selectors of an experiment file; empty for every device.
+    """
 
     name: str
     studies: tuple[Study, ...]
     options: TuneOptions
+    devices: tuple[str, ...] = ()
 
     def goals(self, workloads: Mapping[str, Workload], devices: Sequence[DeviceInfo]) -> list[Goal]:
         """Return every variant with tunables that can run, device by device.
 
-        Peers are left out unless they are named.
+        Peers are left out unless they are named. Entries of one problem have their sizes together.
 
         Raises
         ------
         UsageError
             For a name that does not exist, or where nothing is left.
         """
+        self._check_variants(workloads)
         goals: dict[tuple[str, str], Goal] = {}
         for device in devices:
             for study in self.studies:
+                if study.devices is not None and not any(map(device.matches, study.devices)):
+                    continue
                 for goal in self._of_study(study, workloads, device):
-                    goals.setdefault((device.id, goal.name), goal)
+                    key = device.id, goal.name
+                    known = goals[key].presets if key in goals else {}
+                    goals[key] = replace(goal, presets={**known, **goal.presets})
         if not goals:
             raise UsageError(f"{self.name}: no variant with tunables is left that can run on {_ids(devices)}")
         return list(goals.values())
+
+    def _check_variants(self, workloads: Mapping[str, Workload]) -> None:
+        """Refuse a variant of the block ``tune`` that no entry's problem has."""
+        known: dict[str, Any] = {}
+        for study in self.studies:
+            workload = _get(workloads, study.workload, "workload")
+            known |= workload.variants[workload.problem(study.problem).name]
+        for name in self.options.variants or ():
+            if name not in known:
+                there = f"{nearest(name, known)}; the entries have: {', '.join(known)}"
+                raise UsageError(f"{self.name}: tune.variants: unknown variant {name!r}{there}")
 
     def _of_study(self, study: Study, workloads: Mapping[str, Workload], device: DeviceInfo) -> list[Goal]:
         workload = _get(workloads, study.workload, "workload")
@@ -165,4 +185,4 @@ def target(text: str, workloads: Mapping[str, Workload]) -> Target:
             raise
         names = ", ".join(workloads)
         raise UsageError(f"{error}; nor is it a workload, a problem or a variant (workloads: {names})") from None
-    return Target(definition.name, tuple(definition.experiments), definition.tune)
+    return Target(definition.name, tuple(definition.experiments), definition.tune, tuple(definition.devices))

@@ -9,11 +9,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from ..machine import discovery, environment
 from ..machine.chip_lock import chip_lock
+from ..machine.device_profile import family
 from ..machine.paths import shorten
 from ..model.device import DeviceInfo
 from ..model.errors import Stopped, UsageError, check_writable
+from ..model.schema import explain
 from ..run import local
 from ..run.experiment import TuneOptions
 from ..run.keys import harness_digest
@@ -23,7 +27,7 @@ from ..run.signals import heeded
 from ..workload import discover
 from . import final, profiles
 from .final import finalists
-from .log import LOG, Log, Result, Search
+from .log import LOG, Log, Result, Search, Space
 from .seeds import seeds
 from .target import Goal, Target, target
 from .tuner import Machine, Settings, Tuner
@@ -90,16 +94,18 @@ def run(options: Options, tell: Callable[[str], None], say: Callable[[str], None
     workloads = discover(options.workloads)
     wanted = _with_options(target(options.target, workloads), options)
     folder = _folder(options, wanted.name)
-    devices = usable_devices(options.devices)
+    named = f"{options.target}: devices" if wanted.devices and not options.devices else "--device"
+    devices = usable_devices(options.devices or wanted.devices, named)
     files = {device.id: options.profile or profiles.own_file(device) for device in devices}
     goals = wanted.goals(workloads, devices)
+    profiles.check_shared(files, devices)
     for device in devices:
         check_writable(files[device.id], "-o")
         profiles.check(files[device.id], device)
     log = Log(folder)
     try:
         with heeded():
-            _begin(log, wanted, goals)
+            _begin(log, wanted, goals, options.cache)
             settings = Settings(
                 wanted.options.seed, wanted.options.objective, options.cache, options.timeout, options.workloads,  # type: ignore[arg-type]
                 tell, say,
@@ -122,7 +128,10 @@ def _with_options(wanted: Target, options: Options) -> Target:
     """The target with what the command line says in place of its own."""
     given = {"budget": options.budget, "presets": options.presets or None, "seed": options.seed}
     changed = {name: value for name, value in given.items() if value is not None}
-    return replace(wanted, options=TuneOptions.model_validate({**wanted.options.model_dump(), **changed}))
+    try:
+        return replace(wanted, options=TuneOptions.model_validate({**wanted.options.model_dump(), **changed}))
+    except ValidationError as error:
+        raise UsageError("\n".join(f"--{line}" for line in explain(error, TuneOptions).splitlines())) from None
 
 
 def _folder(options: Options, name: str) -> Path:
@@ -141,9 +150,9 @@ def _folder(options: Options, name: str) -> Path:
     return folders[-1]
 
 
-def _begin(log: Log, wanted: Target, goals: Sequence[Goal]) -> None:
+def _begin(log: Log, wanted: Target, goals: Sequence[Goal], cache: str) -> None:
     """Write the first line of a new log; of one that is resumed, refuse another search or other code."""
-    first = _header(wanted, goals)
+    first = _header(wanted, goals, cache)
     known = next((each for each in log.entries if isinstance(each, Search)), None)
     if known is None:
         log.append(first)
@@ -151,19 +160,27 @@ def _begin(log: Log, wanted: Target, goals: Sequence[Goal]) -> None:
     for name in ("name", "seed", "objective", "code"):
         if (was := getattr(known, name)) != (now := getattr(first, name)):
             raise UsageError(f"--resume: {name} was {was!r} and is {now!r}: start a new search")
+    if known.cache not in (None, cache):
+        raise UsageError(f"--resume: --warm: the cache was {known.cache!r} and is {cache!r}: start a new search")
+    spaces = {(each.device, each.variant): each for each in log.entries if isinstance(each, Space)}
+    for goal in goals:
+        was = spaces.get((goal.device.id, goal.name))
+        if was and was.presets != goal.presets:
+            sizes = f"presets of {goal.name} were {was.presets} and are {dict(goal.presets)}"
+            raise UsageError(f"--resume: {sizes}: start a new search")
     for id_, device in first.devices.items():
         if known.devices.get(id_) != device:
             raise UsageError(f"--resume: {id_} was {known.devices.get(id_)} and is {device}: start a new search")
 
 
-def _header(wanted: Target, goals: Sequence[Goal]) -> Search:
+def _header(wanted: Target, goals: Sequence[Goal], cache: str) -> Search:
     commit = environment.commit() or {}
     workloads = {goal.workload.name: goal.workload.source_digest() for goal in goals}
     code = hashlib.sha256("".join([harness_digest(), *workloads.values()]).encode()).hexdigest()[:16]
     devices = {goal.device.id: goal.device for goal in goals}
     return Search(
         name=wanted.name, started=datetime.now(UTC).isoformat(timespec="seconds"), seed=wanted.options.seed,
-        objective=wanted.options.objective, code=code,
+        objective=wanted.options.objective, cache=cache, code=code,
         commit=f"{commit.get('hash', 'unknown')}{'-dirty' if commit.get('dirty') else ''}",
         devices=shorten({
             id_: {"name": device.name, "chip": device.chip, "driver": device.driver, "kind": device.kind}
@@ -220,12 +237,23 @@ def _nothing(tuner: Tuner) -> Result:
     )  # fmt: skip
 
 
+def _best(results: Sequence[Result], variant: str) -> Result:
+    """The result of a variant that gains most, among those of equal devices, which share an entry of the profile."""
+    own = [each for each in results if each.variant == variant]
+    return max(own, key=lambda each: each.gain.value if each.parameters and each.gain else 0.0)
+
+
 def _write(
     results: Sequence[Result], devices: Sequence[DeviceInfo], files: dict[str, Path], seed: int
 ) -> dict[Path, list[str]]:
     written: dict[Path, list[str]] = {}
     for device in devices:
-        own = {each.variant: each for each in results if each.device == device.id}
+        equal = {
+            each.id for each in devices
+            if (files[each.id], each.name, family(each)) == (files[device.id], device.name, family(device))
+        }  # fmt: skip
+        found = [each for each in results if each.device in equal]
+        own = {each.variant: each for each in found if each.device == device.id and each is _best(found, each.variant)}
         if names := profiles.update(files[device.id], device, own, seed):
             written.setdefault(files[device.id], []).extend(names)
     return written

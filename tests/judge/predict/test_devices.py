@@ -100,6 +100,7 @@ def test_copies_go_with_reads_unless_they_are_set() -> None:
         ("dram_read=8TFLOP/s", "in B/s"),
         ("dram_read=-8TB/s", "positive"),
         ("dram_read=0TB/s", "positive"),
+        ("dram_read=1e-320B/s", "positive"),  # nothing can be divided by it
         ("dram_read=8XB/s", "in B/s"),
         ("dram_read=1.2.3TB/s", "in B/s"),
         ("dram_read=9e99TB/s", "in B/s"),

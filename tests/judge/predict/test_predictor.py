@@ -26,6 +26,7 @@ from perfport.judge.predict import (
 from perfport.judge.predict.devices import exact
 from perfport.judge.predict.predictor import combined, nothing_counted
 from perfport.judge.predict.widths import Widths, kind_of
+from perfport.machine import device_profile
 from perfport.model.errors import UsageError
 from perfport.model.record import Status
 from perfport.model.work import Traffic
@@ -125,6 +126,17 @@ def test_the_width_that_is_refused(pair: Predictor, share: float, outcome: Outco
     scale = share * math.log(WIDEST) / 2 / first.estimate.own
     pair.widths = Widths({kind_of(first.estimate): scale})  # type: ignore[misc]
     assert pair.predict(first.key, target).outcome is outcome
+
+
+def test_a_profile_of_the_user_is_found_by_its_name(
+    pair: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_profile, "user_folder", lambda: tmp_path)
+    shipped = Path(__file__).parents[3] / "device_profiles" / "hd5870.yaml"
+    (tmp_path / "mine.yaml").write_text(shipped.read_text().replace("name: hd5870", "name: mine", 1))
+    assert find_target(pair, "mine").name == "mine"
+    with pytest.raises(UsageError, match=r"did you mean 'mine'\?"):
+        find_target(pair, "mime")
 
 
 def test_data_that_do_not_fit_are_unsupported_unless_a_rate_is_asked_for(tmp_path: Path) -> None:

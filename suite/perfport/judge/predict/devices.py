@@ -285,6 +285,7 @@ def quantity(text: str, unit: str, setting: str) -> float:
         value = float(found[1]) * _PREFIX[prefix] if found else 0.0
     except (ValueError, KeyError):
         value = 0.0
-    if not 0 < value < 1e30:
-        raise UsageError(f"--set {setting}: expected NAME=VALUE with a positive value in {unit}, got {shown(text)}")
+    if not LEAST < value < 1 / LEAST:
+        expected = f"NAME=VALUE with a positive value ({LEAST:g} to {1 / LEAST:g}) in {unit}"
+        raise UsageError(f"--set {setting}: expected {expected}, got {shown(text)}")
     return value

@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ...machine.device_profile import all_profiles, load_profile
+from ...machine.device_profile import all_profiles, load_profile, profile_names
 from ...model.errors import UsageError, nearest
 from ...model.names import order
 from ...model.record import Identity, Interval, Record
@@ -260,12 +260,12 @@ def find_target(predictor: Predictor, name: str, option: str = "--device") -> De
     named = [device for device in live if name.lower() in device.name.lower()]
     if len(named) == 1:
         return named[0]
-    if name in all_profiles() or name.endswith((".yaml", ".yml")):
+    if name in profile_names() or name.endswith((".yaml", ".yml")):
         profile = load_profile(name, f"{option}: ")
         own = [each for each in live if any(re.search(match, each.title, re.I) for match in profile.match)]
         count = {each: sum(each in by_device for by_device in predictor.sources.values()) for each in own}
         return max(own, key=lambda each: count[each]) if own else from_profile(profile)
-    known = [*(device.name for device in live), *all_profiles()]
+    known = [*(device.name for device in live), *profile_names()]
     if named:
         raise UsageError(f"{option}: {name!r} is part of several: {', '.join(device.name for device in named)}")
     raise UsageError(f"{option}: unknown device {name!r}{nearest(name, known)}; there are: {', '.join(known)}")
