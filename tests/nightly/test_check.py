@@ -125,6 +125,10 @@ def test_contended_is_no_verdict(tmp_path: Path) -> None:
     base, run = runs(tmp_path, {"v1": slow})
     judgement = judge(run, AgainstRun(base, run))
     assert outcomes(judgement)["v1"] is Outcome.CANNOT_TELL and "contended: others" in finding(judgement, "v1").why
+    turned = judge(base, AgainstRun(run, base))
+    assert [finding(each, "v1").without for each in (judgement, turned)] == ["contended"] * 2, "here, or in the base"
+    again = judge(base, AgainstRun(base, base), {finding(turned, "v1").record.key: slow})
+    assert finding(again, "v1").without == "contended", "the second time"
 
 
 def test_what_is_measured_again_counts_together(tmp_path: Path) -> None:

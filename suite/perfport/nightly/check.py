@@ -153,7 +153,7 @@ def _is_comparable(finding: Finding, measurements: Sequence[Record], before: Bef
         return False
     for record in measurements:
         if record.status is Status.CONTENDED:
-            finding.why = f"contended: {record.failure.reason if record.failure else ''}"
+            finding.disturbed, finding.why = True, f"contended: {record.failure.reason if record.failure else ''}"
             return False
     return True
 
@@ -167,6 +167,7 @@ def _trials(finding: Finding, logs: Sequence[list[float]], before: Before, level
 
     ``logs`` are those of the run's workers, and of what was measured again.
     """
+    finding.disturbed = bool(before.doubt)
     finding.why = before.doubt or _too_little(before, sum(map(len, logs)))
     if finding.why and before.accepted:
         finding.outcome = Outcome.ACCEPTED
