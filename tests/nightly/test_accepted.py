@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import history_data
+import numpy as np
 import pytest
 import report_data as data
 import yaml
@@ -16,6 +18,7 @@ from perfport.nightly.base import AgainstNights
 from perfport.nightly.check import judge
 from perfport.nightly.finding import Colour, Judgement, Outcome
 from perfport.nightly.history import History, add
+from perfport.nightly.history import store as save
 from perfport.store.results import Run
 
 
@@ -94,6 +97,15 @@ def test_without_an_event_the_latest_night_begins_the_level(tmp_path: Path) -> N
     assert not judgement.of(Outcome.SLOWER) and "accepted since 2026-11-04" in finding(judgement, "v1").why
 
 
+def test_a_night_without_a_date_begins_no_level(tmp_path: Path) -> None:
+    held = history_data.night(0, np.array([0.05]))
+    held.started = ""
+    save(held, tmp_path / "h")
+    history = History(tmp_path / "h")
+    with pytest.raises(UsageError, match="night nightly-0: since"):
+        accept(history, list(history.series.values()), Accepted(tmp_path / FILE))
+
+
 def test_the_file_is_read_strictly(tmp_path: Path) -> None:
     file = tmp_path / FILE
     assert Accepted(file).entries == []
@@ -124,3 +136,11 @@ def test_usage(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> No
     ):
         assert data.call(monkeypatch, "history", "accept", *arguments, "--in", folder / "h") == 2
         assert said in capsys.readouterr().err
+    for said in ("accepted: demo/rows v1", "holds these levels already"):
+        assert data.call(monkeypatch, "history", "accept", "v1", "--in", folder / "h") == 0
+        assert said in capsys.readouterr().out
+    (folder / "new").mkdir()
+    (folder / "new" / "damaged.json").write_text("{")
+    assert data.call(monkeypatch, "history", "accept", "--event", "4.0", "--in", folder / "new") == 2
+    told = capsys.readouterr().err
+    assert "left out:" in told and "damaged.json" in told and "holds no case yet" in told

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
+from check_data import case, store
 from code_repository import git, needs_git
 from hypothesis import given
 from hypothesis import strategies as st
 
 from perfport.model.errors import InfrastructureError, UsageError
-from perfport.model.record import Interval
+from perfport.model.record import Failure, Interval, Status
+from perfport.model.untrusted import printable
 from perfport.nightly import bisect as module
 from perfport.nightly.bisect import bisect, search
-from perfport.nightly.diff import Options, Planned
+from perfport.nightly.diff import Options, Planned, Sides
+from perfport.nightly.inturn import Round
+from perfport.nightly.place import series_key
+from perfport.run.experiment import Experiment
 
 
 def quiet(_: str) -> None:
@@ -42,6 +48,40 @@ def test_a_commit_is_bad_nearer_to_the_bad_end() -> None:
     for low, high, bad in ((0.95, 1.05, False), (0.8, 0.85, True), (0.85, 0.95, None)):
         assert module._is_bad(Interval(value=(low + high) / 2, low=low, high=high), whole) is bad
     assert module._is_bad(None, whole) is None
+
+
+@pytest.mark.parametrize("status", [Status.OK, Status.CONTENDED])
+def test_disturbed_rounds_give_no_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: Status) -> None:
+    """Others slow the later commit, in every round."""
+    failure = Failure(reason="others") if status is Status.CONTENDED else None
+    slow = [case("v0", 0.06, seed=n, workers=1, status=status, failure=failure) for n in range(5)]
+    run = store(tmp_path / "round-0" / "head", slow[:1])
+    series = series_key(run, run.records[0])
+    rounds = {series: [Round(case("v0", 0.05, seed=9 + n, workers=1), slow[n]) for n in range(5)]}
+    study = {"workload": "demo", "problem": "rows", "presets": ["quick"]}
+    definition = Experiment.model_validate({"name": "demo", "experiments": [study]})
+    sides = Sides({"base": None, "head": None}, definition, tmp_path, (), {})
+    monkeypatch.setattr(module, "laid_out", lambda *_: contextlib.nullcontext(sides))
+    monkeypatch.setattr(module, "measured", lambda *_: rounds)
+    monkeypatch.setattr(module.discovery, "discover", list)
+    said: list[str] = []
+    planned = [Planned(run.records[0].identity, series, 3)]
+    ratio = module._ratio(definition, Options(), planned, {"base": "a" * 40, "head": "b" * 40}, said.append)
+    if failure:
+        assert ratio is None and said == ["bbbbbbbbbbbb: cannot tell: 5 of 5 rounds contended: others"]
+    else:
+        assert ratio and ratio.value == pytest.approx(5 / 6, rel=0.02)
+
+
+@needs_git
+def test_a_message_that_is_no_utf8_is_told(commits: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "suite/kernel.cl").write_text("slow")
+    (tmp_path / "message").write_bytes(b"un caf\xe9\n")
+    git(tmp_path, "commit", "-qaF", "message")
+    commits.append(git(tmp_path, "rev-parse", "HEAD"))
+    slow_from(monkeypatch, commits, 6)
+    found = bisect("rows", commits[0], "HEAD", Options(), quiet)
+    assert found.commits == [commits[6]] and printable(found.subject).startswith("un caf")
 
 
 @pytest.fixture

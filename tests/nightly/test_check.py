@@ -105,6 +105,25 @@ def test_another_default_is_a_new_series(tmp_path: Path) -> None:
     assert outcomes(judgement)["v3"] is Outcome.CHANGED and not judgement.of(Outcome.VANISHED)
 
 
+def test_the_nights_after_another_default_miss_no_case(tmp_path: Path) -> None:
+    """But what stood beside another value of the tunable, and does no longer, has vanished."""
+
+    def night(number: int, *groups: int) -> Run:
+        made = [case("v3", seed=number, tunables={"group": group}) for group in groups]
+        return store(tmp_path / f"n{number}", [*(case(v, seed=number) for v in VARIANTS if v != "v3"), *made], number)
+
+    for number, group in enumerate((64, 64, 64, 128)):
+        add(night(number, group), tmp_path / "h")
+    for number, group, why in ((4, 128, "1 night of this series"), (5, 64, "compared with 3 nights")):
+        run = night(number, group)
+        judgement = judge(run, AgainstNights(History(tmp_path / "h"), run, 7))
+        assert len(judgement.findings) == len(VARIANTS) and why in finding(judgement, "v3").why
+    add(night(6, 64, 128), tmp_path / "h")
+    run = night(7, 128)
+    judgement = judge(run, AgainstNights(History(tmp_path / "h"), run, 7))
+    assert [found.place.tunables for found in judgement.of(Outcome.VANISHED)] == [{"group": 64}]
+
+
 def test_thresholds_of_the_experiment_and_of_an_entry(tmp_path: Path) -> None:
     for name, keys in (("a", {"check": {"check": {"threshold": 0.2}}}), ("b", {})):
         base, run = runs(tmp_path / name, {"v1": 0.055}, **keys)
@@ -125,6 +144,10 @@ def test_contended_is_no_verdict(tmp_path: Path) -> None:
     base, run = runs(tmp_path, {"v1": slow})
     judgement = judge(run, AgainstRun(base, run))
     assert outcomes(judgement)["v1"] is Outcome.CANNOT_TELL and "contended: others" in finding(judgement, "v1").why
+    turned = judge(base, AgainstRun(run, base))
+    assert [finding(each, "v1").without for each in (judgement, turned)] == ["contended"] * 2, "here, or in the base"
+    again = judge(base, AgainstRun(base, base), {finding(turned, "v1").record.key: slow})
+    assert finding(again, "v1").without == "contended", "the second time"
 
 
 def test_what_is_measured_again_counts_together(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -94,6 +95,7 @@ def test_verdicts(tmp_path: Path, machine: Machine) -> None:
     }  # fmt: skip
     assert found["slow"].ratio and found["slow"].ratio.value == pytest.approx(5 / 6, rel=0.02)
     assert found["loud"].ratio and found["loud"].why == "5 of 5 rounds contended: others"
+    assert found["loud"].without == "contended", "the base was not"
     assert found["gone"].why == "no result with the head's code" and found["new"].why == "not in the base"
     assert found["same"].why == "compared with main, 5 times in turn, 5 workers measured it again"
     assert [side for side, _ in machine.called] == [BASE, HEAD, HEAD, BASE] * 2 + [BASE, HEAD]
@@ -179,9 +181,11 @@ def test_what_differs_between_commits_and_the_working_tree(tmp_path: Path) -> No
     (tmp_path / "a.cl").write_text("2")
     git(tmp_path, "commit", "-qam", "second")
     (tmp_path / "new\n.cl").write_text("")
+    (tmp_path / os.fsdecode(b"caf\xe9.cl")).write_text("")
     first, second = resolved(tmp_path, "HEAD^"), resolved(tmp_path, "HEAD")
     assert changed_files(tmp_path, first, second) == {tmp_path / "a.cl"}
-    assert changed_files(tmp_path, second, None) == {tmp_path / "new\n.cl"}
+    new = {tmp_path / "new\n.cl", tmp_path / os.fsdecode(b"caf\xe9.cl")}
+    assert changed_files(tmp_path, second, None) == new
     for name in ("nowhere", "--all", ""):
         with pytest.raises(UsageError, match="is no commit of the repository"):
             resolved(tmp_path, name)

@@ -71,6 +71,20 @@ def test_adding_touches_no_older_file(run: Run, tmp_path: Path) -> None:
     assert contents(tmp_path / "h").keys().isdisjoint(before)
 
 
+def test_a_run_that_goes_on_after_it_was_added_is_one_night(tmp_path: Path) -> None:
+    whole = history_data.night(0, np.array([0.05, 0.06, 0.07]))
+    part = history_data.night(0, np.array([0.05, 0.06, 0.07]), failed=[2])
+    fewer = history_data.night(0, np.array([0.05, 0.06]))
+    other = history_data.night(0, np.array([0.05]))
+    other.series = [history_data.series(7)]
+    for held in (part, whole, fewer, other):
+        store(held, tmp_path)
+    history = History(tmp_path)
+    assert sorted(len(held.series) for held in history.nights) == [1, 3] and not history.left_out
+    (series,) = (each for key, each in history.series.items() if key == whole.series[2])
+    assert list(history.times(series).values()) == [0.07], "the state in which it has a result"
+
+
 def test_two_machines_that_add_at_once_lose_nothing(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     nights = [history_data.night(7, np.exp(rng.normal(size=40))) for _ in range(16)]  # one name and one time for all

@@ -64,6 +64,14 @@ def test_saves_are_judged_beside_what_was_right_before(loop: Loop, own: Path) ->
     assert report.status is Status.OK and report.before and report.rival, report.reason
 
 
+def test_an_editors_lock_that_is_a_link_to_nowhere_does_not_end_the_loop(loop: Loop, own: Path) -> None:
+    (own / "kernels" / ".#scale.cl").symlink_to("author@host.123:456")
+    assert loop._copy().folder.joinpath("kernels", "scale.cl").is_file()
+    edited.save(own, edited.FAULTS["tail"])
+    report = judged(loop)
+    assert report.status is Status.WRONG and "the last 3 elements" in report.reason
+
+
 def test_a_kernel_that_takes_the_process_along_or_hangs_is_told(loop: Loop, own: Path) -> None:
     edited.save(own, edited.FAULTS["crash"])
     report = judged(loop)

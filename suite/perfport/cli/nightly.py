@@ -104,14 +104,19 @@ def history_accept(
     from ..nightly.history import History
 
     held = History(folder)
+    for complaint in held.left_out:
+        say(f"perfport: left out: {complaint}", error=True)
     chosen = [series for series in held.series.values() if case in f"{series.place.title} on {series.place.site}"]
+    if not held.series:
+        raise UsageError(f"{folder}: holds no case yet")
     if not chosen:
         titles = {series.place.title for series in held.series.values()}
         raise UsageError(f"{folder}: no case's name contains {case!r}{nearest(case, titles)}")
     file = levels.Accepted(accepted or folder / levels.FILE)
-    for entry in levels.accept(held, chosen, file, event=event, reason=reason):
+    entries = levels.accept(held, chosen, file, event=event, reason=reason)
+    for entry in entries:
         say(f"accepted: {entry.case} on {entry.device} since {entry.since}" + (f" ({entry.event})" * bool(entry.event)))
-    say(file.file)
+    say(file.file if entries else f"{file.file}: holds these levels already")
 
 
 def check(

@@ -147,10 +147,11 @@ def _entry(history: History, series: Series, event: str, reason: str) -> Entry |
     first = meant[-1].night if meant else numbers[-1]
     changes = [each.what for each in meant if each.night == first]
     words = dict(zip(("case", "device", "experiment"), _words(series.place), strict=True))
-    return Entry(
-        **words, since=history.nights[first].started, event=line("; ".join(changes)),
-        change=_change(history.times(series), first), reason=reason,
-    )  # fmt: skip
+    entry = {
+        **words, "since": history.nights[first].started, "event": line("; ".join(changes)),
+        "change": _change(history.times(series), first), "reason": reason,
+    }  # fmt: skip
+    return schema.validate(Entry, entry, f"{history.folder}: night {line(history.nights[first].name)}")
 
 
 def _change(times: Mapping[int, float], first: int) -> str:

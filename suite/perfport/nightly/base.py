@@ -93,6 +93,10 @@ class AgainstRun:
         held = {key: record for key, record in self._records.items() if is_measured(record)}
         return {key: record.identity.preset or "" for key, record in held.items()}
 
+    def together(self, series: str, other: str) -> bool:
+        """Whether the base holds both series beside each other."""
+        return series in self._records and other in self._records
+
     def before(self, now: Night, row: int, threshold: float) -> Before | None:
         """What a case of the run is compared with; ``None`` where the base does not have it."""
         record = self._records.get(now.series[row])
@@ -180,6 +184,11 @@ class AgainstNights:
                 if held.status[row] in (Status.OK.value, Status.CONTENDED.value)
             }
         return presets
+
+    def together(self, series: str, other: str) -> bool:
+        """Whether one of the nights holds both series: neither has taken the place of the other."""
+        first, second = (self.history.series.get(key) for key in (series, other))
+        return bool(first and second and {*first.nights} & {*second.nights} & {*self._recent})
 
     def before(self, now: Night, row: int, threshold: float) -> Before | None:
         """What a case of the run is compared with; ``None`` where the history does not have it."""

@@ -139,7 +139,7 @@ def _ratio(
     except InfrastructureError as error:
         say(f"{name}: {error}")
         return None
-    if found.ratio is None or found.why.startswith("contended"):
+    if found.ratio is None or found.disturbed:
         say(f"{name}: {found.outcome.value}: {found.why}")
         return None
     say(f"{name}: {1 / found.ratio.value:.3f} times the time of the good end ({found.outcome.value})")

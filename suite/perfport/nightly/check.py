@@ -116,7 +116,7 @@ def judge(run: Run, base: Base, again: Mapping[str, Record] | None = None, turns
             paired = _paired(finding, before, turns)
             trials += paired or _trials(finding, logs, _told(before, turns, first.key), level)
     shifts = settle(trials)
-    findings += _missing(findings, base.expected(), experiment)
+    findings += _missing(findings, base, experiment)
     order = list(Outcome)
     findings.sort(key=lambda each: (order.index(each.outcome), each.ratio.value if each.ratio else 1, each.series))
     return Judgement(
@@ -153,7 +153,7 @@ def _is_comparable(finding: Finding, measurements: Sequence[Record], before: Bef
         return False
     for record in measurements:
         if record.status is Status.CONTENDED:
-            finding.why = f"contended: {record.failure.reason if record.failure else ''}"
+            finding.disturbed, finding.why = True, f"contended: {record.failure.reason if record.failure else ''}"
             return False
     return True
 
@@ -167,6 +167,7 @@ def _trials(finding: Finding, logs: Sequence[list[float]], before: Before, level
 
     ``logs`` are those of the run's workers, and of what was measured again.
     """
+    finding.disturbed = bool(before.doubt)
     finding.why = before.doubt or _too_little(before, sum(map(len, logs)))
     if finding.why and before.accepted:
         finding.outcome = Outcome.ACCEPTED
@@ -220,13 +221,16 @@ def _too_little(before: Before, now: int) -> str:
     return f"measured by {workers} fresh workers; {LEAST_WORKERS} on each side are needed (workers: in the experiment)"
 
 
-def _missing(findings: Sequence[Finding], expected: Mapping[str, str], experiment: Experiment) -> list[Finding]:
+def _missing(findings: Sequence[Finding], base: Base, experiment: Experiment) -> list[Finding]:
     """Return what the base has and the run has not."""
     have = {finding.series for finding in findings}
     redrawn = {finding.place.drawn: finding for finding in findings}  # whatever became of it
-    new = {finding.place.loose: finding for finding in findings if finding.outcome is Outcome.NEW}
+    alike: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.outcome is not Outcome.NO_RESULT:
+            alike.setdefault(finding.place.loose, []).append(finding)
     lost = []
-    for series, preset in expected.items():
+    for series, preset in base.expected().items():
         if series in have:
             continue
         place = Place.of(series)
@@ -235,9 +239,10 @@ def _missing(findings: Sequence[Finding], expected: Mapping[str, str], experimen
                 before = seeds(place.inputs) if place.inputs else "a seed that nobody recorded"
                 successor.outcome = Outcome.CHANGED
                 successor.why = f"inputs of {seeds(successor.place.inputs)}, before of {before}: not compared"
-        elif successor := new.get(place.loose):  # the same case by another default, or on another chip
-            successor.outcome = Outcome.CHANGED
-            successor.why = f"was {place.title} on {place.site}"
+        elif others := [each for each in alike.get(place.loose, ()) if not base.together(series, each.series)]:
+            for successor in others:  # the same case by another default, or on another chip, since some nights perhaps
+                if successor.outcome is Outcome.NEW:
+                    successor.outcome, successor.why = Outcome.CHANGED, f"was {place.title} on {place.site}"
         elif experiment.study(_identity(place, preset)) is None:
             lost.append(Finding(series, Outcome.NO_RESULT, why="no longer in the experiment"))
         else:

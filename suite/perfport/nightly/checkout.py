@@ -123,10 +123,12 @@ def changed_files(repository: Path, base: str, head: str | None) -> frozenset[Pa
 
 
 def git(folder: Path, *arguments: str, **variables: str) -> str | None:
-    """Return what git says, without the end of the line; None where it fails."""
+    """Return what git says, without the end of the line; None where it fails. Names and messages need not be UTF-8."""
     command, env = ["git", "-C", str(folder), *arguments], {**os.environ, **variables}
     try:
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            command, env=env, capture_output=True, encoding="utf-8", errors="surrogateescape", timeout=120
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip() if done.returncode == 0 else None

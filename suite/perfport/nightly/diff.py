@@ -336,7 +336,7 @@ def _trial(finding: Finding, rounds: Sequence[Round], against: str) -> PairedTri
         return None
     if len(quiet) < LEAST_ROUNDS:
         loud = next(record for pair in pairs for record in pair if not is_ranked(record))
-        finding.why = f"{len(pairs) - len(quiet)} of {len(pairs)} rounds {_reason(loud)}"
+        finding.disturbed, finding.why = True, f"{len(pairs) - len(quiet)} of {len(pairs)} rounds {_reason(loud)}"
     else:
         pairs = quiet
     finding.again = len(pairs)

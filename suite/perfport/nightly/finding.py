@@ -64,6 +64,8 @@ class Finding:
         Of a night in which the case is slower, by what changed.
     commit : str
         Of the base's code.
+    disturbed : bool
+        Whether others used the machine meanwhile: a ratio is told, and is no verdict.
     """
 
     series: str
@@ -80,6 +82,7 @@ class Finding:
     events: Sequence[Change] = ()
     colours: EventColours = field(default_factory=EventColours)
     commit: str = ""
+    disturbed: bool = False
 
     @property
     def colour(self) -> Colour:
@@ -102,7 +105,7 @@ class Finding:
     @property
     def without(self) -> str:
         """Why there is no verdict, in a word or two."""
-        if self.record and self.record.status is Status.CONTENDED:
+        if self.disturbed or (self.record and self.record.status is Status.CONTENDED):
             return "contended"
         words = {Outcome.NEW: "new", Outcome.CHANGED: "new series", Outcome.SUSPECTED: "suspected"}
         return words.get(self.outcome, "too noisy" if self.ratio else "with too little to compare with")

@@ -15,7 +15,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -234,6 +234,28 @@ class Series:
         return Place.of(self.key)
 
 
+def _latest_states(nights: Sequence[Night]) -> list[Night]:
+    """Return nights without those that another file holds in a later state: a run is added, goes on, is added again."""
+    fullest = sorted(nights, key=lambda held: (len(held.series), held.status.count(Status.OK.value), sum(held.workers)))
+    kept: dict[tuple[str, str, str], list[Night]] = {}
+    for held in reversed(fullest):
+        of_run = kept.setdefault((held.name, held.started, held.experiment), [])
+        if not any(_goes_on(held, other) for other in of_run):
+            of_run.append(held)
+    return [held for of_run in kept.values() for held in of_run]
+
+
+def _goes_on(held: Night, later: Night) -> bool:
+    """Whether a night of the same name and time is a later state: it has most times of the other; not so a machine's
+    that calls its run alike.
+    """
+    times = dict(zip(later.series, later.time.tolist(), strict=True))
+    if not {*held.series} <= times.keys():
+        return False
+    same = [times[key] == each for key, each in zip(held.series, held.time.tolist(), strict=True) if each == each]
+    return 2 * sum(same) >= len(same)
+
+
 class History:
     """A history, read whole: ``nights`` by time, ``series`` by key, and ``left_out``, files that could not be read.
 
@@ -255,6 +277,7 @@ class History:
                 self.nights.append(read_night(path))
             except UsageError as error:
                 self.left_out.append(str(error))
+        self.nights = _latest_states(self.nights)
         self.nights.sort(key=lambda held: (held.started, held.name))
         self.series: dict[str, Series] = {}
         for number, held in enumerate(self.nights):

@@ -148,7 +148,9 @@ class Loop:
 
     def _copy(self) -> Version:
         folder = self._copies / str(self._number) / self._folder.name
-        shutil.copytree(self._folder, folder, ignore=shutil.ignore_patterns("__pycache__"))
+        # An editor's lock of a file that is not saved yet may be a symbolic link to nowhere.
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(self._folder, folder, ignore=ignored, ignore_dangling_symlinks=True)
         digest = hashlib.sha256()
         for path in code_files(folder):
             if path.suffix in (".py", ".yaml"):

@@ -7,10 +7,11 @@ from pathlib import Path
 import report_data as data
 
 from perfport.model.record import Interval
-from perfport.nightly.finding import Finding, Judgement, Outcome
+from perfport.nightly.finding import Colour, Finding, Judgement, Outcome
 from perfport.nightly.night import Change
 from perfport.nightly.place import series_key
 from perfport.report.pages.check import headline, view
+from perfport.run.experiment import EventColours
 
 
 def judged(folder: Path, *outcomes: Outcome) -> Judgement:
@@ -31,6 +32,14 @@ def test_alarms_are_counted_and_stand_first(tmp_path: Path) -> None:
     assert shown.markdown.index("## Alarms") < shown.markdown.index("because of v2") < shown.markdown.index("Same: 1")
     assert "<b>" not in shown.markdown.replace("<details>", ""), "texts of records are no markup"
     assert [row["outcome"] for row in shown.rows] == ["same", "slower", "wrong", "slower"]
+
+
+def test_what_the_experiment_makes_green_is_listed_all_the_same(tmp_path: Path) -> None:
+    judgement = judged(tmp_path / "tonight", Outcome.SLOWER, Outcome.SUSPECTED, Outcome.SAME)
+    for finding in judgement.findings[:2]:
+        finding.events, finding.colours = [Change("driver", "580", "590")], EventColours(driver=Colour.GREEN)
+    shown = view(judgement).markdown
+    assert "no alarm by the experiment" in shown and "because of v0" in shown and "because of v1" in shown
 
 
 def test_green_says_how_many_were_judged(tmp_path: Path) -> None:

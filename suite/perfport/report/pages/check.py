@@ -53,11 +53,11 @@ def view(judgement: Judgement) -> View:
     ]
     red = [found for found in judgement.findings if found.colour is Colour.RED]
     yellow = [found for found in judgement.findings if found.colour is Colour.YELLOW]
-    told = [found for found in judgement.of(Outcome.SLOWER) if found.colour is Colour.GREEN]
+    told = [found for found in judgement.of(Outcome.SLOWER, Outcome.SUSPECTED) if found.colour is Colour.GREEN]
     for title, found, folded in (
         ("Alarms", red, False),
         ("Yellow: suspected, or slower since what the project did not change", yellow, False),
-        ("Slower, and no alarm by the experiment", told, False),
+        ("Slower or suspected, and no alarm by the experiment", told, False),
         ("Faster", judgement.of(Outcome.FASTER), False),
         ("Other work: new series", judgement.of(Outcome.CHANGED), False),
         ("No verdict", judgement.of(Outcome.CANNOT_TELL), True),
