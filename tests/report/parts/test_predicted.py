@@ -8,6 +8,7 @@ import pytest
 from predict_data import ON_SECOND, two_devices
 
 from perfport.judge.predict import Outcome, Predictor, changed, find_target, live_pairs, of_profile, published, targets
+from perfport.report.parts.marks import NOTES, UNMET
 from perfport.report.parts.predicted import (
     MARK,
     MOST_CASES,
@@ -18,6 +19,7 @@ from perfport.report.parts.predicted import (
     pair_table,
     published_table,
     signed,
+    told,
 )
 
 
@@ -43,6 +45,20 @@ def test_a_matrix_marks_what_is_modelled(pair: Predictor) -> None:
     outcome = columns[2][0].outcome
     assert far.startswith(MARK) == (outcome is Outcome.MODELLED) and "published" not in far
     assert (outcome is Outcome.NO_GROUND) == ("no ground" in far)
+
+
+def test_what_is_measured_has_the_marks_of_its_result(pair: Predictor) -> None:
+    device = next(device for device in targets(pair) if device.runtime)
+    own = [each for each in pair.predictions(device) if each.outcome is Outcome.MEASURED]
+    far = pair.predict(own[0].key, of_profile("titan_xp"))
+    for each in (*own, far):
+        assert each.case.record.timing and UNMET not in device_table([each]) + matrix([[each]])
+        each.case.record.timing.target_met = False
+    assert cells(device_table(own[:1]), "`v0`")[2].endswith(UNMET.strip())
+    text = matrix([own[:1], [far]])
+    _, here, there = cells(text, "`v0`")
+    assert here.endswith(UNMET.strip()) and UNMET not in there and NOTES[UNMET] in text
+    assert told(own[:1], own[0].key.variant).marks == UNMET and not told([far], far.key.variant).marks
 
 
 def test_a_device_in_detail_says_from_where_and_by_what(pair: Predictor) -> None:

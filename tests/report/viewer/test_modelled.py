@@ -21,9 +21,9 @@ def test_each_number_says_what_it_is(tmp_path: Path) -> None:
         assert json.loads(json.dumps(made)) == made
         assert len(made["devices"]) == len(columns)
         for variant, cells in made["cells"].items():
-            for column, (kind, value, low, high, why) in zip(columns, cells, strict=True):
+            for column, (kind, value, low, high, why, marks) in zip(columns, cells, strict=True):
                 said = told(column, variant)
-                assert kind == said.kind and (value is None) == (said.value is None)
+                assert kind == said.kind and (value is None) == (said.value is None) and marks == said.marks.strip()
                 if value is None:
                     assert why and kind not in ("measured", "published", "modelled")
                 else:

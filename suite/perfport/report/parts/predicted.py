@@ -10,16 +10,19 @@ from statistics import median
 from ...judge.predict import CONFIDENCE, WIDEST, Coverage, Device, Outcome, Pair, Prediction, Published, figure_of
 from ...model.names import setting, settings
 from ...model.record import Interval
+from .ladder import Row
 from .markdown import NONE, code, details, join, table, text, titled
+from .marks import marks, noted
 from .quantities import interval, percent, seconds, significant, time_interval
 
 #: Precedes whatever is modelled.
 MARK = "≈ "
 PUBLISHED = " (published)"
 READING = (
-    f"Without a mark: measured. {MARK.strip()} modelled, with an interval at {percent(CONFIDENCE)}; it is in no claim, "
-    "portability metric or ratio. *published*: by others, at a size of theirs. *no ground*: the interval would span "
-    f"more than a factor of {WIDEST:g}, or nothing can be carried over. *unsupported*: a limit or a capability fails."
+    f"Without {MARK.strip()}: measured, with the marks of results. {MARK.strip()} modelled, with an interval at "
+    f"{percent(CONFIDENCE)}; it is in no claim, portability metric or ratio. *published*: by others, at a size of "
+    f"theirs. *no ground*: the interval would span more than a factor of {WIDEST:g}, or nothing can be carried over. "
+    "*unsupported*: a limit or a capability fails."
 )
 #: Reasons that a page lists; of more, the most frequent.
 MOST_REASONS = 12
@@ -59,7 +62,7 @@ def device_table(predictions: Sequence[Prediction]) -> str:
         mark = MARK if modelled else ""
         listed.append([
             name_of(each, times[each.key.variant] > 1), each.outcome.value,
-            mark + time_interval(each.seconds) if shown and each.seconds else NONE,
+            mark + time_interval(each.seconds) + _marks(each) if shown and each.seconds else NONE,
             mark + interval(each.metric) if shown and each.metric else NONE,
             code(estimate.binding) if estimate and modelled else NONE,
             percent(estimate.share) if estimate and modelled else NONE,
@@ -78,7 +81,15 @@ def device_table(predictions: Sequence[Prediction]) -> str:
         "carried over from",
         "why, or what is assumed",
     ]
-    return table(headers, listed, "llrrlrll")
+    return noted([table(headers, listed, "llrrlrll")])
+
+
+def _marks(prediction: Prediction) -> str:
+    """Return the marks of the result that stands for a prediction; what is modelled has none."""
+    if prediction.outcome is not Outcome.MEASURED:
+        return ""
+    case = prediction.case
+    return marks(Row(case.run, case.record, case.site, case.subject, case.later))
 
 
 def matrix(columns: Sequence[Sequence[Prediction]]) -> str:
@@ -91,7 +102,7 @@ def matrix(columns: Sequence[Sequence[Prediction]]) -> str:
     listed = [[code(name), *(_cell(column, name) for column in columns)] for name in names]
     devices = [called(column[0].device) for column in columns]
     note = f"{text(metric.unit)}, {metric.direction} is better." if metric else "Times."
-    body = table(["variant", *devices], listed, "l" + "r" * len(devices))
+    body = noted([table(["variant", *devices], listed, "l" + "r" * len(devices))])
     return join([note, body, _reasons(each for column in columns for each in column)])
 
 
@@ -112,11 +123,14 @@ class Told:
         In the problem's metric, or in seconds where it has none; of a published figure both ends are the figure.
     why : str
         What a modelled time was carried over from; the source of a figure; why there is no number.
+    marks : str
+        Of a measured one (`parts.marks`).
     """
 
     kind: str
     value: Interval | None = None
     why: str = ""
+    marks: str = ""
 
 
 def told(column: Sequence[Prediction], variant: str) -> Told:
@@ -132,7 +146,7 @@ def told(column: Sequence[Prediction], variant: str) -> Told:
             return Told("published", Interval(value=stated.value, low=stated.value, high=stated.value), stated.source)
         if best and best.seconds:
             source = best.estimate.source.device.name if best.estimate and outcome is Outcome.MODELLED else ""
-            return Told(outcome.value, best.metric or best.seconds, source)
+            return Told(outcome.value, best.metric or best.seconds, source, _marks(best))
     outcomes = "/".join(dict.fromkeys(each.outcome.value for each in own))
     return Told(outcomes, why="; ".join(dict.fromkeys(each.reason for each in own if each.reason)))
 
@@ -143,10 +157,10 @@ def _cell(column: Sequence[Prediction], variant: str) -> str:
         return said.kind or NONE
     mark = MARK if said.kind == "modelled" else ""
     if metric is None:
-        return mark + time_interval(said.value)
+        return mark + time_interval(said.value) + said.marks
     if said.kind == "published":
         return significant(said.value.value) + PUBLISHED
-    return mark + (interval(said.value) if mark else significant(said.value.value))
+    return mark + (interval(said.value) if mark else significant(said.value.value)) + said.marks
 
 
 def _reasons(predictions: Iterable[Prediction]) -> str:

@@ -22,7 +22,7 @@ def modelled(columns: Sequence[Sequence[Prediction]]) -> dict[str, Any]:
     -------
     dict
         ``cells`` has for each variant and device the kind (`parts.predicted.Told`), value, lower and upper end in
-        ``unit``, and why.
+        ``unit``, why, and the marks of what is measured.
     """
     i = columns[0][0].case.record.identity
     metric = next((each.case.record.metric for each in columns[0] if each.case.record.metric), None)
@@ -42,4 +42,4 @@ def modelled(columns: Sequence[Sequence[Prediction]]) -> dict[str, Any]:
 def _cell(column: Sequence[Prediction], variant: str) -> list[Any]:
     said = told(column, variant)
     ends = [said.value.value, said.value.low, said.value.high] if said.value else [None, None, None]
-    return [said.kind, *ends, said.why]
+    return [said.kind, *ends, said.why, said.marks.replace(" ", "")]

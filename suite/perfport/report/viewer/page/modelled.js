@@ -3,10 +3,10 @@
 const NUMBERED = ["measured", "published", "modelled"];
 
 /** A cell's number with its mark, or the word for having none. */
-function said([kind, value, low, high, why], unit) {
+function said([kind, value, low, high, why, marks], unit) {
   if (!NUMBERED.includes(kind)) return h("span", {class: "quiet", title: why}, kind || "–");
   const shown = unit === "s" ? seconds(value) : rate(value, unit);
-  if (kind === "measured") return h("span", {class: "value", title: "measured"}, shown);
+  if (kind === "measured") return h("span", {class: "value", title: "measured"}, shown, " ", marked(marks));
   if (kind === "published") return h("span", {title: `published: ${why}`}, `${shown} (published)`);
   const ends = unit === "s" ? `${seconds(low)}–${seconds(high)}` : `${rate(low, unit)}–${rate(high, unit)}`;
   return h("span", {title: `modelled, 90 % interval ${ends}; carried over from ${why}`}, `≈ ${shown}`);
