@@ -97,6 +97,23 @@ def test_without_an_event_the_latest_night_begins_the_level(tmp_path: Path) -> N
     assert not judgement.of(Outcome.SLOWER) and "accepted since 2026-11-04" in finding(judgement, "v1").why
 
 
+def test_a_change_without_an_event_after_one_is_accepted_from_its_night(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver changed in the sixth night; in the eighth ``v1`` is slower again, and nothing says why."""
+    add(night(folder, 6, 1.1, "4.0"), folder / "h")
+    eighth = night(folder, 7, 1.25, "4.0")
+    latest = ("accept", " v1 ", "--in", folder / "h")
+    assert data.call(monkeypatch, "history", *latest) == 0
+    assert judged(folder, eighth).colour is Colour.RED, "the level of the driver is another"
+    add(eighth, folder / "h")
+    assert data.call(monkeypatch, "history", *latest, "--since", "2026-11-08") == 0
+    entry = Accepted(folder / "h" / FILE).entries[-1]
+    assert entry.since.startswith("2026-11-08") and entry.event == "" and entry.change.startswith("+")
+    after = judged(folder, night(folder, 8, 1.25, "4.0"))
+    assert not after.of(Outcome.SLOWER) and "accepted since 2026-11-08" in finding(after, "v1").why
+
+
 def test_a_night_without_a_date_begins_no_level(tmp_path: Path) -> None:
     held = history_data.night(0, np.array([0.05]))
     held.started = ""
@@ -133,6 +150,9 @@ def test_usage(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> No
         ([], "give a case, or --event"),
         (["nothing"], "no case's name contains 'nothing'"),
         (["v1", "--event", "x"], "no event of these cases contains 'x'"),
+        (["v1", "--event", "x", "--since", "2026-11-06"], "not both"),
+        (["v1", "--since", "9 Nov"], "--since: expected a date, or date and time"),
+        (["v1", "--since", "2026-12-01"], "no night of these cases began on 2026-12-01 or later"),
     ):
         assert data.call(monkeypatch, "history", "accept", *arguments, "--in", folder / "h") == 2
         assert said in capsys.readouterr().err

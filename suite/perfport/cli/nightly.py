@@ -90,16 +90,21 @@ def history_accept(
     event: Annotated[
         str, typer.Option("--event", help="Events whose words or commits contain this; default: each case's latest.")
     ] = "",
+    since: Annotated[
+        str, typer.Option("--since", help="From the first night on that began on this date, whatever the events.")
+    ] = "",
     folder: Annotated[Path, typer.Option("--in", help="The history's folder.")] = Path("history"),
     accepted: AcceptedOption = None,
     reason: Annotated[str, typer.Option("--reason", help="Why, for whoever reviews the file.")] = "",
 ) -> None:
-    """Accept the level of cases since an event: earlier nights are no base of them any more.
+    """Accept the level of cases since an event or a night: earlier nights are no base of them any more.
 
     The file of accepted levels gets an entry for each case, to be reviewed; taking an entry out undoes it.
     """
     if not (case or event):
         raise UsageError("history accept: give a case, or --event")
+    if event and since:
+        raise UsageError("history accept: give --event or --since, not both")
     from ..nightly import accepted as levels
     from ..nightly.history import History
 
@@ -113,7 +118,7 @@ def history_accept(
         titles = {series.place.title for series in held.series.values()}
         raise UsageError(f"{folder}: no case's name contains {case!r}{nearest(case, titles)}")
     file = levels.Accepted(accepted or folder / levels.FILE)
-    entries = levels.accept(held, chosen, file, event=event, reason=reason)
+    entries = levels.accept(held, chosen, file, event=event, since=since, reason=reason)
     for entry in entries:
         say(f"accepted: {entry.case} on {entry.device} since {entry.since}" + (f" ({entry.event})" * bool(entry.event)))
     say(file.file if entries else f"{file.file}: holds these levels already")

@@ -6,6 +6,7 @@ and by how much the time changed. The nights before are then no base of the case
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -24,6 +25,7 @@ from .place import Place
 #: The file, where a history's folder keeps its own.
 FILE = "accepted.yaml"
 HEAD = "# Levels that are accepted, by `perfport history accept`: earlier nights are no base of these cases any more.\n"
+DATE = r"\d{4}-\d\d-\d\d(T\d\d(:\d\d(:\d\d)?)?)?"
 Words = Annotated[str, Field(max_length=4000)]
 
 
@@ -111,9 +113,15 @@ def _words(place: Place) -> tuple[str, str, str]:
 
 
 def accept(
-    history: History, chosen: Sequence[Series], accepted: Accepted, *, event: str = "", reason: str = ""
+    history: History,
+    chosen: Sequence[Series],
+    accepted: Accepted,
+    *,
+    event: str = "",
+    since: str = "",
+    reason: str = "",
 ) -> list[Entry]:
-    """Accept the level of some cases since their latest event; returns what was added to the file.
+    """Accept the level of some cases since their latest event or a night; returns what was added to the file.
 
     Parameters
     ----------
@@ -123,6 +131,8 @@ def accept(
     event : str
         Only events whose words or commits contain this. Without it, a case that had none is accepted as it was in its
         latest night.
+    since : str
+        Date, or date and time (UTC), from which on a case's first night begins the level, whatever its events.
     reason : str
 
     Raises
@@ -130,7 +140,11 @@ def accept(
     UsageError
         If there is nothing to accept.
     """
-    entries = [entry for series in chosen if (entry := _entry(history, series, event, line(reason)))]
+    if since and not re.fullmatch(DATE, since):
+        raise UsageError(f"--since: expected a date, or date and time (2026-11-09, 2026-11-09T02:30), got {since!r}")
+    entries = [entry for series in chosen if (entry := _entry(history, series, event, since, line(reason)))]
+    if not entries and since:
+        raise UsageError(f"{history.folder}: no night of these cases began on {since} or later")
     if not entries:
         told = dict.fromkeys(str(each.change) for series in chosen for each in history.events(series))
         listed = "; ".join(list(told)[-5:]) or "none"
@@ -138,13 +152,15 @@ def accept(
     return accepted.add(entries)
 
 
-def _entry(history: History, series: Series, event: str, reason: str) -> Entry | None:
-    """Return the entry for the latest event of a case that is meant, or for its latest night."""
+def _entry(history: History, series: Series, event: str, since: str, reason: str) -> Entry | None:
+    """Return the entry for the latest event of a case that is meant, for its first night since, or for its latest."""
     numbers = [n for n, row in zip(series.nights, series.rows, strict=True) if history.nights[n].workers[row]]
     meant = [each for each in history.events(series) if event in each.what]
+    if since:
+        numbers = [n for n in numbers if history.nights[n].started >= since]
     if not numbers or (event and not meant):
         return None
-    first = meant[-1].night if meant else numbers[-1]
+    first = numbers[0] if since else meant[-1].night if meant else numbers[-1]
     changes = [each.what for each in meant if each.night == first]
     words = dict(zip(("case", "device", "experiment"), _words(series.place), strict=True))
     entry = {
