@@ -40,6 +40,15 @@ def test_cells_lead_to_ladders_and_ranks_to_cells(tmp_path: Path) -> None:
     assert sum(sum(counts.values()) for counts in held["failures"].values()) == held["cases"]
 
 
+def test_a_published_figure_of_one_setting_says_which(tmp_path: Path) -> None:
+    environment = data.environment()
+    first = {**data.PUBLISHED[0], "parameters": {"points": 12345}}
+    environment["workloads"]["demo"]["published"] = [first]
+    run = data.store(tmp_path, [data.record("row_major")], environment)
+    (row,) = page.content(Material.of(Collection([run]), {}, []), "T")["rows"]
+    assert [figure["setting"] for figure in row["published"].values()] == ["points=12345"]
+
+
 def test_what_has_no_room_is_counted_and_headlines_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     records = [
         data.record("a", parameters={"points": n}, preset=None, key=f"{n}", ceilings=None,

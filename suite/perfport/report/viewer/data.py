@@ -8,6 +8,7 @@ from typing import Any
 
 from ...judge.explain import where_work_pays
 from ...judge.predict import Prediction
+from ...model.names import settings
 from ...model.untrusted import printable
 from ...nightly.history import History
 from ...store.collection import Collection
@@ -114,7 +115,7 @@ def _row(line: Line, heads: Sequence[Column], numbers: dict[int, int], material:
         device: {
             "value": figure.high or figure.value, "unit": figure.unit, "variant": figure.variant, "share": figure.share,
             "stated": figure.stated_share, "source": str(figure.entry.get("source") or ""),
-            "note": str(figure.entry.get("note") or ""),
+            "note": str(figure.entry.get("note") or ""), "setting": settings(figure.parameters),
         }
         for device, figure in line.published.items()
     }  # fmt: skip

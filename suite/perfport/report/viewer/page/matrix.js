@@ -78,7 +78,7 @@ function archivalCell(row, device) {
   const title = `${figure.variant}; ${figure.source}${figure.note ? `; ${figure.note}` : ""}`;
   const share = figure.share === null ? null : h("span", {class: "reach", title: "of the bound that the datasheet gives (modelled)"}, bar(figure.share, "modelled"), percent(figure.share));
   return h("td", {class: "archival", "data-label": `${device} (published)`, title},
-    h("span", {class: "value"}, rate(figure.value, figure.unit)), share);
+    h("span", {class: "value"}, rate(figure.value, figure.unit)), figure.setting ? h("small", {}, figure.setting) : null, share);
 }
 
 function chosenRows() {
@@ -99,7 +99,7 @@ function matrix() {
   let rows = chosenRows();
   if (state.sort) rows = d3.sort(rows, row => d3.min(columns, at => facts(row, at)[state.sort]));
   const heads = columns.map(at => h("th", {scope: "col"}, DATA.columns[at].chip, h("br"), h("small", {}, DATA.columns[at].platform)));
-  const old = archival.map(name => h("th", {scope: "col", class: "archival"}, name.replace(/^(AMD Radeon|NVIDIA GeForce|NVIDIA) /, ""), h("br"), h("small", {}, "published")));
+  const old = archival.map(name => h("th", {scope: "col", class: "archival"}, name.replace(/^(AMD Radeon|NVIDIA GeForce|NVIDIA) (?!GPU)/, ""), h("br"), h("small", {}, "published")));
   const body = h("tbody");
   let workload = "";
   for (const row of rows) {
