@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from commands import Cli
 
 from perfport.model.record import Record
@@ -22,3 +24,18 @@ def test_schema(main: Cli, which: str, model: Any) -> None:
 def test_validate_shipped_experiments(main: Cli) -> None:
     code, out, _ = main("validate", "quick")
     assert code == 0 and re.search(r"valid; [1-9]\d* cases", out)
+
+
+@pytest.mark.parametrize(
+    ("tune", "told"),
+    [
+        ({"variants": ["tild"]}, "tune.variants: unknown variant 'tild' (did you mean 'tiled'?)"),
+        ({"presets": {"nope": 1}}, "unknown preset of vocab_tree/kmeans_iteration 'nope'"),
+    ],
+)
+def test_what_a_search_would_refuse_is_not_valid(main: Cli, tmp_path: Path, tune: dict[str, Any], told: str) -> None:
+    entry = {"workload": "vocab_tree", "problem": "kmeans_iteration", "presets": ["tiny"]}
+    file = tmp_path / "search.yaml"
+    file.write_text(yaml.safe_dump({"name": "search", "experiments": [entry], "tune": tune}))
+    code, _, err = main("validate", file)
+    assert code == 2 and told in err

@@ -29,9 +29,13 @@ def validate(
     Exit code: 0 all valid; 2 something is not.
     """
     from ..run.validate import count_cases, validate_runs
+    from ..tune.target import target
+    from ..workload import discover
 
     if not path.is_dir():
-        say(f"{path}: valid; {count_cases(path, workloads or [])} cases on the devices here")
+        cases, known = count_cases(path, workloads or []), discover(workloads or [])
+        target(str(path), known).check(known)
+        say(f"{path}: valid; {cases} cases on the devices here")
         return
     bad = total = 0
     for checked in validate_runs(path):

@@ -88,7 +88,7 @@ class Target:
         UsageError
             For a name that does not exist, or where nothing is left.
         """
-        self._check_variants(workloads)
+        self.check(workloads)
         goals: dict[tuple[str, str], Goal] = {}
         for device in devices:
             for study in self.studies:
@@ -102,12 +102,20 @@ class Target:
             raise UsageError(f"{self.name}: no variant with tunables is left that can run on {_ids(devices)}")
         return list(goals.values())
 
-    def _check_variants(self, workloads: Mapping[str, Workload]) -> None:
-        """Refuse a variant of the block ``tune`` that no entry's problem has."""
+    def check(self, workloads: Mapping[str, Workload]) -> None:
+        """Refuse a variant of the block ``tune`` that no entry's problem has, and a preset that one of them lacks.
+
+        Raises
+        ------
+        UsageError
+        """
         known: dict[str, Any] = {}
         for study in self.studies:
             workload = _get(workloads, study.workload, "workload")
-            known |= workload.variants[workload.problem(study.problem).name]
+            problem = workload.problem(study.problem)
+            known |= workload.variants[problem.name]
+            for preset in self.options.presets or ():
+                _get(problem.presets, preset, f"preset of {study.workload}/{study.problem}")
         for name in self.options.variants or ():
             if name not in known:
                 there = f"{nearest(name, known)}; the entries have: {', '.join(known)}"
@@ -128,10 +136,8 @@ class Target:
         return goals
 
     def _presets(self, study: Study, problem: type[Problem], device: DeviceInfo) -> dict[str, float]:
-        if chosen := self.options.presets:
-            for preset in chosen:
-                _get(problem.presets, preset, f"{study.workload}/{study.problem}: preset")
-            return dict(chosen)
+        if self.options.presets:
+            return dict(self.options.presets)
         headline = problem.headline.get("cpu" if device.kind == "cpu" else "gpu")
         own = study.presets or [headline or next(iter(problem.presets))]
         return dict.fromkeys(own, 1.0)
