@@ -30,7 +30,7 @@ def test_validate_shipped_experiments(main: Cli) -> None:
     ("tune", "told"),
     [
         ({"variants": ["tild"]}, "tune.variants: unknown variant 'tild' (did you mean 'tiled'?)"),
-        ({"presets": {"nope": 1}}, "unknown preset of vocab_tree/kmeans_iteration 'nope'"),
+        ({"presets": {"nope": 1}}, "unknown vocab_tree/kmeans_iteration: preset 'nope'"),
     ],
 )
 def test_what_a_search_would_refuse_is_not_valid(main: Cli, tmp_path: Path, tune: dict[str, Any], told: str) -> None:

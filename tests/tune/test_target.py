@@ -94,7 +94,7 @@ def test_mistakes_are_named(workloads: dict[str, Workload], text: str, told: str
 @pytest.mark.parametrize(
     ("tune", "told"),
     [
-        ({"presets": {"huge": 1.0}}, "unknown preset of tunable/double 'huge'"),
+        ({"presets": {"huge": 1.0}}, "unknown tunable/double: preset 'huge'"),
         ({"presets": {"quick": 0}}, "greater than 0"),
         ({"variants": ["turns", "trusn"]}, "tune.variants: unknown variant 'trusn' (did you mean 'turns'?)"),
         ({"objective": "best"}, "tune.objective"),

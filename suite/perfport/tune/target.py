@@ -115,7 +115,7 @@ class Target:
             problem = workload.problem(study.problem)
             known |= workload.variants[problem.name]
             for preset in self.options.presets or ():
-                _get(problem.presets, preset, f"preset of {study.workload}/{study.problem}")
+                _get(problem.presets, preset, f"{study.workload}/{study.problem}: preset")
         for name in self.options.variants or ():
             if name not in known:
                 there = f"{nearest(name, known)}; the entries have: {', '.join(known)}"
