@@ -43,6 +43,11 @@ class Stream(Kind):
         if self.arrays == 3:
             axes["unroll"] = (1,)  # its work-items take one vector at a time
         yield from grid(**axes, streaming=streaming)
+        if not bench.cpu and self.arrays == 1:
+            # Many groups that begin and end, each with adjacent bytes, as reductions of rows have them; not so many that
+            # the sums, one of each work-item, are a hundredth of what is read.
+            axes |= {"width": (4,), "unroll": (4,), "walk": ("chunk",), "group": (256,)}
+            yield from grid(**axes | {"groups": tuple(bench.nbytes >> shift for shift in (18, 17))}, streaming=streaming)
         if not bench.cpu and self.arrays > 1:
             # Grids without a loop: each work-item takes `unroll` vectors, a work-group adjacent ones, and ends. Not for
             # the sum: its work-items would write much beside what they read.
