@@ -33,20 +33,23 @@ def test_a_buffer_above_the_largest_is_refused_before_it_is_asked_for(opencl: Op
         opencl.empty(nbytes)
 
 
-def test_large_buffers_are_filled_in_parts(opencl: OpenDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    """NVIDIA's driver fails from 2 GiB on: im2col's matrix of 19 images crashed."""
-    parts, fill = [], cl.enqueue_fill_buffer
+@pytest.mark.parametrize("nbytes", [1000, 1008, 1015])
+def test_large_buffers_are_filled_by_a_kernel(opencl: OpenDevice, monkeypatch: pytest.MonkeyPatch, nbytes: int) -> None:
+    """NVIDIA's driver fails at 2 GiB, where im2col's matrix of 19 images crashed, and in parts every ceiling did."""
 
-    def seen(queue: Any, handle: Any, pattern: Any, start: int, size: int) -> Any:
-        parts.append((start, size))
-        return fill(queue, handle, pattern, start, size)
+    def refused(*args: Any) -> None:
+        raise AssertionError("clEnqueueFillBuffer")
 
-    monkeypatch.setattr(opencl_device, "FILLED", 1000)
-    monkeypatch.setattr(cl, "enqueue_fill_buffer", seen)
-    buffer = opencl.upload(np.zeros(2501, np.uint8))
-    opencl.fill(buffer, 0x3C)
-    assert parts == [(0, 1000), (1000, 1000), (2000, 501)]
-    assert (opencl.read(buffer, np.uint8, (2501,)) == 0x3C).all()
+    monkeypatch.setattr(opencl_device, "FILLED_BY_KERNEL", 1000)
+    buffer = opencl.upload(np.zeros(nbytes, np.uint8))
+    with monkeypatch.context() as patch:
+        patch.setattr(cl, "enqueue_fill_buffer", refused)
+        for byte in (0xFF, 0x3C):
+            opencl.fill(buffer, byte)
+            assert (opencl.read(buffer, np.uint8, (nbytes,)) == byte).all()
+    small = opencl.upload(np.zeros(999, np.uint8))
+    opencl.fill(small, 0x3C)
+    assert (opencl.read(small, np.uint8, (999,)) == 0x3C).all()
 
 
 def test_an_image_is_read_and_written_through_one_handle(opencl: OpenDevice) -> None:

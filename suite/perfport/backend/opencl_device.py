@@ -30,7 +30,16 @@ _MEMORY_ERRORS = (
 
 #: Capabilities that are features of the runtime's compiler, by which the dialect is compiled.
 FEATURES = ("dp4a", "warp_sync", "wide_loads")
-FILLED = 1 << 30  # bytes that one command fills, at most
+#: Bytes from which on a kernel fills a buffer: NVIDIA's clEnqueueFillBuffer fails at sizes of 2 GiB (pyopencl's issue
+#: 395), and in parts, at offsets of 2 GiB, it makes the queue invalid.
+FILLED_BY_KERNEL = 1 << 30
+_FILL = """
+__kernel void fill(__global uint4 *to, uint word, ulong nbytes) {
+    ulong begin = 16 * (ulong)get_global_id(0);
+    if (begin + 16 <= nbytes) to[get_global_id(0)] = (uint4)(word, word, word, word);
+    else for (; begin < nbytes; ++begin) ((__global uchar *)to)[begin] = (uchar)word;
+}
+"""
 #: Errors of a launch that asks for more registers, work-items or local memory than there are.
 _TOO_LARGE = (cl.status_code.OUT_OF_RESOURCES, cl.status_code.INVALID_WORK_GROUP_SIZE)
 
@@ -195,10 +204,18 @@ class OpenCLDevice:
         return out
 
     def fill(self, buffer: OpenCLBuffer, byte: int) -> None:
-        """Set every byte: in parts, because NVIDIA's driver fails from 2 GiB on (pyopencl's issue 395)."""
-        for start in range(0, buffer.nbytes, FILLED):
-            size = min(FILLED, buffer.nbytes - start)
-            cl.enqueue_fill_buffer(self._queue, buffer.handle, np.uint8(byte), start, size)
+        """Set every byte."""
+        if buffer.nbytes < FILLED_BY_KERNEL:
+            cl.enqueue_fill_buffer(self._queue, buffer.handle, np.uint8(byte), 0, buffer.nbytes)
+            return
+        self._fill_kernel.set_args(buffer.handle, np.uint32(0x01010101 * byte), np.uint64(buffer.nbytes))
+        cl.enqueue_nd_range_kernel(self._queue, self._fill_kernel, (-(-buffer.nbytes // 16),), None)
+
+    @cached_property
+    def _fill_kernel(self) -> cl.Kernel:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # compilers that chat on success
+            return cl.Kernel(cl.Program(self.context, _FILL).build(cache_dir=False), "fill")
 
     def pinned(self, nbytes: int) -> np.ndarray:
         """Allocate page-locked host memory (a mapped host buffer)."""

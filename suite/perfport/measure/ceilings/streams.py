@@ -11,8 +11,9 @@ import numpy as np
 from .bench import Bench
 from .kind import Execution, Kind, Shape, grid
 
-#: Order in which a work-item takes vectors: grid-stride, a chunk for each work-group, or one step and no loop.
-WALKS = ("stride", "chunk", "once")
+#: Order in which a work-item takes vectors: grid-stride, a chunk for each work-group, one step and no loop, or a chunk
+#: for each work-group whose sums are added to one.
+WALKS = ("stride", "chunk", "once", "sum")
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,10 @@ class Stream(Kind):
             axes["unroll"] = (1,)  # its work-items take one vector at a time
         yield from grid(**axes, streaming=streaming)
         if not bench.cpu and self.arrays == 1:
-            # Many groups that begin and end, each with adjacent bytes, as reductions of rows have them; not so many that
-            # the sums, one of each work-item, are a hundredth of what is read.
-            axes |= {"width": (4,), "unroll": (4,), "walk": ("chunk",), "group": (256,)}
-            yield from grid(**axes | {"groups": tuple(bench.nbytes >> shift for shift in (18, 17))}, streaming=streaming)
+            # Short chunks of a work-group each, which ends with one sum, as batched reductions have them.
+            axes |= {"width": (4, 8), "unroll": (2, 4), "walk": ("sum",), "group": (256,)}
+            axes["groups"] = (bench.nbytes >> 17, bench.nbytes >> 16)
+            yield from grid(**axes, streaming=streaming)
         if not bench.cpu and self.arrays > 1:
             # Grids without a loop: each work-item takes `unroll` vectors, a work-group adjacent ones, and ends. Not for
             # the sum: its work-items would write much beside what they read.
@@ -63,10 +64,13 @@ class Stream(Kind):
             "VECTOR": "float", "WIDTH": width, "WALK": WALKS.index(shape["walk"]), "UNROLL": shape["unroll"],
             "STREAMING": shape["streaming"],
         }  # fmt: skip
+        sums = groups * group
+        if shape["walk"] == "sum":
+            sums, macros["GROUP"] = groups, group
         kernel = bench.kernel("stream.cl", self.kernel, macros)
         arrays = [bench.array(number) for number in range(self.arrays)]
         if self.arrays == 1:
-            arrays.append(bench.out(groups * group))
+            arrays.append(bench.out(sums))
         count = np.uint64(bench.nbytes // 4 // width)
         return Execution(
             lambda: bench.device.launch(kernel, groups, group, *arrays, count), float(self.arrays * bench.nbytes)

@@ -1,6 +1,7 @@
 /* Streams over arrays in DRAM. The macro of its name in capitals chooses the kernel: to compile one takes time enough.
    WALK      0: grid-stride over the whole array; 1: each work-group walks one of equal chunks; 2: it takes UNROLL vectors
-             for each work-item, and there are as many work-groups as it takes
+             for each work-item, and there are as many work-groups as it takes; 3: as 1, and it ends with one sum (read)
+   GROUP     work-items per work-group, a power of two (walk 3)
    UNROLL    independent loads in flight per work-item (read, copy)
    STREAMING 1: loads and stores carry the hint that data is not used again (copy) */
 #if STREAMING
@@ -16,7 +17,7 @@
 #define TAKE(n)                                                                 \
     size_t first = get_global_id(0), last = (n), step = get_global_size(0)
 #else
-#if WALK == 1
+#if WALK != 2
 #define PER_GROUP(n) (((n) + get_num_groups(0) - 1) / get_num_groups(0))
 #else
 #define PER_GROUP(n) (UNROLL * get_local_size(0))
@@ -42,7 +43,18 @@ __kernel void read_sum(__global const float *RESTRICT a, __global float *RESTRIC
     }
     for (; i < last; i += step) sum[0] = sum[0] + LOAD(i, a);
     for (int u = 1; u < UNROLL; ++u) sum[0] = sum[0] + sum[u];
+#if WALK == 3
+    LOCAL_ARRAY(float, part, GROUP);
+    uint item = get_local_id(0);
+    part[item] = SUM(sum[0]);
+    for (uint reach = GROUP / 2; reach > 0; reach /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (item < reach) part[item] += part[item + reach];
+    }
+    if (item == 0) out[get_group_id(0)] = part[0];
+#else
     out[get_global_id(0)] = SUM(sum[0]);
+#endif
 }
 #endif
 
