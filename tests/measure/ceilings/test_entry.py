@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+
 import pytest
+from ceilings_bench import SmallBench
 from pydantic import ValidationError
 
+from perfport.backend.offline import OfflineDevice, cuda_info, opencl_info
+from perfport.measure.ceilings import KINDS
 from perfport.measure.ceilings.entry import SWEEP_VERSION, Ceiling, Ceilings
+
+#: Digest of all shapes of a sweep, by its version.
+SHAPES = {12: "1c92b616881ecd8d"}
+
+
+def test_shapes_that_change_have_another_version() -> None:
+    """Else a user's stored ceilings are taken for those of the new shapes."""
+    shapes = []
+    for info in (cuda_info("sm_90"), opencl_info("gpu"), opencl_info("cpu")):
+        bench = SmallBench(OfflineDevice(info))  # type: ignore[arg-type]
+        shapes += [[name, full, list(KINDS[name].shapes(bench, full))] for name in KINDS for full in (False, True)]
+    digest = hashlib.sha256(json.dumps(shapes).encode()).hexdigest()[:16]
+    assert SHAPES.get(SWEEP_VERSION) == digest, f"shapes {digest}: raise SWEEP_VERSION, and set both here"
 
 
 def test_ceilings_survive_json() -> None:

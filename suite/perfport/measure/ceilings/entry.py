@@ -7,7 +7,9 @@ from typing import Any, Literal
 from ...model.record import Interval
 from ...model.schema import Model
 
-SWEEP_VERSION = 11
+#: Part of the name under which a user's ceilings are kept. A change of kernels or shapes raises it: else those who have
+#: ceilings keep the old ones, and an older version is handed shapes that it does not know.
+SWEEP_VERSION = 12
 
 
 class Ceiling(Model):
