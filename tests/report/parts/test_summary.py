@@ -11,6 +11,7 @@ import report_data as data
 from report_page import report, rows_of, tables
 
 from perfport.model.record import Record, Status
+from perfport.model.work import Work
 from perfport.report.pages.run import glance
 
 
@@ -41,7 +42,7 @@ def test_the_first_screen_has_a_line_for_each_workload(tmp_path: Path) -> None:
     demo_row, other_row, third_row = (dict(zip(head, row, strict=True)) for row in (demo, other, third))
     assert "device" not in head, "there is one"
     assert [row["workload"] for row in (demo_row, other_row, third_row)] == ["`demo`", "`other`", "`third`"]
-    assert (demo_row["problems"], demo_row["cases"], demo_row["ladder"]) == ("2", "4/4 ok", "`rows`")
+    assert (demo_row["cases"], demo_row["ladder"], demo_row["setting"]) == ("4/4 ok", "`rows`", "quick")
     assert demo_row["best variant"] == "`quick`" and re.fullmatch(r"(19|20)\.\d ms", demo_row["time"])
     assert re.fullmatch(r"\d\d\.\d %", demo_row["of bound"])
     assert re.fullmatch(r"(3\.9|4\.0)\d ×", demo_row["over first"])
@@ -50,6 +51,22 @@ def test_the_first_screen_has_a_line_for_each_workload(tmp_path: Path) -> None:
     assert other_row["best variant"] == "`quick`" and other_row["over peer"] == "–"
     assert other_row["time"].endswith("ms ‡") and "‡ contended" in markdown[: markdown.index("**Best variant**")]
     assert third_row["cases"] == "0/1 ok" and third_row["best variant"] == "`none has a result`"
+
+
+def test_the_first_screen_is_at_the_largest_setting_of_the_longest_ladder(tmp_path: Path) -> None:
+    """Along an axis all settings have as many rungs: the smallest, which came first, stood for the study, unnamed."""
+    axis = [
+        data.record(
+            name, seconds * points, parameters={"points": points}, rung=rung, key=f"{points + rung:012x}",
+            work=Work(read_bytes=4000.0 * points),
+        )
+        for points in (1000, 70000, 4000)
+        for rung, (name, seconds) in enumerate((("slow", 2e-6), ("quick", 1e-6)), 1)
+    ]  # fmt: skip
+    short = [data.record("only", 0.05, problem="short", parameters={"points": 900000}, rung=1)]
+    run = data.store(tmp_path / "results", [*axis, *short])
+    line = glance([run]).splitlines()[2]
+    assert "points=70000" in line and re.search(r"quick +(69|70)\.\d ms", line), line
 
 
 def test_the_terminal_gets_the_same_lines(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from ..parts.failures import failures_section, rerun
 from ..parts.ladder import Ladder, ladders_of, run_labels
 from ..parts.machines import ceilings_section, devices_section, host_section, run_title
 from ..parts.markdown import NONE, code, fence, join, table, text
+from ..parts.material import headline
 from ..parts.paging import MOST_LINES
 from ..parts.plots import Plot, image, plot_folder, write_page
 from ..parts.results import results, tabulated
@@ -71,7 +72,8 @@ def render(runs: list[Run], destination: Path, counted: Sequence[Counts] = ()) -
     found, plots = results(detailed, len(ladders) - len(detailed))
     followed = [_follow(source, runs, recount, folder.name) for source in sources(runs)]
     before = [
-        title(runs), at_a_glance(ladders) if ladders else "", overview(runs), alarms(ladders),
+        title(runs), at_a_glance(ladders, headline(Collection(runs), ladders)) if ladders else "",
+        overview(runs), alarms(ladders),
         *(block for each in followed for block in each.blocks()), best_tables(ladders) if ladders else "",
         "## Environment and devices", *_environment(runs),
         "## Ceilings", *_ceilings(runs),
@@ -117,7 +119,8 @@ def _follow(source: Source, runs: list[Run], recount: Recount | None, folder: st
 
 def glance(runs: list[Run]) -> str:
     """Return the first table of the report, one line for each workload and device, for a terminal."""
-    return in_terminal(ladders_of(runs))
+    ladders = ladders_of(runs)
+    return in_terminal(ladders, headline(Collection(runs), ladders))
 
 
 _READING = (

@@ -40,20 +40,24 @@ def title(runs: list[Run]) -> str:
     return f"# Performance report: {', '.join(dict.fromkeys(names)) or 'no runs'}"
 
 
-def _glance(ladders: list[Ladder]) -> tuple[list[str], list[list[str]]]:
-    """Return headers and one row for each workload and device: plain text, for a page and for a terminal."""
+def _glance(ladders: list[Ladder], first: Container[Ladder]) -> tuple[list[str], list[list[str]]]:
+    """Return headers and one row for each workload and device: plain text, for a page and for a terminal.
+
+    Of each problem the ladders in ``first`` stand for the others.
+    """
     headers = [
-        "workload", "device", "problems", "cases", "ladder", "best variant", "time", "of bound", "over first",
+        "workload", "device", "cases", "ladder", "setting", "best variant", "time", "of bound", "over first",
         "over peer",
     ]  # fmt: skip
+    settings = short_settings(ladders)
     rows = []
     for (workload, site), same in groupby(
         sorted(ladders, key=lambda ladder: (ladder.workload, ladder.site)), key=lambda lad: (lad.workload, lad.site)
     ):
         group = list(same)
-        problems = len({ladder.problem for ladder in group})
-        main = max(group, key=_length)
-        rows.append([workload, site, str(problems), _outcomes(group), main.problem, *_leading(main)])
+        main = max([ladder for ladder in group if ladder in first] or group, key=_length)
+        setting = settings[main.heading]
+        rows.append([workload, site, _outcomes(group), main.problem, setting, *_leading(main)])
     if len({row[1] for row in rows}) == 1:
         headers, rows = [headers[0], *headers[2:]], [[row[0], *row[2:]] for row in rows]
     return headers, rows
@@ -99,25 +103,26 @@ def _times(comparison: Comparison | None) -> str:
     return f"{significant(comparison.ratio.value)} ×{unsure}"
 
 
-def at_a_glance(ladders: list[Ladder]) -> str:
+def at_a_glance(ladders: list[Ladder], first: Container[Ladder]) -> str:
     """Return the first thing that a report says: one line for each workload and device."""
-    headers, rows = _glance(ladders)
+    headers, rows = _glance(ladders, first)
     names = ("workload", "device", "ladder", "best variant")
     cells = [
         [code(cell) if name in names else text(cell) for name, cell in zip(headers, row, strict=True)] for row in rows
     ]
-    align = "".join("r" if name in ("problems", "time", "of bound") else "l" for name in headers)
+    align = "".join("r" if name in ("time", "of bound") else "l" for name in headers)
     return noted([
         table(headers, cells, align),
-        "Measured. Best variant of the problem with the longest ladder: its share of the problem bound, how many times "
-        "faster than the first rung and than the best peer. Intervals, and all problems, are below.",
+        "Measured. Best variant of the problem with the longest ladder, at its headline size or else the largest "
+        "setting that ran: its share of the problem bound, how many times faster than the first rung and than the best "
+        "peer. Intervals, and all problems, are below.",
     ])  # fmt: skip
 
 
-def in_terminal(ladders: list[Ladder]) -> str:
+def in_terminal(ladders: list[Ladder], first: Container[Ladder]) -> str:
     """Return the same lines for a terminal."""
-    headers, rows = _glance(ladders)
-    align = ["right" if name in ("problems", "time", "of bound") else "left" for name in headers]
+    headers, rows = _glance(ladders, first)
+    align = ["right" if name in ("time", "of bound") else "left" for name in headers]
     cells = [list(map(line, row)) for row in rows]
     lines = tabulate(cells, headers, colalign=align, disable_numparse=True) if rows else ""
     return "\n".join(filter(None, [lines, notes(lines)]))
