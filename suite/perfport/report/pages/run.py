@@ -72,8 +72,7 @@ def render(runs: list[Run], destination: Path, counted: Sequence[Counts] = ()) -
     found, plots = results(detailed, len(ladders) - len(detailed))
     followed = [_follow(source, runs, recount, folder.name) for source in sources(runs)]
     before = [
-        title(runs), at_a_glance(ladders, headline(Collection(runs), ladders)) if ladders else "",
-        overview(runs), alarms(ladders),
+        title(runs), at_a_glance(ladders, headline(Collection(runs), ladders)), overview(runs), alarms(ladders),
         *(block for each in followed for block in each.blocks()), best_tables(ladders) if ladders else "",
         "## Environment and devices", *_environment(runs),
         "## Ceilings", *_ceilings(runs),

@@ -104,7 +104,9 @@ def _times(comparison: Comparison | None) -> str:
 
 
 def at_a_glance(ladders: list[Ladder], first: Container[Ladder]) -> str:
-    """Return the first thing that a report says: one line for each workload and device."""
+    """Return the first thing that a report says: one line for each workload and device; nothing without a case."""
+    if not ladders:
+        return ""
     headers, rows = _glance(ladders, first)
     names = ("workload", "device", "ladder", "best variant")
     cells = [
