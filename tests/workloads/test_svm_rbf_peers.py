@@ -28,7 +28,8 @@ HOST = [cls for cls in PEERS if cls.host]
 CASES: dict[type, list[dict[str, Any]]] = {
     RbfRows: [{"points": 131, "dims": 37}, {"points": 1, "dims": 1}, {"points": 700, "dims": 1000, "mean": 100.0}],
     **{key: [{"n": 1}, {"n": 1009}, {"n": 70000, "bits": 3}] for key in (ArgMin, ArgMax, ArgExtrema)},
-    SmoTrain: [{"points": 120, "dims": 6}, {"points": 90, "dims": 20, "C": 50.0}],
+    # At the default tau one in some thousands of such small inputs has two support vectors more or less than LIBSVM's.
+    SmoTrain: [{"points": 120, "dims": 6, "tau": 5e-5}, {"points": 90, "dims": 20, "C": 50.0, "tau": 5e-5}],
 }
 
 
