@@ -19,18 +19,21 @@ MACROS = {"MIN": 1, "MAX": 0, "INDEX": 1, "TERNARY": 0, "PAIRS": 0}
 class _Reduction:
     """A step: one two-launch reduction that finds some of the extrema."""
 
+    #: The kernels of the second launch.
+    finisher: ClassVar[str] = "arg_extrema.cl"
+
     def __init__(self, setup: Setup, finds: tuple[str, ...], source: Buffer, kernels: str, **options: int) -> None:
         device, problem, tunables = setup.device, setup.problem, setup.tunables
         flags = {**MACROS, "MIN": int("min" in finds), "MAX": int("max" in finds)}
         macros: dict[str, Any] = {**flags, **{k.upper(): v for k, v in tunables.items()}, **options}
         self._device, self._source = device, source
         self._parts = setup.kernel(kernels, "parts", **macros)
-        self._finish = setup.kernel("arg_extrema.cl", "finish", **macros)
+        self._finish = setup.kernel(self.finisher, "finish", **macros)
         self._group = tunables["group"]
         self._finds, self._index, self._width = len(finds), macros["INDEX"], tunables.get("width", 4)
         self._makes_indices = macros["INDEX"] and not macros["PAIRS"]
         self._block = tunables.get("block", 1)
-        self._vectors = problem.n // self._width
+        self._n, self._vectors = problem.n, problem.n // self._width
         self.groups = min(device.info.compute_units * tunables["groups_per_unit"], ceil_div(problem.n, self._group))
         parts, final = [], []
         for extremum in EXTREMA:
@@ -53,32 +56,28 @@ class _Reduction:
         store again.
         """
         entry, trees = 4.0 + 4.0 * self._index, self._finds * (self.groups + 1)
-        again, indices = self._finding()
         return Traffic(
             dram_read=self._source.nbytes,
-            global_read=self._source.nbytes + again + self._finds * self.groups * entry,
+            global_read=self._source.nbytes + self._finds * self.groups * entry,
             global_write=8.0 * trees,
             local_read=(self._group - 1) * entry * trees,
             local_write=(2 * self._group - 1) * entry * trees,
-            integer_ops=indices,
+            integer_ops=self._index_ops(),
         )
 
-    def _finding(self) -> tuple[float, float]:
-        """What finding the indices takes: bytes of the input that are read again, integer operations.
-
-        The indices of a vector's elements: a multiplication and four additions.
-        """
-        return 0.0, 5.0 * self._makes_indices * self._vectors
+    def _index_ops(self) -> float:
+        """Integer operations that make the indices: of a vector's elements, a multiplication and four additions."""
+        return 5.0 * self._makes_indices * self._vectors
 
 
 class _WideReduction(_Reduction):
     """Of values, with the index of a lane's best made at the end."""
 
-    def _finding(self) -> tuple[float, float]:
-        """As above; a multiplication for each lane, and an addition but for lane 0, the first of which a work-item
-        without a vector spares itself.
+    def _index_ops(self) -> float:
+        """A multiplication for each lane, and an addition but for lane 0, the first of which a work-item without a
+        vector spares itself.
         """
-        return 0.0, self._finds * (2.0 * self._width - 1) * self._group * self.groups - self._idle
+        return self._finds * (2.0 * self._width - 1) * self._group * self.groups - self._idle
 
     @property
     def _idle(self) -> int:
@@ -89,14 +88,31 @@ class _WideReduction(_Reduction):
 
 
 class _BlockReduction(_Reduction):
-    """Of values, by blocks: each work-item that had one reads the best of them again."""
+    """Of values, by blocks; the second launch also finds the index, in the block that has the extremum."""
 
-    def _finding(self) -> tuple[float, float]:
-        """As above; the index of an element is an addition but for the first of a load, whose own takes four."""
-        blocks = self._vectors // (self._block * self._group)
-        busy = ceil_div(blocks, ceil_div(blocks, self.groups)) if blocks else 0
-        searches = float(self._finds * busy * self._group)
-        return searches * self._block * self._width * 4, searches * (self._block * (self._width + 3) + 2)
+    finisher = "arg_blocks.cl"
+
+    def __init__(self, setup: Setup, finds: tuple[str, ...], source: Buffer, kernels: str, **options: int) -> None:
+        super().__init__(setup, finds, source, kernels, **options)
+        self._second = (*self._first[:2], *self._second)
+
+    def traffic(self) -> Traffic:
+        """As above; and for each extremum a block is read again, and there is a second tree, of indices, behind the
+        first, of which every work-item reads the result.
+        """
+        base, length = super().traffic(), min(self._block * self._group * self._width, self._n)
+        tree = 8.0 * self._finds * (2 * self._group - 1)
+        return base.model_copy(
+            update={
+                "global_read": base.global_read + 4.0 * self._finds * length,
+                "local_read": base.local_read + tree,
+                "local_write": base.local_write + tree,
+            }
+        )
+
+    def _index_ops(self) -> float:
+        """The number of each work-item's first block, and an index from the place that it was found at."""
+        return self._group * self.groups + 2.0 * self._finds
 
 
 class _ArgVariant(Variant):
