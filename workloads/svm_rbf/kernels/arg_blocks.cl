@@ -50,34 +50,34 @@ __kernel void parts(__global const float *RESTRICT input, uint n, OUTPUTS) {
     WRITE_EXTREMA(group)
 }
 
-/* The extremum of the work-groups' and, from its block, its first index. */
-#define EXTREMUM(ORDER, NONE, part_value, part_block, out_value, out_index)                                          \
-    {                                                                                                                \
-        float v = NONE;                                                                                              \
-        uint b = UINT_MAX;                                                                                           \
-        _Pragma("unroll 4")                                                                                          \
-        for (uint k = item; k < parts; k += GROUP) {                                                                 \
-            float other_v = part_value[k];                                                                           \
-            uint other_b = part_block[k];                                                                            \
-            KEEP(ORDER(other_v, other_b, v, b), other_v, other_b, v, b);                                             \
-        }                                                                                                            \
-        TREE(values, indices, item, ORDER, v, b)                                                                     \
-        barrier(CLK_LOCAL_MEM_FENCE);                                                                                \
-        v = values[0];                                                                                               \
-        b = indices[0];                                                                                              \
-        barrier(CLK_LOCAL_MEM_FENCE);                                                                                \
-        __global const float *block = input + (size_t)b * SIZE, *stop = block + min(SIZE, n - b * SIZE), *at = stop; \
-        _Pragma("unroll 16")                                                                                         \
-        for (__global const float *place = block + item; place < stop; place += GROUP) {                             \
-            if (*place == v && place < at) at = place;                                                               \
-        }                                                                                                            \
-        uint found = at < stop ? (uint)(at - input) : UINT_MAX;                                                      \
-        TREE(values, indices, item, ORDER, v, found)                                                                 \
-        if (item == 0) {                                                                                             \
-            out_value[0] = v;                                                                                        \
-            out_index[0] = found;                                                                                    \
-        }                                                                                                            \
-        barrier(CLK_LOCAL_MEM_FENCE);                                                                                \
+/* The best of the work-groups' values and its block, for every work-item. */
+#define EXTREMUM(ORDER, part_value, part_block, v, b)                    \
+    {                                                                    \
+        _Pragma("unroll 4")                                              \
+        for (uint k = item; k < parts; k += GROUP) {                     \
+            float other_v = part_value[k];                               \
+            uint other_b = part_block[k];                                \
+            KEEP(ORDER(other_v, other_b, v, b), other_v, other_b, v, b); \
+        }                                                                \
+        TREE(values, indices, item, ORDER, v, b)                         \
+        barrier(CLK_LOCAL_MEM_FENCE);                                    \
+        v = values[0];                                                   \
+        b = indices[0];                                                  \
+        barrier(CLK_LOCAL_MEM_FENCE);                                    \
+    }
+
+/* The first index of a value in its block. Every load is made, at the last word where there is none further, so
+   that none waits for another. */
+#define SEARCH(v, b, first)                                     \
+    {                                                           \
+        uint at = UINT_MAX, last = min(SIZE, n - b * SIZE) - 1; \
+        __global const float *block = input + (size_t)b * SIZE; \
+        _Pragma("unroll 16")                                    \
+        for (uint j = 0; j < BLOCK * WIDTH; ++j) {              \
+            uint k = min(j * GROUP + item, last);               \
+            if (block[k] == v) at = min(at, k);                 \
+        }                                                       \
+        if (at != UINT_MAX) atomic_min(first, b * SIZE + at);   \
     }
 
 __kernel void finish(__global const float *RESTRICT input, uint n, __global const float *RESTRICT part_min,
@@ -85,7 +85,24 @@ __kernel void finish(__global const float *RESTRICT input, uint n, __global cons
                      __global const uint *RESTRICT part_max_block, uint parts, OUTPUTS) {
     LOCAL_ARRAY(float, values, GROUP);
     LOCAL_ARRAY(uint, indices, GROUP);
+    LOCAL_ARRAY(uint, first, 2);
     uint item = get_local_id(0);
-    if (MIN) EXTREMUM(LOWER, INFINITY, part_min, part_min_block, min_value, min_index)
-    if (MAX) EXTREMUM(HIGHER, -INFINITY, part_max, part_max_block, max_value, max_index)
+    float min_v = INFINITY, max_v = -INFINITY;
+    uint min_b = UINT_MAX, max_b = UINT_MAX;
+    if (item == 0) first[0] = first[1] = UINT_MAX;
+    if (MIN) EXTREMUM(LOWER, part_min, part_min_block, min_v, min_b)
+    if (MAX) EXTREMUM(HIGHER, part_max, part_max_block, max_v, max_b)
+    if (MIN) SEARCH(min_v, min_b, first)
+    if (MAX) SEARCH(max_v, max_b, first + 1)
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item == 0) {
+        if (MIN) {
+            min_value[0] = min_v;
+            min_index[0] = first[0];
+        }
+        if (MAX) {
+            max_value[0] = max_v;
+            max_index[0] = first[1];
+        }
+    }
 }

@@ -333,26 +333,20 @@ __kernel void row_streams(PARAMETERS) {
 #ifdef COOPERATIVE_ROWS
 /* Row-major data without re-layout: a team of LANES work-items walks ROWS rows together, WIDTH words each, so that
    reads are contiguous; partial sums meet in local memory. Groups are persistent and stride over blocks of
-   TEAMS * ROWS rows.
-   STAGE      1: a group copies the two points to local memory first, once; 0: they come from the caches */
+   TEAMS * ROWS rows, so that the two points are copied to local memory once. */
 #define TEAMS (GROUP / LANES)
 #define BLOCK (TEAMS * ROWS)
-#define STAGED (STAGE * VECTORS * WIDTH)
 
 __kernel void cooperative_rows(PARAMETERS) {
     uint item = get_local_id(0), lane = item % LANES, team = item / LANES;
-    LOCAL_ARENA(float, arena, 2 * STAGED + 2 * BLOCK * (LANES + 1));
-    __local float *part_high = arena + 2 * STAGED, *part_low = part_high + BLOCK * (LANES + 1);
-#if STAGE
-    __local float *point_high = arena, *point_low = arena + STAGED;
-    for (uint d = item; d < STAGED; d += GROUP) {
+    LOCAL_ARENA(float, arena, 2 * VECTORS * WIDTH + 2 * BLOCK * (LANES + 1));
+    __local float *point_high = arena, *point_low = arena + VECTORS * WIDTH;
+    __local float *part_high = arena + 2 * VECTORS * WIDTH, *part_low = part_high + BLOCK * (LANES + 1);
+    for (uint d = item; d < VECTORS * WIDTH; d += GROUP) {
         point_high[d] = data[(size_t)high * pitch + d];
         point_low[d] = data[(size_t)low * pitch + d];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-#else
-    __global const float *point_high = data + (size_t)high * pitch, *point_low = data + (size_t)low * pitch;
-#endif
     uint blocks = (n + BLOCK - 1) / BLOCK;
     for (uint block = get_group_id(0); block < blocks; block += get_num_groups(0)) {
         uint row = block * BLOCK + team * ROWS;

@@ -33,7 +33,7 @@ class _Reduction:
         self._finds, self._index, self._width = len(finds), macros["INDEX"], tunables.get("width", 4)
         self._makes_indices = macros["INDEX"] and not macros["PAIRS"]
         self._block = tunables.get("block", 1)
-        self._n, self._vectors = problem.n, problem.n // self._width
+        self._vectors = problem.n // self._width
         self.groups = min(device.info.compute_units * tunables["groups_per_unit"], ceil_div(problem.n, self._group))
         parts, final = [], []
         for extremum in EXTREMA:
@@ -97,22 +97,25 @@ class _BlockReduction(_Reduction):
         self._second = (*self._first[:2], *self._second)
 
     def traffic(self) -> Traffic:
-        """As above; and for each extremum a block is read again, and there is a second tree, of indices, behind the
-        first, of which every work-item reads the result.
+        """As above; then every work-item reads the result of each tree and its words of that block, and the indices
+        found meet in local memory: as a rule one.
         """
-        base, length = super().traffic(), min(self._block * self._group * self._width, self._n)
-        tree = 8.0 * self._finds * (2 * self._group - 1)
+        base = super().traffic()
         return base.model_copy(
             update={
-                "global_read": base.global_read + 4.0 * self._finds * length,
-                "local_read": base.local_read + tree,
-                "local_write": base.local_write + tree,
+                "global_read": base.global_read + 4.0 * self._finds * self._block * self._width * self._group,
+                "local_read": base.local_read + self._finds * (8.0 * self._group + 4),
+                "local_write": base.local_write + 8.0,
+                "local_atomics": float(self._finds),
             }
         )
 
     def _index_ops(self) -> float:
-        """The number of each work-item's first block, and an index from the place that it was found at."""
-        return self._group * self.groups + 2.0 * self._finds
+        """The number of each work-item's first block; places of its words in a block, what the blocks of the extrema
+        hold, and the index.
+        """
+        places = self._block * self._width - 1 + 3 * self._finds
+        return float(self._group * (self.groups + places) + self._finds)
 
 
 class _ArgVariant(Variant):

@@ -296,15 +296,14 @@ class CooperativeRows(_RbfVariant):
     name, title, role, rung = "cooperative_rows", "row-major data read by teams of work-items", "beyond", 10
     kernel = "cooperative_rows"
     tunables: ClassVar[dict[str, Tunable]] = {
-        "group": Tunable({"cpu": 32, "gpu": 128}, (32, 64, 128, 256, 512), "work-items per work-group"),
+        "group": Tunable({"cpu": 32, "gpu": 256}, (32, 64, 128, 256, 512), "work-items per work-group"),
         "lanes": Tunable({"cpu": 8, "gpu": 32}, (8, 16, 32), "work-items that share a row"),
         "rows": Tunable({"cpu": 4, "gpu": 1}, (1, 2, 4, 8), "rows that a team walks together"),
         "width": Tunable({"cpu": 16, "gpu": 4}, (4, 8, 16), "words per load"),
-        "unroll": Tunable({"cpu": 2, "gpu": 8}, (1, 2, 4, 8), "loads in flight per row and work-item"),
+        "unroll": Tunable({"cpu": 2, "gpu": 4}, (1, 2, 4, 8), "loads in flight per row and work-item"),
         "groups_per_unit": Tunable(
-            {"cpu": 8, "gpu": 1024}, (4, 8, 16, 32, 64, 1024), "persistent work-groups per compute unit"
+            {"cpu": 8, "gpu": 64}, (4, 8, 16, 32, 64, 1024), "persistent work-groups per compute unit"
         ),
-        "stage": Tunable({"cpu": 1, "gpu": 0}, (0, 1), "1: the two points in local memory; 0: in the caches"),
     }
 
     def layout(self, setup: Setup) -> Matrix:
@@ -319,23 +318,19 @@ class CooperativeRows(_RbfVariant):
         return min(ceil_div(self.data.points, self.block), persistent)
 
     def local_bytes(self) -> int:
-        stage, lanes = self.setup.tunables["stage"], self.setup.tunables["lanes"]
-        return int(8 * (stage * self.matrix.pitch + self.block * (lanes + 1)))
+        return 8 * (self.matrix.pitch + self.block * (self.setup.tunables["lanes"] + 1))
 
     def issued(self) -> dict[str, float]:
         """Teams walk whole blocks of rows (past the end, the last row again) and whole vectors of each row."""
-        lanes, rows, width, group, stage = (
-            self.setup.tunables[name] for name in ("lanes", "rows", "width", "group", "stage")
-        )
+        lanes, rows, width, group = (self.setup.tunables[name] for name in ("lanes", "rows", "width", "group"))
         blocks, pitch = ceil_div(self.data.points, self.block), self.matrix.pitch
-        copies = 8.0 * pitch * self.groups() * stage
-        points = 8.0 * blocks * pitch * group // lanes
+        copies = 8.0 * pitch * self.groups()
         # Per block: distances, the sum of each work-item's vectors, the sums of a team's lanes.
         flops = 6 * pitch * self.block + 2 * (width - 1) * rows * group + 2 * lanes * self.block
         return {
             "flops": float(blocks) * flops + 2 * self.data.points,
-            "global_read": 4.0 * pitch * self.block * blocks + copies + (1 - stage) * points,
-            "local_read": 8.0 * blocks * lanes * self.block + stage * points,
+            "global_read": 4.0 * pitch * self.block * blocks + copies,
+            "local_read": 8.0 * blocks * (pitch * group // lanes + lanes * self.block),
             "local_write": 8.0 * blocks * rows * group + copies,
         }  # fmt: skip
 
