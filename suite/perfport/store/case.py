@@ -79,6 +79,11 @@ class Site:
         """The chips' names."""
         return " + ".join(dict.fromkeys(self.chips))
 
+    @property
+    def make(self) -> str:
+        """The chips, and of a CPU the host's cores: a virtual machine's processor has one name whatever its size."""
+        return f"{self.chip}, {self.host.cores} cores" if self.kind == "cpu" and self.host.cores else self.chip
+
 
 def devices_name(devices: Sequence[str], count: int) -> str:
     """Return what ``count`` devices are called of which some have ids."""

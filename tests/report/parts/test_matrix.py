@@ -36,12 +36,24 @@ def test_of_peers_alone_there_is_no_line(tmp_path: Path) -> None:
     assert [line.ladder.precision for line in listed] == ["fp32"]
 
 
-def test_of_several_hosts_the_best_of_the_bound_stands(tmp_path: Path) -> None:
-    slow, fast = [data.record("a", 0.05)], [data.record("a", 0.02, time="2020-01-01T00:00:00+00:00")]
+def on_two_hosts(folder: Path, device: str) -> list[Any]:
+    """Return the cells of a problem by a device of one name on hosts of other cores, the second the faster one."""
+    slow = [data.record("a", 0.05, device=device)]
+    fast = [data.record("a", 0.02, device=device, time="2020-01-01T00:00:00+00:00")]
     other = data.environment(host={"cpu": "other", "cores": 99, "memory_bytes": 1 << 35})
-    (line,) = lines(material(tmp_path, (slow, data.environment()), (fast, other)))
-    (cell,) = line.cells.values()
+    (line,) = lines(material(folder, (slow, data.environment()), (fast, other)))
+    return list(line.cells.items())
+
+
+def test_of_several_hosts_of_a_gpu_the_best_of_the_bound_stands(tmp_path: Path) -> None:
+    ((_, cell),) = on_two_hosts(tmp_path, data.GPU)
     assert "99-core" in cell.ladder.site
+
+
+def test_a_cpu_of_more_cores_is_another_device(tmp_path: Path) -> None:
+    """Virtual machines of two and of 32 cores name the same processor."""
+    cells = on_two_hosts(tmp_path, data.POCL)
+    assert len(cells) == 2 and any("99 cores" in column.chip for column, _ in cells)
 
 
 def test_peers_are_said_whatever_became_of_them(tmp_path: Path) -> None:

@@ -154,8 +154,8 @@ def vendor_of(*texts: str) -> str:
 
 
 def place_of(case: Case) -> tuple[str, str]:
-    """Return what tells one live device from another: platform and chip. Equal chips of several hosts are one."""
-    return case.record.identity.devices[0].rpartition(":")[0], case.site.chip
+    """Return what tells one live device from another: platform and make. Equal GPUs of several hosts are one."""
+    return case.record.identity.devices[0].rpartition(":")[0], case.site.make
 
 
 def usable(ceilings: Named) -> Named:
@@ -165,7 +165,7 @@ def usable(ceilings: Named) -> Named:
 
 def of_cases(cases: list[Case]) -> Device:
     """Return a live device, from the cases that ran on it: of each ceiling the best that any of them used."""
-    runtime, chip = place_of(cases[0])
+    (runtime, make), chip = place_of(cases[0]), cases[0].site.chip
     ceilings: Named = {}
     for case in cases:
         for name, ceiling in usable(case.record.ceilings).items():
@@ -185,7 +185,7 @@ def of_cases(cases: list[Case]) -> Device:
     }  # fmt: skip
     stated = {key: entry.value for key, entry in profile.hierarchy.items() if entry.value} if profile else {}
     return Device(
-        f"{runtime} ({chip})", chip, kind, vendor_of(str(info.get("vendor") or ""), chip),
+        f"{runtime} ({make})", make, kind, vendor_of(str(info.get("vendor") or ""), chip),
         chip if kind == "cpu" else str(info.get("compute_capability") or chip), runtime, ceilings,
         dict.fromkeys(ceilings, Origin.MEASURED), {**stated, **{k: float(v) for k, v in told.items() if v}},
         frozenset({*(info.get("capabilities") or ()), kind, *(("ptx",) if runtime.startswith("cuda") else ())}),

@@ -27,7 +27,7 @@ SHAPES = {Verdict.FASTER: "▲", Verdict.SLOWER: "▼", Verdict.SAME: "=", Verdi
 
 @dataclass(frozen=True, order=True)
 class Column:
-    """Devices of one make behind one runtime, on whatever host: GPUs come first."""
+    """Devices of one make behind one runtime, on whatever host, but CPUs by their cores: GPUs come first."""
 
     cpu: bool
     chip: str
@@ -36,7 +36,7 @@ class Column:
     @classmethod
     def of(cls, site: Site) -> Column:
         """Return the column that a site belongs to."""
-        return cls(site.kind == "cpu", site.chip.replace("(R)", ""), site.devices[0].rpartition(":")[0])
+        return cls(site.kind == "cpu", site.make.replace("(R)", ""), site.devices[0].rpartition(":")[0])
 
     @property
     def name(self) -> str:
