@@ -201,6 +201,30 @@ def test_devices_meet_at_equal_profiles_and_settings(tmp_path: Path) -> None:
     assert all("[order=rows]" in pair.name for pair in pairs)
 
 
+def test_devices_meet_at_the_fastest_of_their_own_settings_where_no_other_is_equal(tmp_path: Path) -> None:
+    """Tuned parameters differ: without that the variants that a profile tunes would be in no comparison of devices."""
+    widths = {data.POCL: (1, 2, 4), data.INTEL: (2, 8, 16)}
+    made = [
+        data.record("a", 0.16 / width, device=device, tunables={"width": width}, key=f"{10 * n + width:016x}")
+        for n, (device, all_widths) in enumerate(widths.items())
+        for width in all_widths
+    ]
+    data.store(tmp_path / "run", made)
+    _, pairs = contrast(data.POCL, data.INTEL, [tmp_path / "run"], Filter())
+    equal, own = sorted(pairs, key=lambda pair: pair.own)
+    assert (equal.own, own.own) == (False, True) and "width=2" in equal.name and "width" not in own.name
+    assert own.comparison and own.comparison.ratio.value == pytest.approx(4, rel=0.05)
+    assert equal.comparison and equal.comparison.ratio.value == pytest.approx(1, rel=0.05)
+
+
+def test_a_setting_of_one_device_alone_is_not_lost(tmp_path: Path) -> None:
+    made = [data.record("a", device=device, tunables={"width": 2}) for device in (data.POCL, data.INTEL)]
+    made.append(data.record("a", device=data.INTEL, tunables={"width": 4}))
+    data.store(tmp_path / "run", made)
+    _, pairs = contrast(data.POCL, data.INTEL, [tmp_path / "run"], Filter())
+    assert sorted((outcome(pair) == "new in B", pair.own) for pair in pairs) == [(False, False), (True, False)]
+
+
 def test_equal_pairs_that_are_called_different_are_counted(tmp_path: Path) -> None:
     runs = [tmp_path / name for name in ("run00", "run01", "run02")]
     one, other = data.record("a", 0.02, noise=1e-3), data.record("b", 0.02, noise=1e-3)

@@ -25,13 +25,16 @@ from ..store.results import load_runs
 Kind = Literal["runs", "devices", "variants"]
 #: Records by name; of several the fastest counts, which comes first.
 _Side = dict[str, list[Record]]
+#: The end of a name under which two devices meet with tunables of their own.
+OWN = " [each with its own]"
 
 
 @dataclass(frozen=True)
 class Pair:
     """One case on both sides. ``comparison`` says how many times faster ``b`` is; ``None`` where a side has no result.
 
-    ``a`` or ``b`` is ``None`` where that side has no such case.
+    ``a`` or ``b`` is ``None`` where that side has no such case. ``own``: two devices, each with tunables that the other
+    does not have, the fastest of these.
     """
 
     kind: Kind
@@ -39,6 +42,7 @@ class Pair:
     a: Record | None
     b: Record | None
     comparison: Comparison | None
+    own: bool = False
 
     @property
     def wrong(self) -> bool:
@@ -66,8 +70,8 @@ class Pair:
 def contrast(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[Kind, list[Pair]]:
     """Compare two run folders, two devices of ``results``, or two variants of ``results``.
 
-    Devices are compared on equal problems, variants and tunables; variants on equal problems and devices, at the
-    fastest of their settings.
+    Devices are compared on equal problems, variants and tunables, and variants of which each device has other tunables
+    at the fastest of these; variants on equal problems and devices, at the fastest of their settings.
 
     Raises
     ------
@@ -80,7 +84,8 @@ def contrast(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[K
     for name in sorted(names):
         bases, others = (side.get(name) for side in sides)
         compared = compare_best(bases, others) if bases and others else None
-        pairs.append(Pair(kind, name, bases[0] if bases else None, others[0] if others else None, compared))
+        own = name.endswith(OWN)
+        pairs.append(Pair(kind, name, bases[0] if bases else None, others[0] if others else None, compared, own))
     if not any(pair.a and pair.b for pair in pairs):
         raise UsageError(f"compare: no case is on both sides, {a!r} and {b!r}")
     return kind, pairs
@@ -102,7 +107,7 @@ def _sides(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[Kin
     if a in known and b in known:
         sites = [find_site(held, side) for side in (a, b)]
         by_site = [[case for case in held.cases if case.site == site] for site in sites]
-        return "devices", [_named(cases, ("variant", "tunables", "profile")) for cases in by_site]
+        return "devices", _meeting(*by_site)
     variants = {case.record.identity.variant for case in held.cases}
     for side in (a, b):
         if side not in variants:
@@ -114,6 +119,22 @@ def _sides(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[Kin
     labels = _site_names(held.sites)
     chosen_cases = [[case for case in held.cases if case.record.identity.variant == v] for v in (a, b)]
     return "variants", [_named(cases, ("devices",), labels) for cases in chosen_cases]
+
+
+def _meeting(*sides: Sequence[Case]) -> list[_Side]:
+    """Return what two devices have by equal tunables, and of what is left of a variant on both, all by one name."""
+    parts = ("variant", "tunables", "profile")
+    named = [_named(side, parts) for side in sides]
+    equal = named[0].keys() & named[1].keys()
+    left = [[case for case in side if _name(case, parts, {}) not in equal] for side in sides]
+    own = [_named(side, ("variant", "profile")) for side in left]
+    both = own[0].keys() & own[1].keys()
+    met = {_name(case, parts, {}) for side in left for case in side if _name(case, ("variant", "profile"), {}) in both}
+    return [
+        {name: records for name, records in full.items() if name not in met}
+        | {name + OWN: records for name, records in further.items() if name in both}
+        for full, further in zip(named, own, strict=True)
+    ]
 
 
 def _by_inputs(sides: Sequence[Sequence[Case]]) -> list[list[Case]]:

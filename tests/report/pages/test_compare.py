@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import pytest
 import report_data as data
 
@@ -45,3 +48,13 @@ def test_worse_cases_come_first_and_every_row_names_its_records() -> None:
     assert [row["case"] for row in shown.rows] == ["3", "2", "1"]
     assert shown.rows[1]["A record"] == GOOD.key and shown.rows[1]["ratio"] == pytest.approx(0.5, rel=0.01)
     assert "A: `x`, B: `y`. 1 missing in B, 1 same, 1 slower." in shown.markdown
+
+
+def test_the_mean_is_geometric_and_tells_tuned_pairs_apart() -> None:
+    twice, half, third = (data.record("a", seconds, noise=0.001) for seconds in (0.01, 0.04, 0.06))
+    pairs = [pair(GOOD, other, "devices", str(n)) for n, other in enumerate((twice, half, twice, half, None))]
+    own = [replace(pair(GOOD, other, "devices", name), own=True) for name, other in (("p", third), ("q", third))]
+    shown = view("devices", "x", "y", [*pairs, *own]).markdown
+    found = re.search(r"Geometric mean of B over A: (\S+) over 4 pairs; (\S+) over 2 pairs with tunables", shown)
+    assert found and [float(mean) for mean in found.groups()] == pytest.approx([1, 1 / 3], rel=0.01)
+    assert "Geometric mean" not in view("devices", "x", "y", pairs[:1]).markdown, "of one pair there is nothing to tell"

@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import report_data as data
 
 from perfport.model.record import Record, Status
+from perfport.report.parts import ladder
 from perfport.report.parts.marks import best_marks
 from perfport.report.parts.material import Material
 from perfport.report.parts.matrix import bar, columns, lines, matrix_table
+from perfport.run.sources import Age, Verdict
 from perfport.store.collection import Collection
 
 
@@ -48,6 +51,14 @@ def on_two_hosts(folder: Path, device: str) -> list[Any]:
 def test_of_several_hosts_of_a_gpu_the_best_of_the_bound_stands(tmp_path: Path) -> None:
     ((_, cell),) = on_two_hosts(tmp_path, data.GPU)
     assert "99-core" in cell.ladder.site
+
+
+def test_the_code_as_it_is_stands_before_more_of_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A faster result of code that is gone stood for an H200 beside the peer that was weakest then."""
+    ages = {"AMD EPYC 9999": Age.CURRENT, "other": Age.STALE}
+    monkeypatch.setattr(ladder, "age", lambda run, _: Verdict(ages[run.environment["host"]["cpu"]], "a file"))
+    ((_, cell),) = on_two_hosts(tmp_path, data.GPU)
+    assert "99-core" not in cell.ladder.site
 
 
 def test_a_cpu_of_more_cores_is_another_device(tmp_path: Path) -> None:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...judge.compare import Kind, Pair
+from ...model.arithmetic import geometric_mean
 from ...model.names import seeds
 from ...model.record import Record
 from ...store.ratios import is_measured, time_of
 from ..parts.markdown import NONE, code, join, middle, table, text
-from ..parts.quantities import seconds
+from ..parts.quantities import seconds, significant
 from ..parts.summary import ratio
 from ..parts.view import View
 
@@ -30,7 +31,18 @@ def view(kind: Kind, a: str, b: str, pairs: Sequence[Pair]) -> View:
     ]
     note = "Ratio: how many times faster B is, with its 95 % interval (measured)."
     headers = ["case", "A", "B", "B over A", "outcome"]
-    return View(title, join([f"# {title}", head, table(headers, listed, "lrrrl"), note]), _rows(ordered))
+    parts = [f"# {title}", head, _means(pairs), table(headers, listed, "lrrrl"), note]
+    return View(title, join(parts), _rows(ordered))
+
+
+def _means(pairs: Sequence[Pair]) -> str:
+    """Return the geometric means of the ratios: of equal tunables, and of those that each device has for itself."""
+    told = []
+    for own, what in ((False, ""), (True, " with tunables that each device has for itself")):
+        ratios = [pair.comparison.ratio.value for pair in pairs if pair.comparison and pair.own == own]
+        if len(ratios) > 1:
+            told.append(f"{significant(geometric_mean(ratios))} over {len(ratios)} pairs{what}")
+    return f"Geometric mean of B over A: {'; '.join(told)}." if told else ""
 
 
 def outcome(pair: Pair) -> str:
@@ -59,7 +71,7 @@ def _time(record: Record | None) -> str:
 def _rows(pairs: Sequence[Pair]) -> list[dict[str, Any]]:
     listed = []
     for pair in pairs:
-        row: dict[str, Any] = {"case": pair.name, "outcome": outcome(pair)}
+        row: dict[str, Any] = {"case": pair.name, "outcome": outcome(pair), "own tunables": pair.own}
         for side, record in (("A", pair.a), ("B", pair.b)):
             row[f"{side} status"] = record.status.value if record else None
             row[f"{side} seconds"] = time_of(record) if record and is_measured(record) else None

@@ -9,6 +9,7 @@ from itertools import groupby
 from ...measure.intervals import Verdict
 from ...model.names import settings
 from ...model.record import MetricValue
+from ...run.sources import Age
 from ...store.case import Site
 from ...store.comparable import is_control, is_peer
 from .failures import ORDER
@@ -101,11 +102,14 @@ def _tried(ladder: Ladder) -> bool:
     return any(record.status not in NOT_HERE for record in own)
 
 
-def _standing(cell: Cell) -> tuple[bool, bool, bool, float, str]:
-    """What makes a cell stand for its column: one device, a result, the headline size, the most of the bound."""
+def _standing(cell: Cell) -> tuple[bool, bool, bool, bool, float, str]:
+    """What makes a cell stand for its column: one device, a result, the headline size, by the code as it is, the most
+    of the bound.
+    """
     best = cell.ladder.best
     share = best.record.problem_bound.share.value if best and best.record.problem_bound else 0.0
-    return not cell.ladder.several, best is not None, not cell.off, share, best.record.time if best else ""
+    current = best is not None and best.age is not Age.STALE
+    return not cell.ladder.several, best is not None, not cell.off, current, share, best.record.time if best else ""
 
 
 def _published(ladders: Sequence[Ladder]) -> dict[str, Published]:
