@@ -12,6 +12,7 @@ from perfport.model.device import DeviceInfo
 from perfport.model.errors import UsageError
 from perfport.run.validate import count_cases, validate_runs
 from perfport.store.results import RECORDS
+from perfport.workload import discover
 
 
 def test_every_run_of_a_folder_is_checked(tmp_path: Path) -> None:
@@ -35,6 +36,6 @@ def test_the_cases_of_an_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "perfport.machine.discovery.discover", lambda: [device, device.model_copy(update={"id": "x:y:0"})]
     )
     path = experiment(tmp_path, study={"variants": ["vectorized"], "tunables": {"group": [32, 64]}})
-    assert count_cases(path) == 4
+    assert count_cases(path, discover()) == 4
     with pytest.raises(UsageError, match="devices: no device matches 'nonesuch'"):
-        count_cases(experiment(tmp_path, devices=["nonesuch"]))
+        count_cases(experiment(tmp_path, devices=["nonesuch"]), {})

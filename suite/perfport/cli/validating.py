@@ -33,7 +33,8 @@ def validate(
     from ..workload import discover
 
     if not path.is_dir():
-        cases, known = count_cases(path, workloads or []), discover(workloads or [])
+        known = discover(workloads or [])
+        cases = count_cases(path, known)
         target(str(path), known).check(known)
         say(f"{path}: valid; {cases} cases on the devices here")
         return

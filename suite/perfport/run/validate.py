@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..machine.discovery import profiled
 from ..store.results import Run, faults, find_runs
-from ..workload import discover
+from ..workload import Workload
 from .completeness import incomplete
 from .experiment import find, load
 from .plan import make, select_devices
 
 
-def count_cases(path: Path, workloads: Sequence[str] = ()) -> int:
+def count_cases(path: Path, workloads: dict[str, Workload]) -> int:
     """Return how many cases an experiment has on the devices here. Raises `UsageError` for one that is not valid."""
     experiment = load(find(path))
     devices = select_devices(experiment.devices, profiled(), f"{path}: devices")
-    groups = make(experiment, str(path), discover(workloads), devices, seed=0)
+    groups = make(experiment, str(path), workloads, devices, seed=0)
     return sum(len(group.cases) for group in groups)
 
 
