@@ -51,33 +51,27 @@ __kernel void parts(__global const float *RESTRICT input, uint n, OUTPUTS) {
 }
 
 /* The best of the work-groups' values and its block, for every work-item. */
-#define EXTREMUM(ORDER, part_value, part_block, v, b)                    \
-    {                                                                    \
-        _Pragma("unroll 4")                                              \
-        for (uint k = item; k < parts; k += GROUP) {                     \
-            float other_v = part_value[k];                               \
-            uint other_b = part_block[k];                                \
-            KEEP(ORDER(other_v, other_b, v, b), other_v, other_b, v, b); \
-        }                                                                \
-        TREE(values, indices, item, ORDER, v, b)                         \
-        barrier(CLK_LOCAL_MEM_FENCE);                                    \
-        v = values[0];                                                   \
-        b = indices[0];                                                  \
-        barrier(CLK_LOCAL_MEM_FENCE);                                    \
+#define EXTREMUM(ORDER, part_value, part_block, v, b)     \
+    {                                                     \
+        REDUCE_PARTS(ORDER, part_value, part_block, v, b) \
+        TREE(values, indices, item, ORDER, v, b)          \
+        barrier(CLK_LOCAL_MEM_FENCE);                     \
+        v = values[0];                                    \
+        b = indices[0];                                   \
+        barrier(CLK_LOCAL_MEM_FENCE);                     \
     }
 
-/* The first index of a value in its block. Every load is made, at the last word where there is none further, so
-   that none waits for another. */
-#define SEARCH(v, b, first)                                     \
+/* The lowest of a work-item's places in a block that hold a value. Every load is made, at the last word where there is none
+   further, so that none waits for another. */
+#define SEARCH(v, b, at)                                        \
     {                                                           \
-        uint at = UINT_MAX, last = min(SIZE, n - b * SIZE) - 1; \
+        uint last = min(SIZE, n - b * SIZE) - 1;                \
         __global const float *block = input + (size_t)b * SIZE; \
         _Pragma("unroll 16")                                    \
         for (uint j = 0; j < BLOCK * WIDTH; ++j) {              \
             uint k = min(j * GROUP + item, last);               \
             if (block[k] == v) at = min(at, k);                 \
         }                                                       \
-        if (at != UINT_MAX) atomic_min(first, b * SIZE + at);   \
     }
 
 __kernel void finish(__global const float *RESTRICT input, uint n, __global const float *RESTRICT part_min,
@@ -88,12 +82,14 @@ __kernel void finish(__global const float *RESTRICT input, uint n, __global cons
     LOCAL_ARRAY(uint, first, 2);
     uint item = get_local_id(0);
     float min_v = INFINITY, max_v = -INFINITY;
-    uint min_b = UINT_MAX, max_b = UINT_MAX;
+    uint min_b = UINT_MAX, max_b = UINT_MAX, min_at = UINT_MAX, max_at = UINT_MAX;
     if (item == 0) first[0] = first[1] = UINT_MAX;
     if (MIN) EXTREMUM(LOWER, part_min, part_min_block, min_v, min_b)
     if (MAX) EXTREMUM(HIGHER, part_max, part_max_block, max_v, max_b)
-    if (MIN) SEARCH(min_v, min_b, first)
-    if (MAX) SEARCH(max_v, max_b, first + 1)
+    if (MIN) SEARCH(min_v, min_b, min_at)
+    if (MAX) SEARCH(max_v, max_b, max_at)
+    if (min_at != UINT_MAX) atomic_min(first, min_b * SIZE + min_at);
+    if (max_at != UINT_MAX) atomic_min(first + 1, max_b * SIZE + max_at);
     barrier(CLK_LOCAL_MEM_FENCE);
     if (item == 0) {
         if (MIN) {

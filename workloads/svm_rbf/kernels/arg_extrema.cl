@@ -73,20 +73,8 @@ __kernel void finish(__global const float *RESTRICT part_min, __global const uin
     uint item = get_local_id(0);
     float min_v = INFINITY, max_v = -INFINITY;
     uint min_i = UINT_MAX, max_i = UINT_MAX;
-    /* All words of several candidates are on their way at a time: this is one group, which waits for each load. */
-    #pragma unroll 4
-    for (uint k = item; k < parts; k += GROUP) {
-        if (MIN) {
-            float v = part_min[k];
-            uint i = INDEX ? part_min_index[k] : 0;
-            KEEP(LOWER(v, i, min_v, min_i), v, i, min_v, min_i);
-        }
-        if (MAX) {
-            float v = part_max[k];
-            uint i = INDEX ? part_max_index[k] : 0;
-            KEEP(HIGHER(v, i, max_v, max_i), v, i, max_v, max_i);
-        }
-    }
+    if (MIN) REDUCE_PARTS(LOWER, part_min, part_min_index, min_v, min_i)
+    if (MAX) REDUCE_PARTS(HIGHER, part_max, part_max_index, max_v, max_i)
     WRITE_EXTREMA(0)
 }
 

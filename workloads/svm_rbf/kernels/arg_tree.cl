@@ -38,6 +38,22 @@
         }                                                                                           \
     }
 
+/* The best of the work-groups' candidates that a work-item looks at. This is for one group, which waits for what it loads: four
+   are loaded before any is compared, the last one again where there are no more. */
+#define REDUCE_PARTS(ORDER, part_value, part_index, best_v, best_i)                                                 \
+    for (uint k_ = item; k_ < parts; k_ += 4 * GROUP) {                                                             \
+        float v_[4];                                                                                                \
+        uint i_[4];                                                                                                 \
+        _Pragma("unroll")                                                                                           \
+        for (uint j_ = 0; j_ < 4; ++j_) {                                                                           \
+            uint at_ = min(k_ + j_ * GROUP, parts - 1);                                                             \
+            v_[j_] = part_value[at_];                                                                               \
+            i_[j_] = INDEX ? part_index[at_] : 0;                                                                   \
+        }                                                                                                           \
+        _Pragma("unroll")                                                                                           \
+        for (uint j_ = 0; j_ < 4; ++j_) KEEP(ORDER(v_[j_], i_[j_], best_v, best_i), v_[j_], i_[j_], best_v, best_i) \
+    }
+
 /* The end of a kernel with OUTPUTS: the candidates min_v, min_i, max_v, max_i of its work-items become those of place `at`. */
 #define WRITE_EXTREMA(at)                                                                           \
     if (MIN) {                                                                                      \

@@ -58,12 +58,16 @@ class _Reduction:
         entry, trees = 4.0 + 4.0 * self._index, self._finds * (self.groups + 1)
         return Traffic(
             dram_read=self._source.nbytes,
-            global_read=self._source.nbytes + self._finds * self.groups * entry,
+            global_read=self._source.nbytes + self._finds * self._candidates() * entry,
             global_write=8.0 * trees,
             local_read=(self._group - 1) * entry * trees,
             local_write=(2 * self._group - 1) * entry * trees,
             integer_ops=self._index_ops(),
         )
+
+    def _candidates(self) -> int:
+        """Candidates that the second launch loads for an extremum: four at a time by each work-item that has one."""
+        return 4 * sum(min(self._group, self.groups - first) for first in range(0, self.groups, 4 * self._group))
 
     def _index_ops(self) -> float:
         """Integer operations that make the indices: of a vector's elements, a multiplication and four additions."""
