@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 
 import pytest
 from ceilings_bench import SmallBench
 from pydantic import ValidationError
 
 from perfport.backend.offline import OfflineDevice, cuda_info, opencl_info
-from perfport.measure.ceilings import KINDS
+from perfport.measure.ceilings import KINDS, caches
 from perfport.measure.ceilings.entry import SWEEP_VERSION, Ceiling, Ceilings
 
-#: Digest of all shapes of a sweep, by its version.
-SHAPES = {12: "1c92b616881ecd8d"}
+#: Digest of all shapes of a sweep on a CPU of `CACHES`, by its version.
+SHAPES = {12: "afffd425c334b8dd"}
+CACHES = (("1", "Data", "32K", "0"), ("2", "Unified", "512K", "0"), ("3", "Unified", "32768K", "0-1"))
 
 
-def test_shapes_that_change_have_another_version() -> None:
-    """Else a user's stored ceilings are taken for those of the new shapes."""
+def test_shapes_that_change_have_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a user's stored ceilings are taken for those of the new shapes.
+
+    A CPU's sets follow the caches that the system tells of, so these are told here.
+    """
+    for number, cache in enumerate(CACHES):
+        folder = tmp_path / f"index{number}"
+        folder.mkdir()
+        for name, value in zip(("level", "type", "size", "shared_cpu_list"), cache, strict=True):
+            (folder / name).write_text(f"{value}\n")
+    monkeypatch.setattr(caches, "SYSTEM_CACHES", tmp_path)
     shapes = []
     for info in (cuda_info("sm_90"), opencl_info("gpu"), opencl_info("cpu")):
         bench = SmallBench(OfflineDevice(info))  # type: ignore[arg-type]
