@@ -33,8 +33,7 @@ OWN = " [each with its own]"
 class Pair:
     """One case on both sides. ``comparison`` says how many times faster ``b`` is; ``None`` where a side has no result.
 
-    ``a`` or ``b`` is ``None`` where that side has no such case. ``own``: two devices, each with tunables that the other
-    does not have, the fastest of these.
+    ``a`` or ``b`` is ``None`` where that side has no such case.
     """
 
     kind: Kind
@@ -42,7 +41,11 @@ class Pair:
     a: Record | None
     b: Record | None
     comparison: Comparison | None
-    own: bool = False
+
+    @property
+    def own(self) -> bool:
+        """Whether two devices meet, each with tunables that the other does not have, at the fastest of these."""
+        return self.name.endswith(OWN)
 
     @property
     def wrong(self) -> bool:
@@ -84,8 +87,7 @@ def contrast(a: str, b: str, results: Sequence[Path], chosen: Filter) -> tuple[K
     for name in sorted(names):
         bases, others = (side.get(name) for side in sides)
         compared = compare_best(bases, others) if bases and others else None
-        own = name.endswith(OWN)
-        pairs.append(Pair(kind, name, bases[0] if bases else None, others[0] if others else None, compared, own))
+        pairs.append(Pair(kind, name, bases[0] if bases else None, others[0] if others else None, compared))
     if not any(pair.a and pair.b for pair in pairs):
         raise UsageError(f"compare: no case is on both sides, {a!r} and {b!r}")
     return kind, pairs

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 import report_data as data
 
-from perfport.judge.compare import Kind, Pair
+from perfport.judge.compare import OWN, Kind, Pair
 from perfport.model.record import Record, Status
 from perfport.report.pages.compare import outcome, view
 from perfport.store.ratios import compare
@@ -53,7 +52,7 @@ def test_worse_cases_come_first_and_every_row_names_its_records() -> None:
 def test_the_mean_is_geometric_and_tells_tuned_pairs_apart() -> None:
     twice, half, third = (data.record("a", seconds, noise=0.001) for seconds in (0.01, 0.04, 0.06))
     pairs = [pair(GOOD, other, "devices", str(n)) for n, other in enumerate((twice, half, twice, half, None))]
-    own = [replace(pair(GOOD, other, "devices", name), own=True) for name, other in (("p", third), ("q", third))]
+    own = [pair(GOOD, third, "devices", name + OWN) for name in ("p", "q")]
     shown = view("devices", "x", "y", [*pairs, *own]).markdown
     found = re.search(r"Geometric mean of B over A: (\S+) over 4 pairs; (\S+) over 2 pairs with tunables", shown)
     assert found and [float(mean) for mean in found.groups()] == pytest.approx([1, 1 / 3], rel=0.01)

@@ -41,7 +41,7 @@ def _means(pairs: Sequence[Pair]) -> str:
     for own, what in ((False, ""), (True, " with tunables that each device has for itself")):
         ratios = [pair.comparison.ratio.value for pair in pairs if pair.comparison and pair.own == own]
         if len(ratios) > 1:
-            told.append(f"{significant(geometric_mean(ratios))} over {len(ratios)} pairs{what}")
+            told.append(f"{significant(geometric_mean(ratios), 4)} over {len(ratios)} pairs{what}")
     return f"Geometric mean of B over A: {'; '.join(told)}." if told else ""
 
 
