@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import report_data as data
 from hypothesis import given
 from hypothesis import strategies as st
 from predict_data import FAST, device
@@ -15,12 +17,15 @@ from perfport.judge.predict.devices import (
     as_seen_from,
     changed,
     of_profile,
+    place_of,
     quantity,
     realised,
     vendor_of,
 )
 from perfport.machine.device_profile import all_profiles
 from perfport.model.errors import UsageError
+from perfport.store.collection import Collection
+from perfport.store.results import load_runs
 
 
 def test_what_others_measured_stands_before_the_datasheet() -> None:
@@ -128,3 +133,12 @@ def test_a_time_may_be_set() -> None:
 )
 def test_vendors(texts: tuple[str, ...], vendor: str) -> None:
     assert vendor_of(*texts) == vendor
+
+
+def test_a_cpu_of_more_cores_is_another_device(tmp_path: Path) -> None:
+    """Virtual machines of two and of 32 cores name one processor: ceilings of the one are none of the other's."""
+    for name, cores in (("a", 2), ("b", 32)):
+        told = data.environment(host={"cpu": "one name", "cores": cores, "memory_bytes": 8 << 30})
+        data.store(tmp_path / name, [data.record("a", device=data.POCL), data.record("a", device=data.GPU)], told)
+    places = {place_of(case) for case in Collection(load_runs([tmp_path])).cases}
+    assert len(places) == 3 and sum(runtime == "opencl:nvidia" for runtime, _ in places) == 1
