@@ -47,10 +47,10 @@ def test_a_workload(perfport: Any, here: dict[str, Any], tmp_path: Path) -> None
     assert "Scaling of a vector" in perfport("list", "scale", "--workloads", "scale", **here).stdout
     again = perfport("show", "scale/scale/plain", "--workloads", "scale", "--rerun", **here)
     assert again.returncode == 0 and re.search(r"\d (ok|contended)", again.stdout), again.stdout + again.stderr
-    right = perfport("verify", "scale", "--workloads", "scale", **here)
+    right = perfport("verify", "scale/", "--workloads", "scale", **here)
     assert right.returncode == 0 and "ok" in right.stdout, right.stdout + right.stderr
     files[0].write_text(files[0].read_text().replace("problem.parameters.a)", "0)"))
-    assert perfport("verify", "scale", "--workloads", "scale", **here).returncode == 3
+    assert perfport("verify", "scale/", "--workloads", "scale", **here).returncode == 3
 
 
 def test_a_variant(perfport: Any, here: dict[str, Any], tmp_path: Path) -> None:

@@ -15,19 +15,12 @@ DATA = Path(__file__).parents[1] / "data"
 FAULTY, PLANTED = str(DATA / "faulty"), str(DATA / "planted")
 
 
-def job(info: DeviceInfo, folder: str, problem: str, parameters: dict[str, int], *variants: str) -> Job:
+def jobs(info: DeviceInfo, folder: str, problem: str, parameters: dict[str, int], *variants: str) -> list[Job]:
     found = workload.discover([folder])[Path(folder).name]
     known = {case.variant: case for case in child.cases(found, problem, info)}
     cases = [known[name] for name in variants]
-    return Job(
-        device=info,
-        workloads=[folder],
-        workload=found.name,
-        problem=problem,
-        parameters=parameters,
-        seed=1,
-        cases=cases,
-    )
+    place = {"device": info, "workloads": [folder], "workload": found.name, "problem": problem}
+    return [Job(**place, parameters=parameters, seed=1, cases=cases)]
 
 
 def test_a_library_launches_no_kernel_of_ours_whatever_its_role(opencl_infos: list[DeviceInfo]) -> None:
@@ -40,7 +33,7 @@ def test_a_library_launches_no_kernel_of_ours_whatever_its_role(opencl_infos: li
 
 def test_outcomes_carry_verification(opencl_infos: list[DeviceInfo]) -> None:
     for info in opencl_infos:
-        (outcome,) = child.run(job(info, PLANTED, "double", {"n": 65}, "clean"))
+        (outcome,) = child.run(jobs(info, PLANTED, "double", {"n": 65}, "clean"))
         assert outcome.status is Status.OK and outcome.verification and outcome.verification.passed
         assert outcome.verification.outputs["out"].checked == 65
 
@@ -48,7 +41,7 @@ def test_outcomes_carry_verification(opencl_infos: list[DeviceInfo]) -> None:
 def test_marks_stand_around_the_execution(opencl_infos: list[DeviceInfo], tmp_path: Path) -> None:
     path = tmp_path / "marks"
     child.run(
-        job(opencl_infos[0], PLANTED, "double", {"n": 65}, "clean", "race_global"),
+        jobs(opencl_infos[0], PLANTED, "double", {"n": 65}, "clean", "race_global"),
         Wrapping(environment={MARKS: str(path)}),
     )
     assert path.read_text().split("\n") == ["begin clean", "end clean", "begin race_global", "end race_global", ""]
@@ -60,14 +53,14 @@ def test_what_a_tool_prints_goes_to_its_case(opencl_infos: list[DeviceInfo], tmp
         "import subprocess, sys; print('hello from the tool', flush=True); sys.exit(subprocess.call(sys.argv[1:]))"
     )
     one, two = child.run(
-        job(opencl_infos[0], PLANTED, "double", {"n": 65}, "clean", "clean"), Wrapping((sys.executable, str(script)))
+        jobs(opencl_infos[0], PLANTED, "double", {"n": 65}, "clean", "clean"), Wrapping((sys.executable, str(script)))
     )
     assert "hello from the tool" in one.log and "hello" not in two.log
 
 
 def test_a_case_that_kills_its_child_costs_only_itself(opencl_infos: list[DeviceInfo]) -> None:
     variants = ("good", "segfault", "wrong", "exits", "raises", "no_compile", "memory", "also_good")
-    outcomes = child.run(job(opencl_infos[0], FAULTY, "double", {"n": 65}, *variants))
+    outcomes = child.run(jobs(opencl_infos[0], FAULTY, "double", {"n": 65}, *variants))
     statuses = {outcome.case.variant: (outcome.status.value, outcome.reason) for outcome in outcomes}
     assert list(statuses) == list(variants)
     assert statuses["good"] == statuses["also_good"] == ("ok", "")
@@ -78,13 +71,29 @@ def test_a_case_that_kills_its_child_costs_only_itself(opencl_infos: list[Device
     assert (statuses["no_compile"][0], statuses["memory"][0]) == ("compile_error", "out_of_memory")
 
 
+def test_jobs_share_a_child_until_one_of_their_cases_kills_it(opencl_infos: list[DeviceInfo], tmp_path: Path) -> None:
+    """Each job's problem has its own size; the rest of the job that lost its child goes on in another one."""
+    sizes = [
+        jobs(opencl_infos[0], FAULTY, "double", {"n": n}, *names)[0]
+        for n, names in ((65, ("good",)), (66, ("good", "segfault", "also_good")), (67, ("good", "wrong")))
+    ]
+    script = tmp_path / "tool.py"
+    script.write_text(f"import os, sys; print('a child', file=open({str(tmp_path / 'started')!r}, 'a')); "
+                      "os.execvp(sys.argv[1], sys.argv[1:])")  # fmt: skip
+    outcomes = child.run(sizes, Wrapping((sys.executable, str(script))))
+    assert [outcome.status.value for outcome in outcomes] == ["ok", "ok", "crashed", "ok", "ok", "wrong"]
+    checked = [next(iter(o.verification.outputs.values())).checked for o in outcomes if o.verification]
+    assert checked == [65, 66, 66, 67, 67]
+    assert (tmp_path / "started").read_text().splitlines() == ["a child"] * 2
+
+
 def test_a_hang_ends_and_the_rest_goes_on(opencl_infos: list[DeviceInfo]) -> None:
     slow = [
         name
         for name in ("hang", "hangs", "slow_for_ever")
         if name in workload.discover([FAULTY])["faulty"].variants["double"]
     ]
-    outcomes = child.run(job(opencl_infos[0], FAULTY, "double", {"n": 65}, *slow, "good"), timeout=6.0)
+    outcomes = child.run(jobs(opencl_infos[0], FAULTY, "double", {"n": 65}, *slow, "good"), timeout=6.0)
     assert [outcome.status for outcome in outcomes] == [Status.TIMEOUT, Status.OK]
     assert "no answer within 6 s" in outcomes[0].reason
 
@@ -93,7 +102,7 @@ def test_a_tool_that_cannot_start_its_child_ends_each_case(opencl_infos: list[De
     script = tmp_path / "tool.py"
     script.write_text("import sys; print('no such device', file=sys.stderr); sys.exit(3)")
     wrapping = Wrapping((sys.executable, str(script)))
-    outcomes = child.run(job(opencl_infos[0], PLANTED, "double", {"n": 65}, "clean", "race_local"), wrapping)
+    outcomes = child.run(jobs(opencl_infos[0], PLANTED, "double", {"n": 65}, "clean", "race_local"), wrapping)
     assert [(o.status.value, o.reason) for o in outcomes] == 2 * [("crashed", "exit code 3")]
     assert "no such device" in outcomes[0].log
 
@@ -101,6 +110,7 @@ def test_a_tool_that_cannot_start_its_child_ends_each_case(opencl_infos: list[De
 def test_a_warm_up_is_one_more_execution(opencl_infos: list[DeviceInfo], tmp_path: Path) -> None:
     for warm_up, executions in ((False, 1), (True, 2)):
         log = tmp_path / f"log {executions}"
-        one = job(opencl_infos[0], FAULTY, "double", {"n": 65}, "good").model_copy(update={"warm_up": warm_up})
-        (outcome,) = child.run(one, Wrapping(environment={"FAULTY_LOG": str(log)}))
+        (one,) = jobs(opencl_infos[0], FAULTY, "double", {"n": 65}, "good")
+        warm = one.model_copy(update={"warm_up": warm_up})
+        (outcome,) = child.run([warm], Wrapping(environment={"FAULTY_LOG": str(log)}))
         assert outcome.status is Status.OK and len(log.read_text().splitlines()) == executions

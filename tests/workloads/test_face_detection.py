@@ -291,7 +291,7 @@ def test_an_image_too_large_for_its_integral_images_is_refused(monkeypatch: pyte
 
     from perfport.workloads.face_detection import images
 
-    monkeypatch.setattr(images, "composite", empty)
+    monkeypatch.setitem(images.MADE, "composite", empty)
     with pytest.raises(
         UsageError, match="atlas_words: the integral images of 32768 x 32768 pixels take more than 2147483647 words"
     ):

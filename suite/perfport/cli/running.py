@@ -172,7 +172,7 @@ def count(
     stalls: Annotated[bool, typer.Option("--stalls", help="What warps wait for (Nsight Compute).")] = False,
     workloads: WorkloadsOption = None,
     seed: SeedOption = 1,
-    timeout: Annotated[float, typer.Option(help="Seconds for the variants of one problem at one size.")] = 1800.0,
+    timeout: Annotated[float, typer.Option(help="Seconds for each variant at one size.")] = 1800.0,
     as_json: JsonOption = False,
 ) -> None:
     """Count the operations and bytes that variants cause, beside what they declare (docs/counting.md).

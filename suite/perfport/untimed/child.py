@@ -1,22 +1,26 @@
 """Run variants once each, untimed, on one device in a child process: what verifying, counting and sanitizing share.
 
-The parent starts the child plainly, inside a simulator or under a tool (`Wrapping`), and gets back one `Outcome` for
-each case, with the text that the tool printed while that case ran. A child that dies loses only the case it was at.
+A child takes seconds to start, so it runs several jobs where nothing forbids. The parent starts it plainly, inside a
+simulator or under a tool (`Wrapping`), and gets back one `Outcome` for each case, with the text that the tool printed
+while that case ran. A child that dies loses only the case it was at.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
 from .. import backend
 from ..backend import OpenDevice
@@ -31,7 +35,7 @@ from ..workload.execution import status_of
 
 #: Environment variable: the file that ``begin VARIANT`` and ``end VARIANT`` are appended to around launches that count.
 MARKS = "PERFPORT_MARKS"
-_CASE, _END = "perfport: case ", "perfport: end"
+_CASE, _END, _OUTCOME = "perfport: case", "perfport: end", "OUTCOME "
 
 
 class CheckCase(Model):
@@ -57,6 +61,9 @@ class Job(Model):
     cases: list[CheckCase]
     warm_up: bool = False
     timed: bool = True
+
+
+_JOBS = TypeAdapter(list[Job])
 
 
 class Outcome(Model):
@@ -87,62 +94,103 @@ def parallel() -> int:
     return min(4, os.cpu_count() or 1)
 
 
-def run(job: Job, wrapping: Wrapping = Wrapping(), timeout: float = 300.0) -> list[Outcome]:
-    """Run a job; cases that a dying child did not reach are given to another one.
+def run(jobs: Sequence[Job], wrapping: Wrapping = Wrapping(), timeout: float = 300.0) -> list[Outcome]:
+    """Run jobs in a child; cases that a dying child did not reach are given to another one.
 
     Parameters
     ----------
-    job : Job
+    jobs : sequence of Job
+        Of one workload on one device.
     wrapping : Wrapping
     timeout : float
-        Seconds for each child; the case that it was at then ends as ``timeout``.
+        Seconds for each case, the first of a child with its start; one that takes longer ends as ``timeout``.
+
+    Returns
+    -------
+    list of Outcome
+        In the order of the jobs and their cases.
     """
     outcomes: list[Outcome] = []
-    left = list(job.cases)
-    while left:
-        done = _run_child(job.model_copy(update={"cases": left}), wrapping, timeout)
-        outcomes += done
-        left = left[len(done) :]
+    while left := _beyond(jobs, len(outcomes)):
+        outcomes += _run_child(left, wrapping, timeout)
     return outcomes
 
 
-def _run_child(job: Job, wrapping: Wrapping, timeout: float) -> list[Outcome]:
+def _beyond(jobs: Sequence[Job], done: int) -> list[Job]:
+    """Return the jobs without their first cases, so many in all."""
+    left = []
+    for job in jobs:
+        if cases := job.cases[done:]:
+            left.append(job.model_copy(update={"cases": cases}))
+        done = max(0, done - len(job.cases))
+    return left
+
+
+def _run_child(jobs: list[Job], wrapping: Wrapping, timeout: float) -> list[Outcome]:
     """Run one child; returns at least one outcome, the last of which may be of the case that killed it."""
     command = [*wrapping.command, sys.executable, "-m", "perfport.untimed.child"]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", **wrapping.environment}
-    expired = False
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
-        text=True, errors="replace", start_new_session=True,
-    ) as child:  # fmt: skip
-        try:
-            out, log = child.communicate(job.model_dump_json(), timeout)
-        except subprocess.TimeoutExpired:
-            expired = True
-            os.killpg(child.pid, 9)
-            out, log = child.communicate()
+    with (
+        tempfile.TemporaryFile("w+", errors="replace") as errors,
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=environment,
+            text=True, errors="replace", start_new_session=True,
+        ) as child,
+    ):  # fmt: skip
+        assert child.stdin
+        with contextlib.suppress(BrokenPipeError), child.stdin as stdin:
+            stdin.write(_JOBS.dump_json(jobs).decode())
+        out, expired = _answers(child, timeout)
+        errors.seek(0)
+        log = errors.read()
     parsed, printed = _outcomes(out)
     before, *parts = log.split(_CASE)
-    errors = [part.partition("\n")[2].split(_END)[0] for part in parts]
+    told = [part.partition("\n")[2].split(_END)[0] for part in parts]
     outcomes = [
         outcome.model_copy(update={"log": before * (number == 0) + error + text})
-        for number, (outcome, error, text) in enumerate(zip(parsed, errors, printed, strict=False))
+        for number, (outcome, error, text) in enumerate(zip(parsed, told, printed, strict=False))
     ]
-    if len(outcomes) < len(job.cases) and (expired or child.returncode or not outcomes):
+    cases = [case for job in jobs for case in job.cases]
+    if len(outcomes) < len(cases) and (expired or child.returncode or not outcomes):
         status = Status.TIMEOUT if expired else Status.CRASHED
         ended = f"killed by signal {-child.returncode}" if child.returncode < 0 else f"exit code {child.returncode}"
         reason = f"no answer within {timeout:g} s" if expired else ended
-        text = errors[len(parsed)] if len(parsed) < len(errors) else log
-        outcomes.append(Outcome(case=job.cases[len(outcomes)], status=status, reason=reason, log=text))
+        text = told[len(parsed)] if len(parsed) < len(told) else log
+        outcomes.append(Outcome(case=cases[len(outcomes)], status=status, reason=reason, log=text))
     return outcomes
+
+
+def _answers(child: subprocess.Popen[str], timeout: float) -> tuple[str, bool]:
+    """Read what a child prints until it ends; it is killed where an outcome takes longer, and that is said."""
+    expired = threading.Event()
+
+    def kill() -> None:
+        expired.set()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+
+    def watch() -> threading.Timer:
+        timer = threading.Timer(timeout, kill)
+        timer.start()
+        return timer
+
+    out, timer = "", watch()
+    for line in child.stdout or ():
+        out += line
+        if line.startswith(_OUTCOME):
+            timer.cancel()
+            timer = watch()
+    timer.cancel()
+    child.wait()
+    return out, expired.is_set()
 
 
 def _outcomes(out: str) -> tuple[list[Outcome], list[str]]:
     """Split the child's standard output into outcomes and what a tool printed ahead of each."""
     outcomes, printed, text = [], [], ""
     for line in out.splitlines(keepends=True):
-        if line.startswith("OUTCOME "):
-            outcomes.append(Outcome.model_validate_json(line[8:]))
+        if line.startswith(_OUTCOME):
+            outcomes.append(Outcome.model_validate_json(line.removeprefix(_OUTCOME)))
             printed.append(text)
             text = ""
         else:
@@ -151,25 +199,28 @@ def _outcomes(out: str) -> tuple[list[Outcome], list[str]]:
 
 
 def main() -> None:
-    """Child: read a job from standard input, print one line for each outcome."""
+    """Child: read jobs from standard input, print one line for each outcome."""
     os.environ.setdefault("POCL_KERNEL_CACHE", "0")
-    job = Job.model_validate_json(sys.stdin.read())
-    if job.device.runtime:
-        platforms.use([job.device.runtime])
-    device = backend.get(job.device.backend).open(job.device)
-    source = discover(job.workloads, job.workload)[job.workload]
-    cls = source.problem(job.problem)
-    problem = cls(cls.Parameters.model_validate(job.parameters), job.seed)
-    session = Session(device, problem, source.folder, job.timed)
+    jobs = _JOBS.validate_json(sys.stdin.read())
+    place = jobs[0]
+    if place.device.runtime:
+        platforms.use([place.device.runtime])
+    device = backend.get(place.device.backend).open(place.device)
+    source = discover(place.workloads, place.workload)[place.workload]
     with contextlib.ExitStack() as stack:
         marks = stack.enter_context(Path(os.environ[MARKS]).open("a")) if MARKS in os.environ else None
-        for number, case in enumerate(job.cases):
-            print(f"{_CASE}{number}", file=sys.stderr, flush=True)
-            outcome = _run_case(session, source.variant(job.problem, case.variant), case, job, marks)
-            print(_END, file=sys.stderr, flush=True)
-            print("OUTCOME " + outcome.model_dump_json(), flush=True)
-            if outcome.status is Status.CRASHED and _lost(device):
-                return  # the parent gives what is left to another child
+        for job in jobs:
+            cls = source.problem(job.problem)
+            problem = cls(cls.Parameters.model_validate(job.parameters), job.seed)
+            session = Session(device, problem, source.folder, job.timed)
+            for case in job.cases:
+                print(_CASE, file=sys.stderr, flush=True)
+                outcome = _run_case(session, source.variant(job.problem, case.variant), case, job, marks)
+                print(_END, file=sys.stderr, flush=True)
+                print(_OUTCOME + outcome.model_dump_json(), flush=True)
+                if outcome.status is Status.CRASHED and _lost(device):
+                    return  # the parent gives what is left to another child
+            session.close()
 
 
 def _lost(device: OpenDevice) -> bool:

@@ -17,10 +17,10 @@ PLANTED = [str(Path(__file__).parents[2] / "data" / "planted")]
 def test_each_device_gets_every_check_size(monkeypatch: pytest.MonkeyPatch, opencl_infos: list[Any]) -> None:
     monkeypatch.setattr(discovery, "discover", lambda: opencl_infos)
     tasks = tasks_for("planted/", workloads=PLANTED, devices=[opencl_infos[0].id], seed=7)
-    assert {task.job.device.id for task in tasks} == {opencl_infos[0].id}
-    assert {task.job.seed for task in tasks} == {7} and len({str(task.job.parameters) for task in tasks}) == len(
-        tasks
-    ) > 1
+    jobs = [job for task in tasks for job in task.jobs]
+    assert {job.device.id for job in jobs} == {opencl_infos[0].id} and {job.seed for job in jobs} == {7}
+    assert len({(job.problem, str(job.parameters)) for job in jobs}) == len(jobs) > len(tasks)
+    assert len({job.problem for job in jobs}) == len(tasks), "all sizes of a problem share a child"
 
 
 @pytest.mark.parametrize(("pattern", "profile", "message"), [("nothing", None, "'nothing'"), ("", "hd7971", "hd7970")])

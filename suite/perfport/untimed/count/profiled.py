@@ -89,7 +89,7 @@ def count(job: Job, timeout: float, stalls: bool = False) -> list[tuple[Outcome,
     ----------
     job : Job
     timeout : float
-        Seconds for the job.
+        Seconds for each case.
     stalls : bool
         Also count what warps waited for, and how many of them there were.
 
@@ -102,7 +102,7 @@ def count(job: Job, timeout: float, stalls: bool = False) -> list[tuple[Outcome,
         log, marks = Path(folder) / "ncu.csv", Path(folder) / "marks"
         marks.touch()
         wrapping = Wrapping(command(log, job.device, stalls), {child.MARKS: str(marks), "LC_ALL": "C"})
-        outcomes = child.run(job, wrapping, timeout)
+        outcomes = child.run([job], wrapping, timeout)
         begun = [line.partition(" ")[2] for line in marks.read_text().splitlines() if line.startswith("begin ")]
         text = log.read_text(errors="replace") if log.exists() else ""
     if not begun:

@@ -96,7 +96,7 @@ def count(
     shapes : sequence of Shape
         Trace accesses and summarise them under these; needs the plugin.
     timeout : float
-        Seconds for each child process.
+        Seconds for each case.
     """
     return _by_plugin(job, using.plugin, shapes, timeout) if using.plugin else _by_stock(job, timeout)
 
@@ -109,7 +109,7 @@ def _by_plugin(job: Job, plugin: Path, shapes: Sequence[Shape], timeout: float) 
         environment = {"OCLGRIND_PLUGINS": str(plugin), child.MARKS: str(marks), "PERFPORT_COUNTS": str(counts)}
         if shapes:
             environment["PERFPORT_TRACE"] = str(trace)
-        outcomes = child.run(job, Wrapping(environment=environment), timeout)
+        outcomes = child.run([job], Wrapping(environment=environment), timeout)
         launches: dict[str, list[dict[str, Any]]] = {}
         for line in counts.read_text().splitlines():
             launch = json.loads(line)
@@ -129,7 +129,7 @@ def _by_plugin(job: Job, plugin: Path, shapes: Sequence[Shape], timeout: float) 
 def _by_stock(job: Job, timeout: float) -> list[tuple[Outcome, Tally]]:
     """Oclgrind prints its counts to the child's standard output: the marks go there too and tell which ones count."""
     environment = {"OCLGRIND_INST_COUNTS": "1", "LC_ALL": "C", child.MARKS: "/dev/stdout"}
-    outcomes = child.run(job, Wrapping(("stdbuf", "-oL"), environment), timeout)
+    outcomes = child.run([job], Wrapping(("stdbuf", "-oL"), environment), timeout)
     return [(outcome, parse_stock(outcome.log.splitlines())) for outcome in outcomes]
 
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from operator import attrgetter
 from typing import Any, Protocol
 
 from ...machine import simulator
@@ -91,9 +92,9 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Task:
-    """A job to run under a tool."""
+    """Jobs to run under a tool, in one child."""
 
-    job: Job
+    jobs: tuple[Job, ...]
     tool: Tool
 
 
@@ -134,8 +135,13 @@ def on_devices(
     if sanitize and (others := [device.id for device in devices if "cuda" not in device.capabilities]):
         expected = "expected CUDA devices, or no --device for Oclgrind"
         raise UsageError(f"--sanitize --device: {', '.join(others)} cannot be watched; {expected}")
-    tools: list[Tool] = [ComputeSanitizer(name) for name in TOOLS] if sanitize else [Plain()]
-    return [Task(job, tool) for job in _jobs(workloads, devices, seed, pattern, profile) for tool in tools]
+    jobs = _jobs(workloads, devices, seed, pattern, profile)
+    if sanitize:
+        return [Task((job,), ComputeSanitizer(name)) for job in jobs for name in TOOLS]
+    # What a check size costs is the start of its child: all sizes of a problem share one. Not so under a tool, which
+    # takes longer, and falls silent after so many findings.
+    place = attrgetter("device.id", "workload", "problem")
+    return [Task(tuple(sizes), Plain()) for _, sizes in itertools.groupby(sorted(jobs, key=place), key=place)]
 
 
 def on_simulator(
@@ -148,7 +154,7 @@ def on_simulator(
     limits = simulator.limits(profile) if profile else {}
     info = simulator.find(limits)
     devices = [info.model_copy(update={"kind": kind}) for kind in ("gpu", "cpu")]
-    return [Task(job, Oclgrind(limits)) for job in _jobs(workloads, devices, seed, pattern, profile)]
+    return [Task((job,), Oclgrind(limits)) for job in _jobs(workloads, devices, seed, pattern, profile)]
 
 
 def _jobs(
@@ -196,9 +202,13 @@ def run(tasks: Sequence[Task], workloads: Sequence[str] = ()) -> Iterator[Verdic
     """
 
     def judge(task: Task) -> list[Verdict]:
-        job = task.job.model_copy(update={"workloads": list(workloads)})
-        outcomes = child.run(job, task.tool.wrapping())
-        return [Verdict(job, task.tool.name, outcome, task.tool.findings(outcome.log)) for outcome in outcomes]
+        jobs = [job.model_copy(update={"workloads": list(workloads)}) for job in task.jobs]
+        outcomes = child.run(jobs, task.tool.wrapping())
+        of = [job for job in jobs for _ in job.cases]
+        return [
+            Verdict(job, task.tool.name, outcome, task.tool.findings(outcome.log))
+            for job, outcome in zip(of, outcomes, strict=True)
+        ]
 
     with ThreadPoolExecutor(child.parallel()) as pool:
         for verdicts in pool.map(judge, tasks):
