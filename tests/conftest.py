@@ -71,11 +71,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 SEE_ALL = {"opencl_infos", "perfport"}
 
 
+def sees_all(item: pytest.Item) -> bool:
+    """Whether a test may differ on a machine with more devices; not where any device of them serves."""
+    return not item.get_closest_marker("any_device") and bool(SEE_ALL & set(getattr(item, "fixturenames", ())))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not (file := config.getoption("--not-again")):
         return
     passed = set(Path(file).read_text().splitlines())
-    again = [item.nodeid not in passed or bool(SEE_ALL & set(getattr(item, "fixturenames", ()))) for item in items]
+    again = [item.nodeid not in passed or sees_all(item) for item in items]
     config.hook.pytest_deselected(items=[item for item, kept in zip(items, again, strict=True) if not kept])
     items[:] = [item for item, kept in zip(items, again, strict=True) if kept]
 
@@ -93,6 +98,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "any_device: tests the harness on one device of this machine, whichever it is.")
     # One cache for all tests, kept between sessions: ceilings are swept once per device. Not the user's, because
     # ceilings that are measured beside a test suite are too low; and the user's own profiles are no defaults here.
     cache = getattr(config, "cache", None)  # not with -p no:cacheprovider

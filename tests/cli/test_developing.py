@@ -15,6 +15,8 @@ from commands import Cli
 
 from perfport.model.device import DeviceInfo
 
+pytestmark = pytest.mark.any_device
+
 
 @pytest.mark.parametrize(
     ("fault", "code", "told"), [("", 0, "RIGHT"), ("tail", 3, "WRONG"), ("no_compile", 4, "scale.cl:3")]

@@ -16,6 +16,8 @@ import yaml
 from perfport.interop.exports import samples
 from perfport.store.results import Run
 
+pytestmark = pytest.mark.any_device
+
 pytest.importorskip("pytest_benchmark")
 ROOT = Path(__file__).parents[2]
 FAULTY = Path(__file__).parents[1] / "data" / "faulty"

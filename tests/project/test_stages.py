@@ -28,6 +28,9 @@ def test_on(device): ...
 
 def test_sees_all(cache): ...
 
+@pytest.mark.any_device
+def test_takes_one(cache): ...
+
 def test_tool():
     if not {tool}:
         pytest.skip("no tool")
@@ -60,6 +63,7 @@ def test_the_second_stage_runs_what_the_first_could_not(
     stage(tmp_path, ["intel"], False, *option("passed-to", out), *parallel)
     assert sorted((out / "passed").read_text().splitlines()) == [
         "tests/test_it.py::test_alike", "tests/test_it.py::test_on[intel]", "tests/test_it.py::test_sees_all",
+        "tests/test_it.py::test_takes_one",
     ]  # fmt: skip
     assert stage(tmp_path, ["intel", "pocl"], True, *option("not-again", out)) == {
         "tests/test_it.py::test_on[pocl]", "tests/test_it.py::test_sees_all", "tests/test_it.py::test_tool",

@@ -24,6 +24,8 @@ from perfport.store.collection import Collection
 from perfport.store.environment import CEILINGS, ENVIRONMENT
 from perfport.store.results import RECORDS, Run, Writer
 
+pytestmark = pytest.mark.any_device
+
 LONG = {"variants": ["good", "slow"], "parameters": {"n": [100, 200, 300, 400]}}
 
 

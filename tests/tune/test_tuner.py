@@ -20,6 +20,8 @@ from perfport.tune.target import Goal
 from perfport.tune.tuner import Machine, Settings, Tuner
 from perfport.workload import discover
 
+pytestmark = pytest.mark.any_device
+
 #: Seconds: much more than any step takes here, beside other tests, and less than the one that hangs.
 TIMEOUT = 6.0
 

@@ -14,6 +14,8 @@ from perfport.untimed import show
 from perfport.untimed.bench import Report
 from perfport.untimed.dev import Loop
 
+pytestmark = pytest.mark.any_device
+
 #: Seconds: much more than any step takes here, beside other tests.
 TIMEOUT = 20.0
 

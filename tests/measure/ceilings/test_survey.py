@@ -16,6 +16,8 @@ from perfport.model.device import DeviceInfo
 from perfport.model.errors import InfrastructureError, UsageError
 from perfport.report.pages.ceilings import render, terminal
 
+pytestmark = pytest.mark.any_device
+
 DATA = Path(__file__).parents[2] / "data" / "clpeak"
 POCL = "pthread-skylake-avx512-Intel(R) Xeon(R) Processor"
 INTEL = "Intel(R) Xeon(R) Processor"

@@ -18,6 +18,8 @@ from perfport.run.worker import energy as module
 from perfport.run.worker.energy import UNMEASURED, GroupEnergy
 from perfport.store.results import Run
 
+pytestmark = pytest.mark.any_device
+
 WATTS = 30.0
 ENERGY = Energy(
     joules=Interval(value=2.0, low=1.9, high=2.1), domain="d", seconds=5.0, executions=9, loops=5, update_s=0.01,

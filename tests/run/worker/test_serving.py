@@ -16,6 +16,8 @@ from perfport.run.worker import serving
 from perfport.run.worker.group import DeviceLostError
 from perfport.store.results import Run
 
+pytestmark = pytest.mark.any_device
+
 
 class Pipe:
     """The worker's end of a pipe: some groups, then the parent hangs up."""
