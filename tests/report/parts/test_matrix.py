@@ -79,6 +79,27 @@ def test_peers_are_said_whatever_became_of_them(tmp_path: Path) -> None:
         assert said in page and ("`p`" in page) == (said in ("▲ ", "▼ ")), said
 
 
+@pytest.mark.parametrize(
+    ("own", "theirs", "said"),
+    [
+        ("fp32", "tf32", "▲ 2.99 × `fast` (tf32)"),
+        ("tf32", "fp32", "no peer ran"),
+        ("fp32", "fp32", "▼ 0.750 × `exact`<br>"),
+    ],
+)
+def test_a_less_precise_peer_stands_for_those_that_did_not_run(
+    tmp_path: Path, own: str, theirs: str, said: str
+) -> None:
+    """FAISS does not run on a GPU here, flash-kmeans does: "no peer ran" hid it. A more precise one would flatter."""
+    status = Status.OK if own == theirs else Status.UNSUPPORTED
+    records = [
+        data.record("a", 0.02, precision=own), data.record("fast", 0.06, role="peer", precision=theirs),
+        data.record("exact", 0.015, role="peer", precision=own, status=status),
+    ]  # fmt: skip
+    (line,) = lines(material(tmp_path, (records, data.environment())))
+    assert said in matrix_table([line]) + "<br>", matrix_table([line])
+
+
 def test_a_ratio_has_the_marks_of_its_peer_and_its_clock(tmp_path: Path) -> None:
     noisy = data.record("p", 0.04, role="peer", clock="wall", noise=0.4, n=9)
     assert noisy.timing and not noisy.timing.target_met

@@ -115,6 +115,19 @@ def test_a_ratio_has_the_marks_of_its_peer_and_its_clock(tmp_path: Path) -> None
     assert re.search(r"× p \(wall\) §", against[:200])
 
 
+def test_a_less_precise_peer_stands_for_those_that_did_not_run(tmp_path: Path) -> None:
+    records = [
+        data.record("a", 0.02), data.record("exact", role="peer", status=Status.UNSUPPORTED),
+        data.record("fast", 0.06, role="peer", precision="tf32", clock="wall", noise=0.4, n=9),
+    ]  # fmt: skip
+    held = page.content(Material.of(Collection([data.store(tmp_path / "run", records)]), {}, []), "T")
+    (tmp_path / "suite.html").write_text(document("T", page.as_json(held)))
+    drawn = browser(tmp_path / "suite.html", tmp_path / "profile")("#open=0")
+    against = re.sub("<[^>]*>", "", drawn[drawn.index('class="against"') :])
+    assert re.search(r"▲ [\d.]+ × fast \(tf32\) \(wall\) §", against[:200])
+    assert re.search(r"▲ [\d.]+ × .*over the best peer, fast \(tf32\)", re.sub("<[^>]*>", "", drawn))
+
+
 def test_where_work_pays_has_the_marks_of_its_times(tmp_path: Path) -> None:
     records = [data.record("a", noise=0.4, n=9), data.record("b", problem="tiles", status=Status.CONTENDED)]
     held = page.content(Material.of(Collection([data.store(tmp_path / "run", records)]), {}, []), "T")

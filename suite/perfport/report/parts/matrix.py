@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from ...measure.intervals import Verdict
 from ...model.names import settings
 from ...model.record import MetricValue
 from ...run.sources import Age
-from ...store.case import Site
-from ...store.comparable import is_control, is_peer
+from ...store.case import Site, Subject
+from ...store.comparable import fastest, is_control, is_peer
+from ...store.ratios import Comparison, compare
 from .failures import ORDER
-from .ladder import Ladder, Published
+from .ladder import Ladder, Published, Row
 from .markdown import NONE, code, table, text
 from .marks import ELSEWHERE, best_marks, marks, noted
 from .material import Material
@@ -46,11 +47,33 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Versus:
+    """The best variant beside the best library: of another precision class only where none of its own ran."""
+
+    peer: Row
+    compared: Comparison
+
+    @property
+    def precision(self) -> str:
+        """The library's precision class."""
+        return self.peer.subject.precision
+
+
+@dataclass(frozen=True)
 class Cell:
-    """The ladder that stands for a problem on a device. ``off``: not of the headline size, of which there is none."""
+    """The ladder that stands for a problem on a device.
+
+    Attributes
+    ----------
+    ladder : Ladder
+    off : bool
+        It is not of the headline size, of which there is none.
+    versus : Versus or None
+    """
 
     ladder: Ladder
     off: bool
+    versus: Versus | None = None
 
 
 @dataclass(frozen=True)
@@ -75,9 +98,16 @@ class Line:
 def lines(material: Material) -> list[Line]:
     """Return the problems of a suite, a line for each precision class in which a variant of the suite was tried."""
     listed = []
+    solved: dict[tuple[Subject, Site], list[Row]] = {}
+    for ladder in material.ladders:
+        solved.setdefault(_whatever_precision(ladder), []).extend(ladder.peers)
     ordered = sorted(material.first, key=_place)
     for _, same in groupby(ordered, key=lambda ladder: ladder.subject.family):
-        tried = [Cell(ladder, material.first[ladder]) for ladder in same if _tried(ladder)]
+        tried = [
+            Cell(ladder, material.first[ladder], _versus(ladder, solved[_whatever_precision(ladder)]))
+            for ladder in same
+            if _tried(ladder)
+        ]
         cells: dict[Column, Cell] = {}
         for cell in tried:
             column = Column.of(cell.ladder.where)
@@ -85,6 +115,22 @@ def lines(material: Material) -> list[Line]:
         if cells:
             listed.append(Line(dict(sorted(cells.items())), _published([cell.ladder for cell in cells.values()])))
     return listed
+
+
+def _whatever_precision(ladder: Ladder) -> tuple[Subject, Site]:
+    return replace(ladder.subject, precision=""), ladder.where
+
+
+def _versus(ladder: Ladder, peers: Sequence[Row]) -> Versus | None:
+    """Compare the best of a ladder with its best peer, or else, in FP32, with that of ``peers`` of any class.
+
+    Those of other classes are less accurate, so that the comparison flatters nobody but them.
+    """
+    if ladder.best_peer and ladder.peer_comparison:
+        return Versus(ladder.best_peer, ladder.peer_comparison)
+    other = fastest(peers) if ladder.precision == "fp32" else None
+    compared = compare(other.record, ladder.best.record) if other and ladder.best else None
+    return Versus(other, compared) if other and compared else None
 
 
 def _place(ladder: Ladder) -> tuple[str, str, bool, str]:
@@ -130,17 +176,19 @@ def over_published(metric: MetricValue, figure: Published) -> float:
     return metric.value / value if metric.direction == "higher" else value / metric.value
 
 
-def versus_peer(ladder: Ladder) -> str:
+def versus_peer(cell: Cell) -> str:
     """Return how the best variant does against the best library, in words: which, by how much, the library's marks."""
-    peers = [row for row in ladder.rows if is_peer(row)]
-    if not peers:
-        return "no peer"
-    if (compared := ladder.peer_comparison) is None or ladder.best_peer is None:
+    ladder, versus = cell.ladder, cell.versus
+    if versus is None:
+        peers = [row for row in ladder.rows if is_peer(row)]
+        if not peers:
+            return "no peer"
         ended = next((s.value for s in ORDER if any(row.record.status == s for row in peers)), "no clock in common")
         return f"no peer ran ({ended})"
-    noted_as = (" (wall)" if compared.mixed else "") + marks(ladder.best_peer)
-    shown = f"{SHAPES[compared.verdict]} {significant(compared.ratio.value)} × {code(ladder.best_peer.label, 24)}"
-    return shown + noted_as
+    peer, compared = versus.peer, versus.compared
+    noted_as = f" ({text(versus.precision)})" if versus.precision != ladder.precision else ""
+    noted_as += (" (wall)" if compared.mixed else "") + marks(peer)
+    return f"{SHAPES[compared.verdict]} {significant(compared.ratio.value)} × {code(peer.label, 24)}{noted_as}"
 
 
 def bar(share: float) -> str:
@@ -179,7 +227,7 @@ def _cell(line: Line, column: Column) -> str:
     if bound := record.problem_bound:
         stale = " †" if bound.stale else ""
         parts.append(f"{bar(bound.share.value)} {percent(bound.share.value)}{stale}".replace(" ", "\N{NO-BREAK SPACE}"))
-    parts.append(versus_peer(ladder))
+    parts.append(versus_peer(cell))
     if (times := line.times_published(ladder)) is not None:
         parts.append(f"{significant(times)} × published")
     if ladder.several:

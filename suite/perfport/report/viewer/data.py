@@ -18,7 +18,7 @@ from ..parts.ladder import Ladder
 from ..parts.material import Material, by_size
 from ..parts.matrix import Column, Line, columns, lines
 from . import answers
-from .ladders import ladder
+from .ladders import ladder, less_precise
 from .modelled import modelled
 from .sources import sources
 
@@ -105,12 +105,15 @@ def _held(material: Material) -> list[Ladder]:
 
 
 def _row(line: Line, heads: Sequence[Column], numbers: dict[int, int], material: Material) -> dict[str, Any]:
-    ladder, cells = line.ladder, {}
+    ladder = line.ladder
+    cells: dict[int, dict[str, Any]] = {}
     for place, column in enumerate(heads):
         cell = line.cells.get(column)
         if cell and id(cell.ladder) in numbers:
             times = line.times_published(cell.ladder)
             cells[place] = {"ladder": numbers[id(cell.ladder)], "off": cell.off, "published": times}
+            if cell.versus and cell.versus.precision != cell.ladder.precision:
+                cells[place]["less"] = less_precise(cell.versus)
     figures = {
         device: {
             "value": figure.high or figure.value, "unit": figure.unit, "variant": figure.variant, "share": figure.share,

@@ -16,6 +16,7 @@ from ..parts.failures import reason
 from ..parts.labels import label
 from ..parts.ladder import Ladder, Row
 from ..parts.marks import ABOVE, marks
+from ..parts.matrix import Versus
 from ..parts.roofs import Roofs, measured_roofs, nominal_roofs, placed
 
 #: Samples of a case that the page draws: of more, so many quantiles stand for them.
@@ -50,6 +51,15 @@ def ladder(of: Ladder, run: int, column: int) -> dict[str, Any]:
         held["peer"], held["versus"] = of.rows.index(of.best_peer), _comparison(of.peer_comparison)
         held["wall"] = bool(of.peer_comparison and of.peer_comparison.mixed)
     return held
+
+
+def less_precise(versus: Versus) -> dict[str, Any]:
+    """Return a library of another precision class that stands for those of a ladder, of which none ran."""
+    peer, compared = versus.peer, versus.compared
+    return {
+        "label": peer.label, "precision": versus.precision, "versus": _comparison(compared), "wall": compared.mixed,
+        "marks": marks(peer).replace(" ", ""),
+    }  # fmt: skip
 
 
 def _case(of: Ladder, row: Row, at: Mapping[str, float] | None) -> dict[str, Any]:

@@ -10,10 +10,11 @@ function answers(ladder, row) {
   const best = leading(ladder);
   if (!best) return h("p", {}, "No variant has a result that may be ranked here.");
   const cell = Object.values(row?.cells || {}).find(of => DATA.ladders[of.ladder] === ladder);
+  const beside = rival(ladder, cell);
   const lines = [
     h("li", {}, h("b", {}, `${best.label}: ${rate(best.metric, ladder.unit)}`), ` in ${seconds(best.time[0])} `, marked(ladder.marks)),
     best.share ? h("li", {}, bar(best.share[0]), ` ${percent(best.share[0])} of the `, term("bound"), `, ${number(best.perfect?.[0])} × is left to a perfect kernel`) : null,
-    h("li", {}, ladder.versus ? [verdict(ladder.versus[3], `${times(ladder.versus)} `), "over the best ", term("peer"), `, ${ladder.cases[ladder.peer].label}`] : peerWords(ladder)),
+    h("li", {}, beside ? [verdict(beside.versus[3], `${times(beside.versus)} `), "over the best ", term("peer"), `, ${beside.name}`] : peerWords(ladder)),
     cell?.published ? h("li", {}, `${number(cell.published)} × the best `, term("published"), " figure") : null,
     h("li", {}, binding(best)), best.next ? h("li", {}, h("b", {}, "Next: "), best.next) : null,
   ];

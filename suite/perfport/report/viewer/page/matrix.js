@@ -50,17 +50,17 @@ function cellOf(row, column) {
     return h("td", {"data-label": `${chip}, ${platform}`}, h("button", {type: "button", class: "cell", "data-ladder": at, "aria-haspopup": "dialog", click: open}, "none is ok"));
   }
   const notes = [...(best === leading(ladder) ? ladder.marks || "" : best.marks || ""), ...(off ? "○" : "")];
-  const versus = ladder.versus;
+  const beside = rival(ladder, cell);
   const parts = [
     h("span", {class: "unseen"}, `${row.problem} ${row.precision} on ${chip}, ${platform}: `),
     h("span", {class: "value"}, rate(best.metric, ladder.unit), " ", marked(notes)),
     best.share ? h("span", {class: "reach", title: WORDS.share}, bar(best.share[0]), percent(best.share[0])) : null,
   ];
   if (state.role !== "peer") {
-    parts.push(versus && !state.role
-      ? h("span", {class: "against", title: WORDS.peer}, verdict(versus[3], `${number(versus[0])} × ${ladder.cases[ladder.peer].variant}`), " ",
-        ladder.wall ? h("abbr", {class: "mark", title: WORDS.wall}, "(wall) ") : null, marked(ladder.cases[ladder.peer].marks))
-      : h("span", {class: "against quiet", title: WORDS.peer}, versus ? "" : peerWords(ladder)));
+    parts.push(beside && !state.role
+      ? h("span", {class: "against", title: WORDS.peer}, verdict(beside.versus[3], `${number(beside.versus[0])} × ${beside.name}`), " ",
+        beside.wall ? h("abbr", {class: "mark", title: WORDS.wall}, "(wall) ") : null, marked(beside.marks))
+      : h("span", {class: "against quiet", title: WORDS.peer}, beside ? "" : peerWords(ladder)));
   }
   if (cell?.published && !state.role) {
     parts.push(h("span", {class: "against", title: WORDS.published}, `${number(cell.published)} × published`));

@@ -46,6 +46,14 @@ function ladders(row) {
   return DATA.ladders.filter(of => of.workload === row.workload && of.problem === row.problem && of.precision === row.precision);
 }
 
+/** The library beside the best variant: the best of its precision class, or else of a less precise one. */
+function rival(ladder, cell) {
+  const {label, precision, ...less} = cell?.less || {};
+  if (!ladder.versus) return cell?.less ? {name: `${label} (${precision})`, ...less} : null;
+  const peer = ladder.cases[ladder.peer];
+  return {name: peer.label, versus: ladder.versus, wall: ladder.wall, marks: peer.marks};
+}
+
 function peerWords(ladder) {
   const peers = ladder.cases.filter(of => of.role === "peer");
   if (!peers.length) return "no peer";
