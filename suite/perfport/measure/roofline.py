@@ -12,13 +12,10 @@ from __future__ import annotations
 from ..machine.device_profile import DeviceProfile
 from ..model.record import Bound, Interval, Record
 from ..model.work import Traffic, Work
-from .ceilings import Ceilings
+from .ceilings import MOVED, Ceilings
 
 #: A share is an error only when it is above this at the upper end of the time's interval and those of the ceilings.
 IMPOSSIBLE_SHARE = 1.02
-
-#: A probe that differs from the ceiling by more than this was disturbed, or the ceiling is another by now.
-MOVED = 0.10
 
 #: A stream of mixed 32-bit integer instructions goes under the faster of these.
 INTEGER_CEILINGS = ("int32_mad", "int32_logic")

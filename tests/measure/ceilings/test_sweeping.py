@@ -22,6 +22,7 @@ from perfport.measure.ceilings import (
 )
 from perfport.measure.ceilings.bench import Bench
 from perfport.measure.ceilings.kind import NoCeilingError, label
+from perfport.measure.roofline import moved
 
 
 def test_a_sweep_of_a_small_set(device: OpenDevice, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,6 +71,32 @@ def test_a_probe_raises_and_never_lowers() -> None:
     raised = raise_to(known, higher)
     assert raised.entries["dram_read"].value == 120.0 and raised.entries["dram_read"].sweep == {"a": 1.0}
     assert raised.entries["fp32_fma"] == first["fp32_fma"] and raised.date == "then", "it is as old as its sweep"
+
+
+@pytest.mark.parametrize(
+    ("direction", "stored", "probe", "raised"),
+    [
+        ("higher", (80, 71, 97), (94, 91, 97), True),
+        ("higher", (80, 71, 97), (94, 87, 97), False),
+        ("higher", (80, 71, 97), (87, 86, 88), False),
+        ("lower", (80, 62, 90), (65, 63, 67), True),
+        ("lower", (80, 62, 90), (65, 63, 73), False),
+        ("lower", (80, 62, 90), (73, 72.5, 74), False),
+    ],
+)
+def test_the_wide_interval_of_a_disturbed_sweep_excuses_no_probe(
+    direction: Any, stored: tuple[float, ...], probe: tuple[float, ...], raised: bool
+) -> None:
+    """All probes of a quiet device lay in it, 20 % above its value: every group of a run was contended."""
+    first, second = (
+        Ceilings(device="d", driver="", date="then", entries={"int32_logic": Ceiling(
+            **dict(zip(("value", "low", "high"), values, strict=True)), unit="op/s", direction=direction
+        )})
+        for values in (stored, probe)
+    )  # fmt: skip
+    found = raise_to(first, second)
+    assert found.entries["int32_logic"].value == (probe if raised else stored)[0]
+    assert not (raised and moved(found, second))
 
 
 @pytest.mark.parametrize(("value", "raised"), [(2e-6, True), (4e-6, False), (3e-6, False)])

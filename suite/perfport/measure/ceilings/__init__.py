@@ -9,11 +9,12 @@ and its median with its 95 % interval is the ceiling, reported with the shape th
 
 from .cached import cache_file, load_cached, outdated, store
 from .catalogue import KINDS
-from .entry import SWEEP_VERSION, Ceiling, Ceilings, Renewal
+from .entry import MOVED, SWEEP_VERSION, Ceiling, Ceilings, Renewal
 from .sweeping import probe_again, raise_to, renewed, sweep
 
 __all__ = [
     "KINDS",
+    "MOVED",
     "SWEEP_VERSION",
     "Ceiling",
     "Ceilings",

@@ -11,6 +11,9 @@ from ...model.schema import Model
 #: ceilings keep the old ones, and an older version is handed shapes that it does not know.
 SWEEP_VERSION = 12
 
+#: A probe that differs from the ceiling by more than this was disturbed, or the ceiling is another by now.
+MOVED = 0.10
+
 
 class Ceiling(Model):
     """One ceiling: median and 95 % interval of the best shape's samples, in ``unit``.

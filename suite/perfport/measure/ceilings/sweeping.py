@@ -15,7 +15,7 @@ from ..contention import LEAST_S, Watch, wait_until_quiet
 from ..intervals import summarise
 from .bench import Bench
 from .catalogue import KINDS
-from .entry import Ceiling, Ceilings, Renewal
+from .entry import MOVED, Ceiling, Ceilings, Renewal
 from .kind import Kind, NoCeilingError, Shape, label
 from .theory import theory
 
@@ -193,18 +193,14 @@ def probe_again(
 
 
 def raise_to(known: Ceilings, now: Ceilings) -> Ceilings:
-    """Return ceilings raised to what a probe gave, where it gave more than the sweep's interval allows.
+    """Return ceilings raised to what a probe gave, where it gave more than the sweep's interval allows, or by `MOVED`.
 
     A ceiling is what a device can do: a sweep taken in a bad moment is corrected towards the better, never towards the
-    worse. Its age stays that of the sweep.
+    worse. Its age stays that of the sweep. One that others disturbed has a wide interval, in which all probes of a
+    quiet device lie: it is corrected where a probe's whole interval is so far from its value that the probe counts as
+    disturbed, or every group would be.
     """
-    better = {
-        name: entry
-        for name, entry in now.entries.items()
-        if (
-            entry.high < known.entries[name].low if entry.direction == "lower" else entry.low > known.entries[name].high
-        )
-    }
+    better = {name: entry for name, entry in now.entries.items() if _better(entry, known.entries[name])}
     if not better:
         return known
     update = {
@@ -212,6 +208,12 @@ def raise_to(known: Ceilings, now: Ceilings) -> Ceilings:
         for name, entry in better.items()
     }
     return known.model_copy(update={"entries": {**known.entries, **update}})
+
+
+def _better(now: Ceiling, known: Ceiling) -> bool:
+    if now.direction == "lower":
+        return now.high < max(known.low, known.value * (1 - MOVED))
+    return now.low > min(known.high, known.value * (1 + MOVED))
 
 
 def renewed(known: Ceilings, fresh: Ceilings, renewal: Renewal, exceeded: Collection[str] = ()) -> Ceilings:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from ...measure.roofline import MOVED
+from ...measure.ceilings import MOVED
 from ...model.names import plain
 from ...model.untrusted import line
 from ...store.results import Run

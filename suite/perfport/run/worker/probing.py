@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterable
 
 from ...backend import OpenDevice
-from ...measure.ceilings import Ceilings, probe_again
-from ...measure.roofline import BARRIERS, CHAIN, DRAM, EMPTY, MOVED, impossible, measured_ceilings, moved
+from ...measure.ceilings import MOVED, Ceilings, probe_again
+from ...measure.roofline import BARRIERS, CHAIN, DRAM, EMPTY, impossible, measured_ceilings, moved
 from ...model.record import Interval, Record
 from ..messages import CeilingsInUse, CeilingsProbed, StepStarted
 from .resources import Resources
