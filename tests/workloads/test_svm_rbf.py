@@ -151,10 +151,15 @@ def test_arg_extrema(solve: Any, variant: str) -> None:
 
 @pytest.mark.parametrize("variant", ARG)
 def test_arg_extrema_every_tunable_value(solve: Any, device: OpenDevice, variant: str) -> None:
+    """Each value of each tunable with some value of each other one."""
     problem = arg(ARG[variant].problem, n=4099, bits=3)
+    values: dict[str, list[int]] = {}
     for name, value in other_values(ARG[variant], device):
-        outputs = solve(problem, ARG[variant], **{name: value})
-        assert problem.verify(outputs, ARG[variant].computes).passed, (name, value, problem.seed)
+        values.setdefault(name, []).append(value)
+    for number in range(max(map(len, values.values()), default=0)):
+        chosen = {name: listed[number % len(listed)] for name, listed in values.items()}
+        outputs = solve(problem, ARG[variant], **chosen)
+        assert problem.verify(outputs, ARG[variant].computes).passed, (chosen, problem.seed)
 
 
 def test_half_of_the_extrema_is_not_enough(solve: Any) -> None:
