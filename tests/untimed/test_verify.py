@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,9 @@ import pytest
 from perfport.machine import simulator
 from perfport.machine.device_profile import load_profile
 from perfport.model.errors import UnavailableError, UsageError
-from perfport.untimed.verify import on_devices
+from perfport.untimed.child import Wrapping
+from perfport.untimed.verify import Task, on_devices, run
+from perfport.untimed.verify.finding import Finding
 from perfport.workload import discover
 
 PLANTED = Path(__file__).parents[1] / "data" / "planted"
@@ -104,6 +108,34 @@ def test_nothing_is_timed_where_times_mean_nothing(opencl_infos: list[Any]) -> N
     found = discover([str(PLANTED)], "planted")
     tasks = on_devices({"planted": found["planted"]}, opencl_infos[:1], 1)
     assert tasks and not any(job.timed for task in tasks for job in task.jobs)
+
+
+@dataclass(frozen=True)
+class Silent:
+    """A tool that finds one thing in each case, and prints the findings of two cases at most."""
+
+    script: Path
+    name: str = "silent"
+    most: int = 2
+
+    def wrapping(self) -> Wrapping:
+        return Wrapping((sys.executable, str(self.script)))
+
+    def findings(self, log: str) -> list[Finding]:
+        return [Finding("fault", "kernel")]
+
+
+def test_what_comes_after_a_tool_fell_silent_is_run_again(opencl_infos: list[Any], tmp_path: Path) -> None:
+    script, started = tmp_path / "tool.py", tmp_path / "started"
+    script.write_text(
+        f"import os, sys; print('a child', file=open({str(started)!r}, 'a')); os.execvp(sys.argv[1], sys.argv[1:])"
+    )
+    found = discover([str(PLANTED)], "planted")
+    (plain,) = on_devices({"planted": found["planted"]}, opencl_infos[:1], 1, "clean")
+    verdicts = list(run([Task(plain.jobs * 3, Silent(script))], [str(PLANTED)]))
+    sizes = [job.parameters["n"] for job in plain.jobs] * 3
+    assert [verdict.job.parameters["n"] for verdict in verdicts] == sizes and all(one.findings for one in verdicts)
+    assert len(started.read_text().splitlines()) == len(sizes) // 2
 
 
 def test_a_cpu_cannot_be_watched_by_compute_sanitizer(opencl_infos: list[Any]) -> None:

@@ -111,12 +111,12 @@ def run(jobs: Sequence[Job], wrapping: Wrapping = Wrapping(), timeout: float = 3
         In the order of the jobs and their cases.
     """
     outcomes: list[Outcome] = []
-    while left := _beyond(jobs, len(outcomes)):
+    while left := beyond(jobs, len(outcomes)):
         outcomes += _run_child(left, wrapping, timeout)
     return outcomes
 
 
-def _beyond(jobs: Sequence[Job], done: int) -> list[Job]:
+def beyond(jobs: Sequence[Job], done: int) -> list[Job]:
     """Return the jobs without their first cases, so many in all."""
     left = []
     for job in jobs:

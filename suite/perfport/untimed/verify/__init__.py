@@ -36,6 +36,11 @@ class Tool(Protocol):
         """The tool's name in tables."""
         ...
 
+    @property
+    def most(self) -> int:
+        """So many findings in a child mean that it may print no further ones."""
+        ...
+
     def wrapping(self) -> Wrapping:
         """How the child is started. Raises `UnavailableError`."""
         ...
@@ -49,6 +54,7 @@ class Plain:
     """No tool: results alone are checked."""
 
     name = "verify"
+    most = 1  # and there are none
 
     def wrapping(self) -> Wrapping:
         """Start the child as it is."""
@@ -135,13 +141,9 @@ def on_devices(
     if sanitize and (others := [device.id for device in devices if "cuda" not in device.capabilities]):
         expected = "expected CUDA devices, or no --device for Oclgrind"
         raise UsageError(f"--sanitize --device: {', '.join(others)} cannot be watched; {expected}")
+    tools: list[Tool] = [ComputeSanitizer(name) for name in TOOLS] if sanitize else [Plain()]
     jobs = _jobs(workloads, devices, seed, pattern, profile)
-    if sanitize:
-        return [Task((job,), ComputeSanitizer(name)) for job in jobs for name in TOOLS]
-    # What a check size costs is the start of its child: all sizes of a problem share one. Not so under a tool, which
-    # takes longer, and falls silent after so many findings.
-    place = attrgetter("device.id", "workload", "problem")
-    return [Task(tuple(sizes), Plain()) for _, sizes in itertools.groupby(sorted(jobs, key=place), key=place)]
+    return [task for tool in tools for task in _tasks(jobs, tool)]
 
 
 def on_simulator(
@@ -154,7 +156,13 @@ def on_simulator(
     limits = simulator.limits(profile) if profile else {}
     info = simulator.find(limits)
     devices = [info.model_copy(update={"kind": kind}) for kind in ("gpu", "cpu")]
-    return [Task((job,), Oclgrind(limits)) for job in _jobs(workloads, devices, seed, pattern, profile)]
+    return _tasks(_jobs(workloads, devices, seed, pattern, profile), Oclgrind(limits))
+
+
+def _tasks(jobs: Sequence[Job], tool: Tool) -> list[Task]:
+    """Let all sizes of a problem share a child: its start takes longer than most sizes."""
+    place = attrgetter("device.id", "device.kind", "workload", "problem")
+    return [Task(tuple(sizes), tool) for _, sizes in itertools.groupby(sorted(jobs, key=place), key=place)]
 
 
 def _jobs(
@@ -203,16 +211,26 @@ def run(tasks: Sequence[Task], workloads: Sequence[str] = ()) -> Iterator[Verdic
 
     def judge(task: Task) -> list[Verdict]:
         jobs = [job.model_copy(update={"workloads": list(workloads)}) for job in task.jobs]
-        outcomes = child.run(jobs, task.tool.wrapping())
-        of = [job for job in jobs for _ in job.cases]
-        return [
-            Verdict(job, task.tool.name, outcome, task.tool.findings(outcome.log))
-            for job, outcome in zip(of, outcomes, strict=True)
-        ]
+        verdicts: list[Verdict] = []
+        while left := child.beyond(jobs, len(verdicts)):
+            verdicts += _until_silent(left, task.tool)
+        return verdicts
 
     with ThreadPoolExecutor(child.parallel()) as pool:
         for verdicts in pool.map(judge, tasks):
             yield from verdicts
+
+
+def _until_silent(jobs: Sequence[Job], tool: Tool) -> Iterator[Verdict]:
+    """Run jobs; what comes after so many findings that the tool may have fallen silent is left out."""
+    found = 0
+    of = (job for job in jobs for _ in job.cases)
+    for job, outcome in zip(of, child.run(jobs, tool.wrapping()), strict=True):
+        findings = tool.findings(outcome.log)
+        yield Verdict(job, tool.name, outcome, findings)
+        found += sum(finding.count for finding in findings)
+        if found >= tool.most:
+            return
 
 
 def rows(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:

@@ -25,6 +25,7 @@ class ComputeSanitizer:
     """Starts children under one of `TOOLS`."""
 
     tool: str
+    most: int = 50  # it prints a hundred errors of a process, unless told otherwise
 
     @property
     def name(self) -> str:

@@ -16,7 +16,7 @@ from ...model.errors import InfrastructureError
 from ..child import Wrapping
 from .finding import Finding
 
-MAX_ERRORS = 10_000  # beyond that Oclgrind falls silent, and a later case would pass unseen
+MAX_ERRORS = 10_000  # in a process: beyond that Oclgrind falls silent
 _FATAL = ("OCLGRIND FATAL ERROR", "Loading Oclgrind plugin failed")
 _NUMBERS = re.compile(r"\b0x[0-9a-f]+\b")
 
@@ -33,6 +33,7 @@ class Oclgrind:
 
     environment: Mapping[str, str] = field(default_factory=dict)
     name: str = "oclgrind"
+    most: int = MAX_ERRORS // 2  # it may count what is no finding of a kernel
 
     def wrapping(self) -> Wrapping:
         """Switch on race detection and load the plugin that watches initialisation."""
