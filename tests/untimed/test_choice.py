@@ -15,9 +15,10 @@ DEVICE = DeviceInfo.model_validate(data.device(data.POCL))
 def test_every_variant_that_is_meant_runs_on_the_devices_that_are_meant(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("perfport.machine.discovery.discover", lambda: [DEVICE])
     tasks = tasks_for("svm_rbf/rbf_rows/vectorized", devices=["cpu"], seed=3)
-    assert tasks and {task.job.seed for task in tasks} == {3}
-    assert {(task.job.device.id, task.tool.name) for task in tasks} == {(DEVICE.id, "verify")}
-    assert {check.variant for task in tasks for check in task.job.cases} == {"vectorized", "vectorized_points"}
+    jobs = [job for task in tasks for job in task.jobs]
+    assert jobs and {job.seed for job in jobs} == {3}
+    assert {job.device.id for job in jobs} == {DEVICE.id} and {task.tool.name for task in tasks} == {"verify"}
+    assert {check.variant for job in jobs for check in job.cases} == {"vectorized", "vectorized_points"}
     with pytest.raises(UsageError, match="cannot be watched"):
         tasks_for("svm_rbf", sanitize=True, devices=["cpu"])
 

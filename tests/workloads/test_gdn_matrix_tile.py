@@ -167,10 +167,16 @@ PLANES: list[dict[str, int]] = [{"height": 5, "width": 11, "batch": 3}, {"height
 COPYING = {"resident": 1, "gamma_depth": 32}
 
 
+#: Each class in each layout with two numbers of copies and of channels.
+COPIES = [
+    (copies, channels, layout, name)
+    for number, (copies, channels) in enumerate([(1, 37), (2, 100), (2, 200), (3, 48)])
+    for name, layout in zip(("matrix_tile", "matrix_tile_tf32"), ("nchw", "nhwc", "nchw")[number % 2 :], strict=False)
+]
+
+
 @needs_compiler
-@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
-@pytest.mark.parametrize("name", ["matrix_tile", "matrix_tile_tf32"])
-@pytest.mark.parametrize(("copies", "channels"), [(1, 37), (2, 100), (3, 48), (2, 200)])
+@pytest.mark.parametrize(("copies", "channels", "layout", "name"), COPIES)
 def test_copies_ahead(name: str, copies: int, channels: int, layout: str) -> None:
     """Both operands of one copy of w, or with more channels than a tile holds each of its own."""
     for plane, inverse in itertools.product(PLANES, (False, True)):

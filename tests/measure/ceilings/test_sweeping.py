@@ -45,7 +45,8 @@ def test_a_sweep_of_a_small_set(device: OpenDevice, monkeypatch: pytest.MonkeyPa
     assert set(KINDS) - may_lack - {"grid_barrier"} <= set(found.entries)
     assert all(found.absent.values()), "every absent ceiling has its reason"
     for name, one in found.entries.items():
-        assert 0 < one.low <= one.value <= one.high and one.unit == KINDS[name].unit
+        rounded = 1e-12 * one.value  # the median of equal samples is a mean, and so may be its interval's end
+        assert 0 < one.low <= one.value + rounded and one.value <= one.high + rounded and one.unit == KINDS[name].unit
         assert 1 <= len(one.sweep) <= 2 and one.samples == 15 and 0 < one.spread <= 1
         assert label(one.shape) in one.sweep and set(one.clocks) == {"before", "after"}
     assert Ceilings.model_validate_json(found.model_dump_json()) == found
@@ -53,7 +54,7 @@ def test_a_sweep_of_a_small_set(device: OpenDevice, monkeypatch: pytest.MonkeyPa
     again = probe_again(device, found, names)
     assert set(again.entries) == set(names[:3]) and device.allocated == before
     for name, one in again.entries.items():
-        assert one.shape == found.entries[name].shape and one.samples == 5 and 0 < one.low <= one.value
+        assert one.shape == found.entries[name].shape and one.samples == 5 and 0 < one.low <= one.value * (1 + 1e-12)
 
 
 def test_a_probe_of_nothing_needs_no_memory(device: OpenDevice) -> None:
