@@ -144,8 +144,8 @@ def test_a_cpu_cannot_be_watched_by_compute_sanitizer(opencl_infos: list[Any]) -
 
 
 @needs_oclgrind
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_every_variant_that_ships_is_clean(perfport: Callable[..., Any]) -> None:
-    done = perfport("verify", "--sanitize", "--json", timeout=900)
+    done = perfport("verify", "--sanitize", "--json", timeout=1800)
     bad = [row for row in json.loads(done.stdout) if row["findings"] or row["status"] not in ("ok", "unsupported")]
     assert not bad, json.dumps(bad, indent=1)[:4000]
