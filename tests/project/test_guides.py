@@ -12,6 +12,7 @@ import yaml
 
 from perfport.machine.device_profile import load_profile
 
+pytestmark = pytest.mark.any_device
 ROOT = Path(__file__).parents[2]
 
 
