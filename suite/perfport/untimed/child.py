@@ -171,6 +171,7 @@ def _answers(child: subprocess.Popen[str], timeout: float) -> tuple[str, bool]:
 
     def watch() -> threading.Timer:
         timer = threading.Timer(timeout, kill)
+        timer.daemon = True  # one that runs keeps no interrupted command alive
         timer.start()
         return timer
 
@@ -180,8 +181,8 @@ def _answers(child: subprocess.Popen[str], timeout: float) -> tuple[str, bool]:
         if line.startswith(_OUTCOME):
             timer.cancel()
             timer = watch()
-    timer.cancel()
     child.wait()
+    timer.cancel()
     return out, expired.is_set()
 
 
