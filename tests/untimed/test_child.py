@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from started_children import Started
+
 from perfport import workload
 from perfport.model.device import DeviceInfo
 from perfport.model.record import Status
@@ -77,14 +79,12 @@ def test_jobs_share_a_child_until_one_of_their_cases_kills_it(opencl_infos: list
         jobs(opencl_infos[0], FAULTY, "double", {"n": n}, *names)[0]
         for n, names in ((65, ("good",)), (66, ("good", "segfault", "also_good")), (67, ("good", "wrong")))
     ]
-    script = tmp_path / "tool.py"
-    script.write_text(f"import os, sys; print('a child', file=open({str(tmp_path / 'started')!r}, 'a')); "
-                      "os.execvp(sys.argv[1], sys.argv[1:])")  # fmt: skip
-    outcomes = child.run(sizes, Wrapping((sys.executable, str(script))))
+    started = Started(tmp_path)
+    outcomes = child.run(sizes, started.wrapping)
     assert [outcome.status.value for outcome in outcomes] == ["ok", "ok", "crashed", "ok", "ok", "wrong"]
     checked = [next(iter(o.verification.outputs.values())).checked for o in outcomes if o.verification]
     assert checked == [65, 66, 66, 67, 67]
-    assert (tmp_path / "started").read_text().splitlines() == ["a child"] * 2
+    assert started.children == 2
 
 
 def test_a_hang_ends_and_the_rest_goes_on(opencl_infos: list[DeviceInfo]) -> None:

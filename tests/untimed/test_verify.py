@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from started_children import Started
 
 from perfport.machine import simulator
 from perfport.machine.device_profile import load_profile
@@ -114,28 +114,25 @@ def test_nothing_is_timed_where_times_mean_nothing(opencl_infos: list[Any]) -> N
 class Silent:
     """A tool that finds one thing in each case, and prints the findings of two cases at most."""
 
-    script: Path
+    started: Started
     name: str = "silent"
     most: int = 2
 
     def wrapping(self) -> Wrapping:
-        return Wrapping((sys.executable, str(self.script)))
+        return self.started.wrapping
 
     def findings(self, log: str) -> list[Finding]:
         return [Finding("fault", "kernel")]
 
 
 def test_what_comes_after_a_tool_fell_silent_is_run_again(opencl_infos: list[Any], tmp_path: Path) -> None:
-    script, started = tmp_path / "tool.py", tmp_path / "started"
-    script.write_text(
-        f"import os, sys; print('a child', file=open({str(started)!r}, 'a')); os.execvp(sys.argv[1], sys.argv[1:])"
-    )
+    started = Started(tmp_path)
     found = discover([str(PLANTED)], "planted")
     (plain,) = on_devices({"planted": found["planted"]}, opencl_infos[:1], 1, "clean")
-    verdicts = list(run([Task(plain.jobs * 3, Silent(script))], [str(PLANTED)]))
+    verdicts = list(run([Task(plain.jobs * 3, Silent(started))], [str(PLANTED)]))
     sizes = [job.parameters["n"] for job in plain.jobs] * 3
     assert [verdict.job.parameters["n"] for verdict in verdicts] == sizes and all(one.findings for one in verdicts)
-    assert len(started.read_text().splitlines()) == len(sizes) // 2
+    assert started.children == len(sizes) // 2
 
 
 def test_a_cpu_cannot_be_watched_by_compute_sanitizer(opencl_infos: list[Any]) -> None:
