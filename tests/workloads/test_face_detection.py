@@ -6,6 +6,7 @@ import base64
 import io
 import secrets
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,12 @@ from pydantic import ValidationError
 from perfport import workload
 from perfport.backend import OpenDevice
 from perfport.machine.device_profile import load_profile, parameters_for
-from perfport.model.errors import UsageError
+from perfport.model.errors import UnsupportedError, UsageError
 from perfport.workload import Session, Setup, Variant
 from perfport.workloads.face_detection.problems import CHECK_SIZES, Faces, Windows
 from perfport.workloads.face_detection.pyramid import reduced
 from perfport.workloads.face_detection.reference import integrals
+from perfport.workloads.face_detection.variants import streams
 
 pytest.importorskip("skimage")
 pytest.importorskip("cv2")
@@ -91,7 +93,11 @@ def test_windows_are_the_references(build: Any, variant: str) -> None:
         right(task, outputs)
         assert set(outputs) == {"windows", "count"}
         traffic, work = found.traffic(), task.work()
-        assert traffic.flops == work.flops and traffic.integer_ops >= work.integer_ops
+        assert traffic.integer_ops >= work.integer_ops
+        if variant == "window_streams":  # evaluates whole vectors
+            assert traffic.flops > work.flops
+        else:
+            assert traffic.flops == work.flops
 
 
 @pytest.mark.parametrize("frames", [1, 2])
@@ -158,6 +164,31 @@ def test_a_node_may_serve_several_windows(build: Any, cascade: dict[str, Any], s
     right(task, build(task, LADDER["compacted"], **shape)[1])
 
 
+@pytest.mark.parametrize("cascade", [STUMPS, SMALL, PASSING], ids=["stumps", "trees", "passing"])
+@pytest.mark.parametrize(("tile", "width"), [(16, 8), (16, 16), (32, 16), (64, 8)])
+def test_vectors_of_windows(build: Any, cascade: dict[str, Any], tile: int, width: int) -> None:
+    task = problem(**cascade)
+    found, outputs = build(task, LADDER["window_streams"], tile=tile, width=width)
+    right(task, outputs)
+    notes = found.notes()
+    assert notes["entered"] == task.reference.counts.entered.tolist()
+    assert notes["features"] == task.reference.counts.nodes.sum()
+    evaluated = found.traffic().flops  # the places of all vectors
+    assert notes["features"] / notes["busy_slots"] == pytest.approx(evaluated, rel=1e-9)
+
+
+def test_tiles_are_halved_until_local_memory_holds_one(build: Any, device: OpenDevice) -> None:
+    task = problem(**SMALL)
+    configured = build(task, LADDER["window_streams"], tile=64)[0].detector.configuration
+    assert configured.tile == 64 and configured.image.nbytes > 2**16
+    room = device.info.model_copy(update={"local_memory_bytes": 2**15})
+    setup = SimpleNamespace(problem=task, device=SimpleNamespace(info=room), tunables={"tile": 64, "width": 8})
+    assert streams.configure(setup).tile == 16
+    setup.device.info = device.info.model_copy(update={"local_memory_bytes": 2**13})
+    with pytest.raises(UnsupportedError, match=f"8 x 8 windows takes more than the device's {2**13} bytes"):
+        streams.configure(setup)
+
+
 def test_repeated_scenes_are_the_same_frames() -> None:
     task, alone = (
         Windows(Windows.Parameters(**STUMPS, frames=frames, scenes=scenes), 3) for frames, scenes in ((5, 2), (2, None))
@@ -181,7 +212,7 @@ def test_the_sources_parameters_apply_as_tunables(build: Any, name: str) -> None
     assert configuration.batch == configuration.group == {"hd7970": 64, "gtx680": 32}[name]
 
 
-@pytest.mark.parametrize("variant", ["per_scale", "persistent_threads", "local_queue", "compacted"])
+@pytest.mark.parametrize("variant", ["per_scale", "persistent_threads", "local_queue", "compacted", "window_streams"])
 def test_an_instrumented_build_counts_what_the_reference_counts(build: Any, variant: str) -> None:
     task = problem(**SMALL)
     notes = build(task, LADDER[variant])[0].notes()

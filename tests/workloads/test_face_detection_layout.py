@@ -23,6 +23,8 @@ from perfport.workloads.face_detection.variants.layout import (
     nodes,
     packed_nodes,
 )
+from perfport.workloads.face_detection.variants.stream_tables import STAGE, image, order, stages, vector_node
+from perfport.workloads.face_detection.variants.stream_tables import nodes as vector_nodes
 
 KERNELS = workload.discover()["face_detection"].folder / "kernels"
 MACROS = {
@@ -30,6 +32,7 @@ MACROS = {
     "TILE": 0, "PACKED": 0, "STUMPS": 0, "CONSTANT": 0, "INSTRUMENT": 0, "WORK_GROUP": 32, "BATCH": 32, "STAGES": 1,
     "WINDOW_WIDTH": 24, "WINDOW_HEIGHT": 24, "HALVED": 0,
 }  # fmt: skip
+VECTORS = {"TILE": 32, "LOCAL_PITCH": 96, "LOCAL_LINES": 88, "HALF": 48, "TILTED": 1, "LANES": 1, "WIDTH": 8}
 #: Name of the struct, the records of the host, macros.
 STRUCTS: dict[str, tuple[str, np.dtype, dict[str, int]]] = {
     "level": ("Level", LEVEL, {}),
@@ -39,6 +42,9 @@ STRUCTS: dict[str, tuple[str, np.dtype, dict[str, int]]] = {
     "stump of offsets": ("Node", node_type(stumps=True, offsets=True), {"STUMPS": 1}),
     "packed stump": ("Node", PACKED_NODE, {"STUMPS": 1, "PACKED": 1}),
     "tally": ("Tally", TALLY, {"INSTRUMENT": 1}),
+    "stump for vectors": ("VectorNode", vector_node(stumps=True), {**VECTORS, "STUMPS": 1}),
+    "tree for vectors": ("VectorNode", vector_node(stumps=False), VECTORS),
+    "stage for vectors": ("Stage", STAGE, VECTORS),
 }
 
 
@@ -53,7 +59,9 @@ def test_a_level_has_no_other_fields() -> None:
 @pytest.mark.parametrize("case", STRUCTS)
 def test_structs_are_the_hosts(device: OpenDevice, case: str) -> None:
     struct, table, macros = STRUCTS[case]
-    source = read_source(KERNELS / "detect_direct.cl")
+    if macros.get("WIDTH") and device.info.kind != "cpu":
+        pytest.skip("vectors of integers are for CPUs")
+    source = read_source(KERNELS / ("detect_vectors.cl" if macros.get("WIDTH") else "detect_direct.cl"))
     # With offsets, the threshold is the last component of a vector.
     names = [name for name in table.names or () if not (case.endswith("of offsets") and name == "threshold")]
     places = "".join(f"out[{i}] = (uint)((size_t)&there->{name} - (size_t)there);\n" for i, name in enumerate(names, 1))
@@ -119,3 +127,31 @@ def test_gains_decide_as_leaves_do() -> None:
     decisions = sums >= read.stage_threshold
     assert decisions.any() and not decisions.all()
     assert np.array_equal(gains_sums >= thresholds, decisions)
+
+
+@pytest.mark.parametrize("name", ["frontalface_alt", "lefteye_2splits"])
+def test_tables_for_vectors_are_the_cascade(name: str) -> None:
+    """All nodes once, of a stage's stumps those of three rectangles last, and for levels of step 2 the same again."""
+    read = cascade.load(name)
+    of = image(32, 2, read, tilted=True)
+    table, stage, numbers = vector_nodes(read, of).reshape(2, -1), stages(read), order(read)
+    assert sorted(numbers) == list(range(read.nodes)) and of.half
+    for half, row in zip((0, of.half), table, strict=True):
+        corners = read.offsets(of.row, of.row * of.lines, half).reshape(-1, 12)
+        assert np.array_equal(row["corners"], corners[numbers]) and row["corners"].max() < of.nbytes // 4
+        assert np.array_equal(row["weights"], read.weights[numbers])
+        assert np.array_equal(row["threshold"], read.threshold[numbers])
+    assert np.array_equal(stage["first"], read.stage_first[:-1]) and np.array_equal(stage["end"], read.stage_first[1:])
+    if read.stumps:
+        gained, thresholds = gains(read)
+        assert np.array_equal(table["gain"][1], gained[numbers])
+        assert np.array_equal(stage["threshold"], thresholds)
+        third = table["weights"][0, :, 2] != 0
+        for one in stage:
+            assert not third[one["first"] : one["third"]].any() and third[one["third"] : one["end"]].all()
+        assert (stage["third"] < stage["end"]).any() and (stage["first"] < stage["third"]).any()
+    else:
+        assert np.array_equal(numbers, np.arange(read.nodes)) and np.array_equal(stage["third"], stage["end"])
+        targets = np.stack([table["left"][0], table["right"][0]], axis=1)
+        assert np.array_equal(np.where(targets < 0, targets + 1, targets), read.children)
+        assert not (targets == 0).any()

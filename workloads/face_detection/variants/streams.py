@@ -1,0 +1,112 @@
+"""Detectors for CPUs: one work-item to a tile, vectors of neighbouring windows (kernels/detect_vectors.cl)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from perfport.workload import Kernel, Setup, Traffic, Tunable, UnsupportedError
+
+from . import inputs, stream_tables, stream_traffic
+from .configuration import Configuration, Launch, Techniques
+from .detector import Detector, Passing
+from .faces import _Faces
+from .integrals import Integrals
+from .tile import TileImage
+from .windows import IMAGES, Detecting
+
+#: One launch of a work-item for each tile; the kernel knows no other way.
+TECHNIQUES = Techniques(persistent=False, dynamic=False, offsets=True, shifts=True)
+
+
+@dataclass(frozen=True)
+class Vectors(Configuration):
+    """Tiles whose windows go through the stages by vectors of ``width``."""
+
+    image: TileImage
+    width: int
+
+    @property
+    def file(self) -> str:
+        """The kernel file."""
+        return "detect_vectors.cl"
+
+    def macros(self) -> dict[str, Any]:
+        """The macros of the kernels that follow from it."""
+        return {**super().macros(), "WIDTH": self.width}
+
+
+def configure(setup: Setup) -> Vectors:
+    """Return what the tunables come to: tiles are halved until local memory holds the image under one.
+
+    Raises `UnsupportedError` where it holds none that is as wide as a vector.
+    """
+    problem, width, side = setup.problem, setup.tunables["width"], setup.tunables["tile"]
+    step, room = max(level.step for level in problem.pyramid.levels), setup.device.info.local_memory_bytes
+    while (image := stream_tables.image(side, step, problem.cascade, problem.tilted)).nbytes > room:
+        side //= 2
+        if side < width:
+            raise UnsupportedError(
+                f"width: a tile of {width} x {width} windows takes more than the device's {room} bytes of local memory"
+            )
+    return Vectors(
+        problem=problem, techniques=TECHNIQUES, image=image, group=1, batch=side**2, single=0, together=0, per_item=1,
+        by_bank=0, resident=0, width=width,
+    )  # fmt: skip
+
+
+class StreamDetector(Detector):
+    """The step with tables and arguments of its own kernel."""
+
+    configuration: Vectors
+
+    def __init__(self, setup: Setup, configuration: Vectors, integrals: Integrals, passing: Passing) -> None:
+        super().__init__(setup, configuration, integrals, passing)
+        cascade, image = self.problem.cascade, configuration.image
+        roots, leaves, *_ = inputs.rest_of_cascade(setup, packed=False)
+        self._tables = (
+            setup.input(f"vector nodes {image}", lambda: self.device.upload(stream_tables.nodes(cascade, image))),
+            roots, leaves, setup.input("vector stages", lambda: self.device.upload(stream_tables.stages(cascade))),
+        )  # fmt: skip
+
+    def _launch(self, kernel: Kernel, launch: Launch, number: int, extra: tuple[Any, ...]) -> None:
+        configuration, pyramid = self.configuration, self.problem.pyramid
+        self.device.launch(
+            kernel, configuration.groups(launch), 1, self.integrals.sums, *self._tables, *self._levels,
+            np.uint32(pyramid.pitch), np.uint32(self.integrals.plane), np.uint64(self.integrals.frame_words),
+            np.uint32(pyramid.windows), *self._frame, np.uint32(launch.first), self.passing.count,
+            self.passing.numbers, np.uint32(self.passing.capacity), *extra, local_bytes=configuration.image.nbytes,
+        )  # fmt: skip
+
+    def traffic(self) -> Traffic:
+        """Modelled from the counts of the reference, which an instrumented build confirms."""
+        configuration = self.configuration
+        vectors = stream_traffic.detection(self.problem, configuration.image, configuration.width)
+        return Traffic.total(self.integrals.traffic(), Traffic(dram_read=self.integrals.spilled_bytes), vectors)
+
+
+class WindowStreams(Detecting):
+    """All stages by vectors; windows that are left are never gathered."""
+
+    name, title, role, rung = "window_streams", "neighbouring windows as vectors, by few work-items", "beyond", 10
+    needs = ("cpu", "fp64")  # type: ignore[assignment]
+    source = "beyond the source"
+    techniques = TECHNIQUES
+    tunables: ClassVar[dict[str, Tunable]] = {
+        **IMAGES,
+        "tile": Tunable(32, (16, 32, 64), "windows along each side of a tile, if local memory holds its image"),
+        "width": Tunable(8, (8, 16), "windows per vector"),
+    }
+
+    def __init__(self, setup: Setup) -> None:
+        capacity = setup.problem.parameters.capacity
+        passing = Passing(*self.lists(setup, capacity), capacity)
+        integrals = Integrals(setup, per_level=False)
+        self.detector = StreamDetector(setup, configure(setup), integrals, passing)
+        self.steps = (self.detector,)
+
+
+class FacesStreams(_Faces, WindowStreams):
+    """The same, as a whole detector."""
