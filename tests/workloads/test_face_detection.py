@@ -224,7 +224,7 @@ def test_an_instrumented_build_counts_what_the_reference_counts(build: Any, vari
     assert (notes["queue_bytes"] > 0) == (variant == "local_queue")
 
 
-@pytest.mark.parametrize("variant", ["per_scale", "uberkernel"])
+@pytest.mark.parametrize("variant", ["per_scale", "uberkernel", "window_streams"])
 def test_integral_images_on_the_device(build: Any, device: OpenDevice, variant: str) -> None:
     task = problem(**SMALL)
     sums = build(task, LADDER[variant], strip=16)[0].detector.integrals

@@ -13,9 +13,10 @@ from . import inputs, stream_tables, stream_traffic
 from .configuration import Configuration, Launch, Techniques
 from .detector import Detector, Passing
 from .faces import _Faces
-from .integrals import Integrals
+from .integrals import STRIP, Integrals
+from .stream_integrals import LineIntegrals
 from .tile import TileImage
-from .windows import IMAGES, Detecting
+from .windows import Detecting
 
 #: One launch of a work-item for each tile; the kernel knows no other way.
 TECHNIQUES = Techniques(persistent=False, dynamic=False, offsets=True, shifts=True)
@@ -95,7 +96,7 @@ class WindowStreams(Detecting):
     source = "beyond the source"
     techniques = TECHNIQUES
     tunables: ClassVar[dict[str, Tunable]] = {
-        **IMAGES,
+        STRIP: Tunable(256, (64, 256, 1024), "lines of a level that one work-item sums"),
         "tile": Tunable(32, (16, 32, 64), "windows along each side of a tile, if local memory holds its image"),
         "width": Tunable(8, (8, 16), "windows per vector"),
     }
@@ -103,8 +104,7 @@ class WindowStreams(Detecting):
     def __init__(self, setup: Setup) -> None:
         capacity = setup.problem.parameters.capacity
         passing = Passing(*self.lists(setup, capacity), capacity)
-        integrals = Integrals(setup, per_level=False)
-        self.detector = StreamDetector(setup, configure(setup), integrals, passing)
+        self.detector = StreamDetector(setup, configure(setup), LineIntegrals(setup), passing)
         self.steps = (self.detector,)
 
 
