@@ -57,7 +57,10 @@ def build(device: OpenDevice) -> Iterator[Any]:
     sessions: list[Session] = []
 
     def run(problem: Any, cls: type[Variant], **tunables: Any) -> tuple[Any, dict[str, np.ndarray]]:
-        cls.require(device.info)
+        try:
+            cls.require(device.info)
+        except UnsupportedError as error:
+            pytest.skip(str(error))
         sessions.append(Session(device, problem, FOUND.folder))
         chosen = {name: tunable.default_for(device.info) for name, tunable in cls.tunables.items()} | tunables
         setup = Setup(sessions[-1], chosen, {})
