@@ -32,7 +32,7 @@ MACROS = {
     "TILE": 0, "PACKED": 0, "STUMPS": 0, "CONSTANT": 0, "INSTRUMENT": 0, "WORK_GROUP": 32, "BATCH": 32, "STAGES": 1,
     "WINDOW_WIDTH": 24, "WINDOW_HEIGHT": 24, "HALVED": 0,
 }  # fmt: skip
-VECTORS = {"TILE": 32, "LOCAL_PITCH": 96, "LOCAL_LINES": 88, "HALF": 48, "TILTED": 1, "LANES": 1, "WIDTH": 8}
+VECTORS = {"TILE": 32, "LOCAL_PITCH": 96, "LOCAL_LINES": 88, "HALF": 48, "TILTED": 1, "LANES": 1, "VECTOR": 8}
 #: Name of the struct, the records of the host, macros.
 STRUCTS: dict[str, tuple[str, np.dtype, dict[str, int]]] = {
     "level": ("Level", LEVEL, {}),
@@ -59,9 +59,9 @@ def test_a_level_has_no_other_fields() -> None:
 @pytest.mark.parametrize("case", STRUCTS)
 def test_structs_are_the_hosts(device: OpenDevice, case: str) -> None:
     struct, table, macros = STRUCTS[case]
-    if macros.get("WIDTH") and device.info.kind != "cpu":
+    if macros.get("VECTOR") and device.info.kind != "cpu":
         pytest.skip("vectors of integers are for CPUs")
-    source = read_source(KERNELS / ("detect_vectors.cl" if macros.get("WIDTH") else "detect_direct.cl"))
+    source = read_source(KERNELS / ("detect_vectors.cl" if macros.get("VECTOR") else "detect_direct.cl"))
     # With offsets, the threshold is the last component of a vector.
     names = [name for name in table.names or () if not (case.endswith("of offsets") and name == "threshold")]
     places = "".join(f"out[{i}] = (uint)((size_t)&there->{name} - (size_t)there);\n" for i, name in enumerate(names, 1))

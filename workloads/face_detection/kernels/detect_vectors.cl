@@ -1,4 +1,4 @@
-/* The kernel `detect` for processors with few cores and wide vectors, one work-item to a tile: WIDTH neighbouring windows go
+/* The kernel `detect` for processors with few cores and wide vectors, one work-item to a tile: VECTOR neighbouring windows go
    through the stages together for as long as one of them is left. In a tile's image their corners lie side by side, so
    that each corner is one load. Late stages evaluate windows for nothing, which takes less time than gathering the corners
    of those that are left. OpenCL alone: vectors of 8 and 16 integers are not in the dialect.
@@ -11,14 +11,13 @@
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
-#define AS(type) JOIN(as_##type, WIDTH)
-#define CONVERT(type) JOIN(convert_##type, WIDTH)
-typedef JOIN(uint, WIDTH) Words;
-typedef JOIN(int, WIDTH) Ints; /* of comparisons: 0 or -1 */
-typedef JOIN(long, WIDTH) Longs;
-typedef JOIN(ulong, WIDTH) Ulongs;
-typedef JOIN(float, WIDTH) Floats;
-typedef JOIN(double, WIDTH) Doubles;
+#define AS(type) JOIN(as_##type, VECTOR)
+#define CONVERT(type) JOIN(convert_##type, VECTOR)
+typedef JOIN(uint, VECTOR) Words;
+typedef JOIN(int, VECTOR) Ints; /* of comparisons: 0 or -1 */
+typedef JOIN(long, VECTOR) Longs;
+typedef JOIN(ulong, VECTOR) Ulongs;
+typedef JOIN(float, VECTOR) Floats;
 
 /* Vectors from any word on; vloadN is several loads in PoCL. */
 typedef Words UnalignedWords __attribute__((aligned(4)));
@@ -28,8 +27,8 @@ typedef uint16 Unaligned16 __attribute__((aligned(4)));
 #define GLOBAL_WORDS(p) (*(__global const UnalignedWords *)(p))
 #define GLOBAL_16(p) (*(__global const Unaligned16 *)(p))
 
-/* A node: corners of its rectangles as offsets in a tile's image, + - - +. The host has the same names (VECTOR_NODE and
-   STAGE in variants/stream_tables.py; a test holds them together). */
+/* A node: corners of its rectangles as offsets in a tile's image, + - - +. The host has the same names (`vector_node`
+   and STAGE in variants/stream_tables.py; a test holds them together). */
 typedef struct {
     int corners[12];
     int weights[3];  /* 0: there is no such rectangle */
@@ -73,7 +72,7 @@ INLINE void copy_vectors(Batch batch, uint pitch, __global const uint *from, __l
 
 /* Every second word. */
 INLINE Words second_words(__global const uint *p) {
-#if WIDTH == 8
+#if VECTOR == 8
     return GLOBAL_16(p).even;
 #else
     return (Words)(GLOBAL_16(p).even, GLOBAL_16(p + 16).even);
@@ -92,7 +91,7 @@ INLINE Ulongs sums_of(__global const uint *p, uint pitch, uint step) {
 /* Factors of the windows of a tile from (x, y) on, as `normalisation` of window.cl has them; 0 where there is none. */
 INLINE Floats normalisations(Atlas atlas, Batch batch, uint x, uint y) {
     __global const uint *p = batch.corner + (size_t)y * batch.step * atlas.pitch + x * batch.step;
-    if (x + WIDTH > batch.columns) {
+    if (x + VECTOR > batch.columns) {
         Floats norms = 0.0f;
         for (uint i = 0; x + i < batch.columns; ++i)
             ((float *)&norms)[i] = normalisation(p + i * batch.step, atlas.pitch, atlas.plane);
@@ -128,11 +127,11 @@ INLINE Longs where(Ints which, long value) {
 #if INSTRUMENT
 INLINE uint number_of(Ints which) {
     uint number = 0;
-    for (int i = 0; i < WIDTH; ++i) number += ((int *)&which)[i] != 0;
+    for (int i = 0; i < VECTOR; ++i) number += ((int *)&which)[i] != 0;
     return number;
 }
 
-#define COUNT_VECTOR(counts, which) ((counts)->tally.features += number_of(which), (counts)->tally.slots += WIDTH)
+#define COUNT_VECTOR(counts, which) ((counts)->tally.features += number_of(which), (counts)->tally.slots += VECTOR)
 #define COUNT_WINDOWS(counts, stage, which) atomic_add(&(counts)->entered[stage], number_of(which))
 #else
 #define COUNT_VECTOR(counts, which)
@@ -192,7 +191,7 @@ void detect(__global const uint *RESTRICT sums, __global const VectorNode *RESTR
 #endif
     nodes = NODES_FOR(batch, nodes);
     for (uint y = 0; y < batch.rows; ++y) {
-        for (uint x = 0; x < batch.columns; x += WIDTH) {
+        for (uint x = 0; x < batch.columns; x += VECTOR) {
             __local const uint *p = image + y * batch.step * LOCAL_PITCH + x;
             Floats norm = normalisations(atlas, batch, x, y);
             Ints alive = norm > 0.0f;
@@ -202,7 +201,7 @@ void detect(__global const uint *RESTRICT sums, __global const VectorNode *RESTR
                 alive &= CONVERT(int)(sum >= stages[stage].threshold);
             }
             if (!any(alive)) continue;
-            for (uint i = 0; i < WIDTH; ++i)
+            for (uint i = 0; i < VECTOR; ++i)
                 if (((int *)&alive)[i]) add_passing(passing, count, capacity, batch.first_number + y * batch.stride + x + i);
         }
     }

@@ -39,8 +39,8 @@ __kernel REQD_GROUP(1) void lines(__global const uchar *RESTRICT images, uint wi
 }
 
 /* One work-item per SPAN columns, `spans` to each level: adds to each strip but the first what lies above it. */
-__kernel REQD_GROUP(1) void below(__global uint *RESTRICT sums, __global const Level *RESTRICT levels, uint spans,
-                                  uint first, uint pitch, uint plane, ulong frame_words) {
+__kernel REQD_GROUP(1) void add_above(__global uint *RESTRICT sums, __global const Level *RESTRICT levels, uint spans,
+                                      uint first, uint pitch, uint plane, ulong frame_words) {
     __global const Level *level = levels + first + get_group_id(0) / spans;
     uint from = get_group_id(0) % spans * SPAN, columns = level->width + 1, height = level->height;
     if (from >= columns) return;

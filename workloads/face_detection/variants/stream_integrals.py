@@ -24,7 +24,9 @@ class LineIntegrals(Integrals):
         self.levels = inputs.levels(setup, self.strip)
         self.sums = setup.scratch(4 * self.frame_words * self.problem.frames)
         macros = {"STRIP": self.strip, "SCAN_GROUP": 1, "TILTED_GROUP": 1, "SPAN": SPAN}
-        self.lines, self.below = (setup.kernel("integral_lines.cl", name, **macros) for name in ("lines", "below"))
+        self.lines, self.add_above = (
+            setup.kernel("integral_lines.cl", name, **macros) for name in ("lines", "add_above")
+        )
         self.tilted = setup.kernel("integral_lines.cl", "tilted", **macros) if self.problem.tilted else None
         self._shape = (np.uint32(self.pyramid.pitch), np.uint32(self.plane), np.uint64(self.frame_words))
         images, self._coefficients = inputs.frames(setup), inputs.interpolation(setup)
@@ -41,7 +43,7 @@ class LineIntegrals(Integrals):
         )  # fmt: skip
         if strips > 1:
             self.device.launch(
-                self.below, (spans * len(levels), frames), (1, 1), self.sums, self.levels, np.uint32(spans),
+                self.add_above, (spans * len(levels), frames), (1, 1), self.sums, self.levels, np.uint32(spans),
                 np.uint32(first), *self._shape,
             )  # fmt: skip
         if self.tilted:
@@ -50,17 +52,21 @@ class LineIntegrals(Integrals):
             )
 
     def traffic(self) -> Traffic:
-        """Modelled. Each word is written once; those below a level's first strip are read and written again."""
-        lines, _ = self._lines_and_edges
-        again = self.spilled_bytes * self._words_below / (2 * lines)
-        dram = Traffic(dram_read=float(self.problem.scene.pixels.nbytes) + again, dram_write=self._written + again)
+        """Modelled. Each word is written once; those below a level's first strip are read and written again.
+
+        Tilted sums read those of the pixels.
+        """
+        again = 4.0 * self._words_below if self.spilled_bytes else 0.0
+        tilting = self.spilled_bytes / 3 if self.tilted else 0.0
+        read = float(self.problem.scene.pixels.nbytes) + again + tilting
+        dram = Traffic(dram_read=read, dram_write=self._written + again)
         return Traffic.total(dram, self._row_traffic(), self._column_traffic(), self._tilted_traffic())
 
     @property
     def _words_below(self) -> int:
         """Words of both planes below the first strips of levels."""
-        lines = [(level.width + 1) * max(level.height - self.strip, 0) for level in self.pyramid.levels]
-        return 2 * self.problem.frames * sum(lines)
+        words = [(level.width + 1) * max(level.height - self.strip, 0) for level in self.pyramid.levels]
+        return 2 * self.problem.frames * sum(words)
 
     def _row_traffic(self) -> Traffic:
         """Pixels, and their sums along lines and down strips."""

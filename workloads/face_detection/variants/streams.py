@@ -9,7 +9,7 @@ import numpy as np
 
 from perfport.workload import Kernel, Setup, Traffic, Tunable, UnsupportedError
 
-from . import inputs, stream_tables, stream_traffic
+from . import stream_tables, stream_traffic
 from .configuration import Configuration, Launch, Techniques
 from .detector import Detector, Passing
 from .faces import _Faces
@@ -24,10 +24,10 @@ TECHNIQUES = Techniques(persistent=False, dynamic=False, offsets=True, shifts=Tr
 
 @dataclass(frozen=True)
 class Vectors(Configuration):
-    """Tiles whose windows go through the stages by vectors of ``width``."""
+    """Tiles whose windows go through the stages by vectors of ``vector``."""
 
     image: TileImage
-    width: int
+    vector: int
 
     @property
     def file(self) -> str:
@@ -36,7 +36,7 @@ class Vectors(Configuration):
 
     def macros(self) -> dict[str, Any]:
         """The macros of the kernels that follow from it."""
-        return {**super().macros(), "WIDTH": self.width}
+        return {**super().macros(), "VECTOR": self.vector}
 
 
 def configure(setup: Setup) -> Vectors:
@@ -44,33 +44,36 @@ def configure(setup: Setup) -> Vectors:
 
     Raises `UnsupportedError` where it holds none that is as wide as a vector.
     """
-    problem, width, side = setup.problem, setup.tunables["width"], setup.tunables["tile"]
-    step, room = max(level.step for level in problem.pyramid.levels), setup.device.info.local_memory_bytes
+    problem, vector, side = setup.problem, setup.tunables["vector"], setup.tunables["tile"]
+    step = max(level.step for level in problem.pyramid.levels)
+    room = setup.device.info.local_memory_bytes - 4  # an instrumented build has a counter there
     while (image := stream_tables.image(side, step, problem.cascade, problem.tilted)).nbytes > room:
         side //= 2
-        if side < width:
+        if side < vector:
             raise UnsupportedError(
-                f"width: a tile of {width} x {width} windows takes more than the device's {room} bytes of local memory"
+                f"vector: a tile of {vector} x {vector} windows takes more than {room} bytes of local memory"
             )
     return Vectors(
         problem=problem, techniques=TECHNIQUES, image=image, group=1, batch=side**2, single=0, together=0, per_item=1,
-        by_bank=0, resident=0, width=width,
+        by_bank=0, resident=0, vector=vector,
     )  # fmt: skip
 
 
 class StreamDetector(Detector):
-    """The step with tables and arguments of its own kernel."""
+    """The step with tables and arguments of its own kernel, which takes no table of the base class."""
 
     configuration: Vectors
 
     def __init__(self, setup: Setup, configuration: Vectors, integrals: Integrals, passing: Passing) -> None:
         super().__init__(setup, configuration, integrals, passing)
         cascade, image = self.problem.cascade, configuration.image
-        roots, leaves, *_ = inputs.rest_of_cascade(setup, packed=False)
+        upload = self.device.upload
         self._tables = (
-            setup.input(f"vector nodes {image}", lambda: self.device.upload(stream_tables.nodes(cascade, image))),
-            roots, leaves, setup.input("vector stages", lambda: self.device.upload(stream_tables.stages(cascade))),
-        )  # fmt: skip
+            setup.input(f"vector nodes {image}", lambda: upload(stream_tables.nodes(cascade, image))),
+            setup.input("roots", lambda: upload(cascade.tree_first)),
+            setup.input("leaves", lambda: upload(cascade.leaves)),
+            setup.input("vector stages", lambda: upload(stream_tables.stages(cascade))),
+        )
 
     def _launch(self, kernel: Kernel, launch: Launch, number: int, extra: tuple[Any, ...]) -> None:
         configuration, pyramid = self.configuration, self.problem.pyramid
@@ -84,7 +87,7 @@ class StreamDetector(Detector):
     def traffic(self) -> Traffic:
         """Modelled from the counts of the reference, which an instrumented build confirms."""
         configuration = self.configuration
-        vectors = stream_traffic.detection(self.problem, configuration.image, configuration.width)
+        vectors = stream_traffic.detection(self.problem, configuration.image, configuration.vector)
         return Traffic.total(self.integrals.traffic(), Traffic(dram_read=self.integrals.spilled_bytes), vectors)
 
 
@@ -98,7 +101,7 @@ class WindowStreams(Detecting):
     tunables: ClassVar[dict[str, Tunable]] = {
         STRIP: Tunable(256, (64, 256, 1024), "lines of a level that one work-item sums"),
         "tile": Tunable(32, (16, 32, 64), "windows along each side of a tile, if local memory holds its image"),
-        "width": Tunable(8, (8, 16), "windows per vector"),
+        "vector": Tunable(8, (8, 16), "windows side by side that go through the stages together"),
     }
 
     def __init__(self, setup: Setup) -> None:
