@@ -4,6 +4,9 @@
    of those that are left. OpenCL alone: vectors of 8 and 16 integers are not in the dialect.
 
    STUMPS    every tree is one node */
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
 #include "window.cl"
 #include "batch_tiles.cl"
 #include "counts.cl"
@@ -26,6 +29,9 @@ typedef uint16 Unaligned16 __attribute__((aligned(4)));
 #define WORDS(p) (*(__local const UnalignedWords *)(p))
 #define GLOBAL_WORDS(p) (*(__global const UnalignedWords *)(p))
 #define GLOBAL_16(p) (*(__global const Unaligned16 *)(p))
+/* Every second of 16 words. */
+#define EVEN_OF(v) __builtin_shufflevector(v, v, 0, 2, 4, 6, 8, 10, 12, 14)
+#define ODD_OF(v) __builtin_shufflevector(v, v, 1, 3, 5, 7, 9, 11, 13, 15)
 
 /* A node: corners of its rectangles as offsets in a tile's image, + - - +. The host has the same names (`vector_node`
    and STAGE in variants/stream_tables.py; a test holds them together). */
@@ -59,8 +65,8 @@ INLINE void copy_vectors(Batch batch, uint pitch, __global const uint *from, __l
         if (batch.step == 2) {
             for (; x + 16 <= words; x += 16) {
                 uint16 both = GLOBAL_16(line + x);
-                *(__local Unaligned8 *)(to + x / 2) = both.even;
-                *(__local Unaligned8 *)(to + x / 2 + HALF) = both.odd;
+                *(__local Unaligned8 *)(to + x / 2) = EVEN_OF(both);
+                *(__local Unaligned8 *)(to + x / 2 + HALF) = ODD_OF(both);
             }
             for (; x < words; ++x) to[x / 2 + (x & 1) * HALF] = line[x];
         } else {
@@ -73,9 +79,10 @@ INLINE void copy_vectors(Batch batch, uint pitch, __global const uint *from, __l
 /* Every second word. */
 INLINE Words second_words(__global const uint *p) {
 #if VECTOR == 8
-    return GLOBAL_16(p).even;
+    return EVEN_OF(GLOBAL_16(p));
 #else
-    return (Words)(GLOBAL_16(p).even, GLOBAL_16(p + 16).even);
+    return __builtin_shufflevector(GLOBAL_16(p), GLOBAL_16(p + 16), 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28,
+                                   30);
 #endif
 }
 
