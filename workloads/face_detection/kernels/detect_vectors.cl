@@ -145,10 +145,11 @@ INLINE uint number_of(Ints which) {
 #define COUNT_WINDOWS(counts, stage, which)
 #endif
 
-#if STUMPS
+/* Sums of a stage for a vector of windows. */
 INLINE Longs votes_of(__local const uint *p, Floats norm, __global const VectorNode *nodes, __global const int *roots,
                       __global const long *leaves, Stage stage, Ints alive, Counts *counts) {
     Longs sum = 0;
+#if STUMPS
     for (int tree = stage.first; tree < stage.third; ++tree) {
         COUNT_VECTOR(counts, alive);
         sum += where(below(p, norm, nodes + tree, 0), nodes[tree].gain);
@@ -157,17 +158,11 @@ INLINE Longs votes_of(__local const uint *p, Floats norm, __global const VectorN
         COUNT_VECTOR(counts, alive);
         sum += where(below(p, norm, nodes + tree, 1), nodes[tree].gain);
     }
-    return sum;
-}
 #else
-/* Nodes are evaluated one after the other: each leads to later ones. */
-INLINE Longs votes_of(__local const uint *p, Floats norm, __global const VectorNode *nodes, __global const int *roots,
-                      __global const long *leaves, Stage stage, Ints alive, Counts *counts) {
-    Longs sum = 0;
     for (int tree = stage.first; tree < stage.end; ++tree) {
         int root = roots[tree], count = roots[tree + 1] - root;
         Ints at = 0; /* as left and right of a node */
-        for (int n = 0; n < count; ++n) {
+        for (int n = 0; n < count; ++n) { /* one after the other: each leads to later ones */
             __global const VectorNode *node = nodes + root + n;
             Ints here = at == n;
             COUNT_VECTOR(counts, alive & here);
@@ -176,9 +171,9 @@ INLINE Longs votes_of(__local const uint *p, Floats norm, __global const VectorN
         }
         for (int leaf = 0; leaf <= count; ++leaf) sum += where(at == -1 - leaf, leaves[root + tree + leaf]);
     }
+#endif
     return sum;
 }
-#endif
 
 __kernel REQD_GROUP(1) EXPLICIT_VECTORS(Ints)
 void detect(__global const uint *RESTRICT sums, __global const VectorNode *RESTRICT nodes,

@@ -24,7 +24,7 @@ TECHNIQUES = Techniques(persistent=False, dynamic=False, offsets=True, shifts=Tr
 
 @dataclass(frozen=True)
 class Vectors(Configuration):
-    """Tiles whose windows go through the stages by vectors of ``vector``."""
+    """Tiles whose windows go through the stages ``vector`` at a time."""
 
     image: TileImage
     vector: int
