@@ -46,20 +46,24 @@ def arg(cls: type[Extrema] = ArgExtrema, **parameters: Any) -> Extrema:
 
 @pytest.fixture
 def solve(device: OpenDevice) -> Iterator[Any]:
-    """Run a variant as the harness does, outputs poisoned: ``solve(problem, variant, group=32)`` gives its outputs."""
+    """Run a variant as the harness does, outputs poisoned: ``solve(problem, variant, group=32)`` gives its outputs.
+
+    ``times``: how often, on the same built variant; the outputs are those of the last execution.
+    """
     sessions: dict[int, Session] = {}
 
-    def run(problem: Any, cls: type[Variant], **tunables: Any) -> dict[str, np.ndarray]:
+    def run(problem: Any, cls: type[Variant], times: int = 1, **tunables: Any) -> dict[str, np.ndarray]:
         cls.require(device.info)
         session = sessions.setdefault(id(problem), Session(device, problem, SVM.folder))
         chosen = {name: tunable.default_for(device.info) for name, tunable in cls.tunables.items()} | tunables
         setup = Setup(session, chosen, {})
         try:
             variant = cls(setup)
-            for output in setup.outputs.values():
-                device.fill(output.buffer, 0xFF)
-            variant.launch()
-            device.finish()
+            for _ in range(times):
+                for output in setup.outputs.values():
+                    device.fill(output.buffer, 0xFF)
+                variant.launch()
+                device.finish()
             return {name: device.read(o.buffer, o.dtype, o.shape) for name, o in setup.outputs.items()}
         finally:
             setup.release()
@@ -160,6 +164,15 @@ def test_arg_extrema_every_tunable_value(solve: Any, device: OpenDevice, variant
         chosen = {name: listed[number % len(listed)] for name, listed in values.items()}
         outputs = solve(problem, ARG[variant], **chosen)
         assert problem.verify(outputs, ARG[variant].computes).passed, (chosen, problem.seed)
+
+
+@pytest.mark.parametrize("variant", [name for name in ARG if name.endswith("_blocks")])
+@pytest.mark.parametrize("n", [4096, 20011])
+def test_many_groups_join_within_a_launch_and_in_the_next(solve: Any, variant: str, n: int) -> None:
+    """The count of those that have come is zero again; a tail, and none; more groups than one reads at a time."""
+    tunables = {"group": 64, "groups_per_unit": 64, "width": 4, "block": 1}
+    problem = arg(ARG[variant].problem, n=n, bits=3)
+    assert problem.verify(solve(problem, ARG[variant], times=3, **tunables)).passed, problem.seed
 
 
 def test_half_of_the_extrema_is_not_enough(solve: Any) -> None:

@@ -6,12 +6,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perfport.workload import Buffer, Setup, Traffic, Tunable, Variant, ceil_div
+from perfport.workload import Buffer, Kernel, Setup, Traffic, Tunable, Variant, ceil_div
 
 from ..problems import VALUE, ArgExtrema, ArgMax, ArgMin
 from . import inputs
 
 EXTREMA = ("min", "max")
+#: A kernel, its work-groups and arguments.
+Launch = tuple[Kernel, int, tuple[Any, ...]]
 #: What kernels are compiled with unless a variant says otherwise.
 MACROS = {"MIN": 1, "MAX": 0, "INDEX": 1, "TERNARY": 0, "PAIRS": 0}
 
@@ -19,35 +21,43 @@ MACROS = {"MIN": 1, "MAX": 0, "INDEX": 1, "TERNARY": 0, "PAIRS": 0}
 class _Reduction:
     """A step: one two-launch reduction that finds some of the extrema."""
 
-    #: The kernels of the second launch.
-    finisher: ClassVar[str] = "arg_extrema.cl"
-
     def __init__(self, setup: Setup, finds: tuple[str, ...], source: Buffer, kernels: str, **options: int) -> None:
         device, problem, tunables = setup.device, setup.problem, setup.tunables
         flags = {**MACROS, "MIN": int("min" in finds), "MAX": int("max" in finds)}
         macros: dict[str, Any] = {**flags, **{k.upper(): v for k, v in tunables.items()}, **options}
         self._device, self._source = device, source
-        self._parts = setup.kernel(kernels, "parts", **macros)
-        self._finish = setup.kernel(self.finisher, "finish", **macros)
         self._group = tunables["group"]
         self._finds, self._index, self._width = len(finds), macros["INDEX"], tunables.get("width", 4)
         self._makes_indices = macros["INDEX"] and not macros["PAIRS"]
         self._block = tunables.get("block", 1)
         self._vectors = problem.n // self._width
-        self.groups = min(device.info.compute_units * tunables["groups_per_unit"], ceil_div(problem.n, self._group))
+        most = device.info.compute_units * tunables["groups_per_unit"]
+        self.groups = min(most, ceil_div(problem.n, self._share()))
         parts, final = [], []
         for extremum in EXTREMA:
             for name, dtype in ((extremum, np.float32), (f"arg{extremum}", np.uint32)):
                 parts.append(setup.scratch(4 * self.groups))
                 is_output = extremum in finds and (macros["INDEX"] or name == extremum)
                 final.append(setup.output(name, dtype, 1) if is_output else setup.scratch(4))
-        self._first = (source, np.uint32(problem.n), *parts)
-        self._second = (*parts, np.uint32(self.groups), *final)
+        self._launches = self._prepare(setup, kernels, macros, parts, final)
+
+    def _share(self) -> int:
+        """Elements that make a work-group of their own, while there may be more of them."""
+        return self._group
+
+    def _prepare(
+        self, setup: Setup, kernels: str, macros: dict[str, Any], parts: list[Buffer], final: list[Buffer]
+    ) -> list[Launch]:
+        first, second = setup.kernel(kernels, "parts", **macros), setup.kernel("arg_extrema.cl", "finish", **macros)
+        return [
+            (first, self.groups, (self._source, np.uint32(setup.problem.n), *parts)),
+            (second, 1, (*parts, np.uint32(self.groups), *final)),
+        ]
 
     def launch(self) -> None:
         """As of `Step`."""
-        self._device.launch(self._parts, self.groups, self._group, *self._first)
-        self._device.launch(self._finish, 1, self._group, *self._second)
+        for kernel, groups, arguments in self._launches:
+            self._device.launch(kernel, groups, self._group, *arguments)
 
     def traffic(self) -> Traffic:
         """Modelled: the whole input is read from DRAM; the parts are small and stay cached.
@@ -92,34 +102,47 @@ class _WideReduction(_Reduction):
 
 
 class _BlockReduction(_Reduction):
-    """Of values, by blocks; the second launch also finds the index, in the block that has the extremum."""
+    """Of values, by blocks, in one launch: the work-group that comes last finds the best of all, and its index."""
 
-    finisher = "arg_blocks.cl"
+    def _share(self) -> int:
+        return self._group * self._width * self._block
 
-    def __init__(self, setup: Setup, finds: tuple[str, ...], source: Buffer, kernels: str, **options: int) -> None:
-        super().__init__(setup, finds, source, kernels, **options)
-        self._second = (*self._first[:2], *self._second)
+    def _prepare(
+        self, setup: Setup, kernels: str, macros: dict[str, Any], parts: list[Buffer], final: list[Buffer]
+    ) -> list[Launch]:
+        arrived = setup.upload(np.zeros(1, np.uint32))  # each execution leaves it so
+        for buffer in parts:  # atomic stores read, too, and a sanitizer asks who has written that
+            self._device.fill(buffer, 0)
+        arguments = (self._source, np.uint32(setup.problem.n), *parts, arrived, *final)
+        return [(setup.kernel(kernels, "extrema", **macros), self.groups, arguments)]
 
     def traffic(self) -> Traffic:
-        """As above; then every work-item reads the result of each tree and its words of that block, and the indices
-        found meet in local memory: as a rule one.
+        """Each work-group ends in a tree for each extremum, whose result all its work-items read, and whether it is the
+        last. Where there are more, each leaves its results by atomic stores and counts itself; the last one loads all
+        values and a block for each extremum, and ends in trees again. Each of its work-items reads its words of those
+        blocks; the indices found meet in local memory, as a rule one of each.
         """
-        base = super().traffic()
-        return base.model_copy(
-            update={
-                "global_read": base.global_read + 4.0 * self._finds * self._block * self._width * self._group,
-                "local_read": base.local_read + self._finds * (8.0 * self._group + 4),
-                "local_write": base.local_write + 8.0,
-                "local_atomics": float(self._finds),
-            }
+        several = self.groups > 1
+        trees = self._finds * (self.groups + several)
+        entries = 8.0 * (2 * self._group - 1) * trees
+        return Traffic(
+            dram_read=self._source.nbytes,
+            global_read=self._source.nbytes + 4.0 * self._finds * self._share(),
+            global_write=8.0 * self._finds,
+            global_atomics=several * (self._finds * (2.0 * self.groups + self._candidates() + 1) + self.groups + 1),
+            local_read=entries + 4.0 * (self._group * self.groups + self._finds),
+            local_write=entries + 12.0 * self.groups + several * 4.0 * (self.groups + self._finds),
+            local_atomics=float(self._finds),
+            integer_ops=self._index_ops(),
         )
 
     def _index_ops(self) -> float:
-        """The number of each work-item's first block; places of its words in a block, what the blocks of the extrema
-        hold, and the index.
+        """The number of each work-item's first block and of the last group; which values the last group loads; places
+        of a work-item's words in a block, what the blocks of the extrema hold, and the index.
         """
         places = self._block * self._width - 1 + 3 * self._finds
-        return float(self._group * (self.groups + places) + self._finds)
+        loaded = 0.75 * self._finds * self._candidates() * (self.groups > 1)
+        return self._group * (2.0 * self.groups + places) + loaded + self._finds
 
 
 class _ArgVariant(Variant):
