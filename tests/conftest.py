@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -76,9 +77,18 @@ def sees_all(item: pytest.Item) -> bool:
     return not item.get_closest_marker("any_device") and bool(SEE_ALL & set(getattr(item, "fixturenames", ())))
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not (file := config.getoption("--not-again")):
-        return
+    if file := config.getoption("--not-again"):
+        leave_out(config, items, file)
+    # Files of tests that take minutes first, then those of many tests: no worker has the last of them alone for long.
+    long = {item.path for item in items if item.get_closest_marker("minutes")}
+    number = Counter(item.path for item in items)
+    items.sort(key=lambda item: (item.path not in long, -number[item.path], item.path))
+
+
+def leave_out(config: pytest.Config, items: list[pytest.Item], file: str) -> None:
+    """Deselect the tests that a file names as passed, unless they see what else is installed."""
     passed = set(Path(file).read_text().splitlines())
     again = [item.nodeid not in passed or sees_all(item) for item in items]
     config.hook.pytest_deselected(items=[item for item, kept in zip(items, again, strict=True) if not kept])
@@ -98,6 +108,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "minutes: takes more than a minute; its file is begun first.")
     config.addinivalue_line("markers", "any_device: tests the harness on one device of this machine, whichever it is.")
     # One cache for all tests, kept between sessions: ceilings are swept once per device. Not the user's, because
     # ceilings that are measured beside a test suite are too low; and the user's own profiles are no defaults here.
@@ -107,6 +118,7 @@ def pytest_configure(config: pytest.Config) -> None:
         environment["XDG_CACHE_HOME"] = environment["XDG_CONFIG_HOME"] = folder
         environment["PYTHONPYCACHEPREFIX"] = f"{folder}/bytecode"  # hundreds of children start: compile modules once
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    config.option.loadscopereorder = False  # pytest-xdist: files begin in the order above, not by their tests' number
     # How long an example takes says what else the machine does.
     hypothesis.settings.register_profile("perfport", deadline=None)
     hypothesis.settings.load_profile("perfport")

@@ -13,7 +13,7 @@ from perfport.backend import OpenDevice
 from perfport.model.record import Failure, Record, Status
 from perfport.store.results import Run
 
-pytestmark = pytest.mark.timeout(1200)  # the first test waits for the run
+pytestmark = [pytest.mark.minutes, pytest.mark.timeout(1200)]  # the first test waits for the run
 
 PAGE = Path(__file__).parents[2] / "docs" / "verification.md"
 FAILED = {Status.WRONG, Status.IMPOSSIBLE}

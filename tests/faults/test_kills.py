@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.any_device
+pytestmark = [pytest.mark.any_device, pytest.mark.minutes]
 
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "kill_runs.py"
 

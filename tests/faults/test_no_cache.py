@@ -84,6 +84,7 @@ def test_devices_with_a_cache_on_a_disk_that_takes_nothing(
 
 
 @as_root
+@pytest.mark.minutes
 def test_a_run_without_a_home(no_ceilings: dict[str, str], opencl: Any) -> None:
     """On each device: without a cache all its ceilings are swept, and PoCL would keep kernels at home."""
     with shared_folder() as top:

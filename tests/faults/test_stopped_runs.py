@@ -20,7 +20,7 @@ from faulty_runs import FAULTY, command, executed, experiment, lines
 
 from perfport.store.results import Run
 
-pytestmark = pytest.mark.any_device
+pytestmark = [pytest.mark.any_device, pytest.mark.minutes]
 
 LONG = {"variants": ["good", "slow"], "parameters": {"n": [100, 200, 300, 400]}}
 CASES = 8

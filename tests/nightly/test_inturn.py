@@ -38,6 +38,7 @@ from perfport.store.results import EXPERIMENT, RECORDS, Run
 from perfport.workload import discover
 
 
+@pytest.mark.minutes
 @pytest.mark.timeout(600)
 @needs_git
 def test_code_that_is_slower_is_seen_beside_the_code_of_the_base(

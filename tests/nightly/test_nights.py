@@ -15,7 +15,8 @@ from perfport.model.device import DeviceInfo
 from perfport.model.record import Record
 from perfport.nightly.history import History
 
-pytestmark = [pytest.mark.any_device, pytest.mark.timeout(600)]  # on a machine that is busy with other tests
+# On a machine that is busy with other tests.
+pytestmark = [pytest.mark.any_device, pytest.mark.minutes, pytest.mark.timeout(600)]
 GUIDE = Path(__file__).parents[2] / "docs" / "nightly.md"
 SCRIPT = Path(__file__).parents[1] / "support" / "nightly_weeks.py"
 

@@ -166,6 +166,7 @@ def test_yellow_is_a_warning_and_red_a_failure(tmp_path: Path, step: str, code: 
     assert done.returncode == ends and ("::warning::# Verdict" in done.stdout) is warns
 
 
+@pytest.mark.minutes
 @pytest.mark.timeout(600)
 @needs_git
 def test_the_commands_of_the_request_run(

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from perfport.store.collection import Collection
 from perfport.store.environment import CEILINGS, ENVIRONMENT
 from perfport.store.results import RECORDS, Run, Writer
 
-pytestmark = pytest.mark.any_device
+pytestmark = [pytest.mark.any_device, pytest.mark.minutes]
 
 LONG = {"variants": ["good", "slow"], "parameters": {"n": [100, 200, 300, 400]}}
 
@@ -271,22 +272,33 @@ def test_disk_full_in_the_middle(
     assert done.returncode == 0 and len(lines(out)) == CASES and lines(out)[: len(kept)] == kept
 
 
+@pytest.fixture(scope="module")
+def two_cases(selector: str, perfport: Any, no_ceilings: Any, tmp_path_factory: Any) -> Path:
+    """A run of two cases, with its experiment beside it."""
+    folder: Path = tmp_path_factory.mktemp("two")
+    file = experiment(folder, {"variants": ["good"], "parameters": {"n": [100, 200]}})
+    done = perfport(*command(file, selector, folder / "out", "--seed", "7"), env=no_ceilings, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
 @pytest.mark.parametrize("content", [None, b"", b"{", b"[1]", b'{"schema_version": 2}'])
 def test_a_damaged_environment_keeps_no_run_from_going_on(
-    selector: str, perfport: Any, no_ceilings: Any, tmp_path: Path, content: bytes | None
+    selector: str, perfport: Any, main: Any, no_ceilings: Any, two_cases: Path, tmp_path: Path, content: bytes | None
 ) -> None:
+    shutil.copytree(two_cases, tmp_path, dirs_exist_ok=True)
     out = tmp_path / "out"
-    arguments = command(experiment(tmp_path, {"variants": ["good"], "parameters": {"n": [100, 200]}}), selector, out)
-    assert perfport(*arguments, "--seed", "7", env=no_ceilings, cwd=tmp_path).returncode == 0
+    arguments = command(tmp_path / "faults.yaml", selector, out)
     before = lines(out)
     (out / RECORDS).write_bytes(before[0])
     (out / ENVIRONMENT).unlink()
     if content is not None:
         (out / ENVIRONMENT).write_bytes(content)
-    for reading in (["report", out, "-o", "r.md"], ["report", "--suite", out, "-o", "s.md"], ["table", out]):
-        done = perfport(*reading, env=no_ceilings, cwd=tmp_path)
-        assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
-        assert content == b'{"schema_version": 2}' or f"left out: {out / ENVIRONMENT}: " in done.stderr
+    pages = [["report", out, "-o", tmp_path / "r.md"], ["report", "--suite", out, "-o", tmp_path / "s.md"]]
+    for reading in (*pages, ["table", out]):
+        code, _, errors = main(*reading)
+        assert code == 0, errors
+        assert content == b'{"schema_version": 2}' or f"left out: {out / ENVIRONMENT}: " in errors
     done = perfport(*arguments, "--resume", env=no_ceilings, cwd=tmp_path)
     assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
     run = Run(out)

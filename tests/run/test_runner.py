@@ -69,6 +69,7 @@ def by_variant(faults: tuple[Any, Path]) -> dict[str, Record]:
     return {record.identity.variant: record for record in Run(faults[1]).records}
 
 
+@pytest.mark.minutes  # the run of all faults
 def test_each_case_has_exactly_one_record(faults: tuple[Any, Path]) -> None:
     """And two that it replaces where it found no memory: beside all others, and beside such cases."""
     names = [json.loads(line)["identity"]["variant"] for line in lines(faults[1])]

@@ -252,6 +252,7 @@ def measures(job: str) -> bool:
 
 
 @needs_slurm
+@pytest.mark.minutes
 @pytest.mark.timeout(280)
 def test_killed_cancelled_preempted_and_without_its_node(
     users: dict[str, str], opencl_infos: list[Any], tmp_path: Path

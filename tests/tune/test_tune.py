@@ -24,7 +24,7 @@ from perfport.tune.log import Trial, read
 from perfport.tune.space import name_of
 from perfport.tune.tune import Done, Options
 
-pytestmark = pytest.mark.any_device
+pytestmark = [pytest.mark.any_device, pytest.mark.minutes]
 
 #: Faults that cost a process or a time-out are left out.
 SMALL = tunable.PYTHON.replace(', "no_compile", "crash", "hang", "unsupported"', "")

@@ -141,6 +141,7 @@ def test_a_cpu_cannot_be_watched_by_compute_sanitizer(opencl_infos: list[Any]) -
 
 
 @needs_oclgrind
+@pytest.mark.minutes
 @pytest.mark.timeout(1800)
 def test_every_variant_that_ships_is_clean(perfport: Callable[..., Any]) -> None:
     done = perfport("verify", "--sanitize", "--json", timeout=1800)

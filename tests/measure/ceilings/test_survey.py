@@ -16,7 +16,7 @@ from perfport.model.device import DeviceInfo
 from perfport.model.errors import InfrastructureError, UsageError
 from perfport.report.pages.ceilings import render, terminal
 
-pytestmark = pytest.mark.any_device
+pytestmark = [pytest.mark.any_device, pytest.mark.minutes]
 
 DATA = Path(__file__).parents[2] / "data" / "clpeak"
 POCL = "pthread-skylake-avx512-Intel(R) Xeon(R) Processor"

@@ -183,6 +183,7 @@ def test_large_plots_and_reports_say_what_they_leave_out(tmp_path: Path) -> None
     assert ">v0<" in share and ">v39<" not in share
 
 
+@pytest.mark.minutes
 def test_ten_thousand_records(tmp_path: Path) -> None:
     templates = [data.record(f"v{i}", 0.05 / (1 + 0.1 * i), rung=i) for i in range(20)]
     records = []

@@ -27,7 +27,7 @@ from perfport.run.worker.resources import Resources
 from perfport.store.results import Run
 
 # Ceilings are swept and probed, on a machine that is busy with other tests.
-pytestmark = [pytest.mark.any_device, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.any_device, pytest.mark.minutes, pytest.mark.timeout(900)]
 #: What the problems here are bound by: a sweep of all ceilings takes minutes beside other tests.
 BOUND_BY = ("dram_copy", "dram_read", "fp32_fma")
 Known = Callable[[float], dict[str, str]]

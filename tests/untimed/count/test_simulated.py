@@ -39,6 +39,7 @@ def test_raw_counters_tell_what_is_not_an_operation(planted: list[Count]) -> Non
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.minutes
 def test_every_variant_that_ships_declares_what_is_counted(plugin: simulated.Counter, tmp_path: Path) -> None:
     _, found = survey.run(survey.Options(out=tmp_path / "counts"))
     ran = [count for count in found if count.status is not Status.UNSUPPORTED]
