@@ -70,10 +70,10 @@ def test_the_second_stage_runs_what_the_first_could_not(
     }  # fmt: skip
 
 
-def bare(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a command on the bare view of this machine."""
+def bare(*command: str, root: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command on the bare view of this machine, in a copy of a repository."""
     done = subprocess.run(
-        [ROOT / ".ci" / "bare", *command],
+        [root / ".ci" / "bare", *command],
         capture_output=True,
         text=True,
         check=False,
@@ -93,3 +93,17 @@ def test_a_bare_machine_has_python_and_no_tool(tmp_path: Path) -> None:
     assert done.stdout.split("\n")[0] == "True [] False [] True", done.stdout + done.stderr
     assert done.returncode == 7 and (tmp_path / "file").read_text() == "kept\n"
     assert shutil.which("bash"), "the machine itself is as it was"
+
+
+@pytest.mark.skipif(not shutil.which("git"), reason="no git")
+def test_a_bare_machine_sees_the_working_tree_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "bare", tmp_path / ".ci")
+    for name in ("deleted", "kept"):
+        (tmp_path / name).touch()
+    for command in (["init", "-q"], ["add", "."]):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    (tmp_path / "deleted").unlink()
+    (tmp_path / "new").touch()
+    done = bare("ls", root=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "kept\nnew\n"), done.stderr
