@@ -38,6 +38,8 @@ from perfport.run.worker.serving import main
 from perfport.store.environment import CEILINGS
 from perfport.store.results import Run, Writer
 
+pytestmark = pytest.mark.any_device
+
 #: Status and part of the reason, per variant of tests/data/faulty that has no result.
 EXPECTED = {
     "wrong": (Status.WRONG, "max abs error"),

@@ -21,6 +21,8 @@ from perfport.store.results import Writer
 from perfport.untimed.count import Verdict, after, read
 from perfport.untimed.count.counts import COUNTS
 
+pytestmark = pytest.mark.any_device
+
 GPU = "cuda:nvidia:0"
 NAMES = ["dram__bytes_read.sum", "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum"]
 HEAD = "\n".join([
