@@ -7,6 +7,7 @@ Every platform is found once per session, in child processes; a test that names 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -118,6 +119,8 @@ def pytest_configure(config: pytest.Config) -> None:
         environment["XDG_CACHE_HOME"] = environment["XDG_CONFIG_HOME"] = folder
         environment["PYTHONPYCACHEPREFIX"] = f"{folder}/bytecode"  # hundreds of children start: compile modules once
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background: tests send it to children
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.option.loadscopereorder = False  # pytest-xdist: files begin in the order above, not by their tests' number
     # How long an example takes says what else the machine does.
     hypothesis.settings.register_profile("perfport", deadline=None)
