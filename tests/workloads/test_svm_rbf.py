@@ -169,7 +169,7 @@ def test_arg_extrema_every_tunable_value(solve: Any, device: OpenDevice, variant
 @pytest.mark.parametrize("variant", [name for name in ARG if name.endswith("_blocks")])
 @pytest.mark.parametrize("n", [4096, 20011])
 def test_many_groups_join_within_a_launch_and_in_the_next(solve: Any, variant: str, n: int) -> None:
-    """The count of those that have come is zero again; a tail, and none; more groups than one reads at a time."""
+    """The count of those that have come is zero again; a tail, and none; more groups than work-items."""
     tunables = {"group": 64, "groups_per_unit": 64, "width": 4, "block": 1}
     problem = arg(ARG[variant].problem, n=n, bits=3)
     assert problem.verify(solve(problem, ARG[variant], times=3, **tunables)).passed, problem.seed
