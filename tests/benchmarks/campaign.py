@@ -6,7 +6,8 @@ JOBS is a text file with a line for each job, the most important first: ``gpu NA
 run EXPERIMENT OPTIONS`` on the next GPU that is free, with so many cores of its own; ``cpu NAME EXPERIMENT [OPTIONS]``
 takes the cores that no GPU has, one such job after the other. (A CPU's cases are ``contended`` where all others
 together keep more than 15 % of the host's cores busy.) Runs lie in the state's folder; what the limit (seconds) cuts
-off goes on in the next call. The archive is written anew whenever a job ends.
+off goes on in the next call. CUDA_VISIBLE_DEVICES says which GPUs there are, where not all. The archive is written
+anew whenever a job ends.
 """
 
 from __future__ import annotations
@@ -127,7 +128,11 @@ def main() -> None:
         waiting[job.place].put(job)
     cores = sorted(os.sched_getaffinity(0))
     taken = asked.gpus * asked.cores
-    shares = [(waiting["gpu"], cores[k * asked.cores : (k + 1) * asked.cores], str(k)) for k in range(asked.gpus)]
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(asked.gpus)))
+    shares = [
+        (waiting["gpu"], cores[k * asked.cores : (k + 1) * asked.cores], gpu)
+        for k, gpu in enumerate(visible.split(",")[: asked.gpus])
+    ]
     if len(cores) > taken:
         shares.append((waiting["cpu"], cores[taken:], ""))
     workers = [threading.Thread(target=campaign.work, args=(q, set(own) or set(cores), gpu)) for q, own, gpu in shares]
