@@ -133,6 +133,7 @@ def main() -> None:
             judgement, spread = night(file, folder / f"night{number}", device, given)
             pair = [f for f in judgement.findings if not given.slowdown or f.place.variant == "slowed"]
             slower = [found for found in pair if found.outcome is Outcome.SLOWER]
+            false = len(judgement.of(Outcome.SLOWER)) - len(slower)
             other = judgement.of(Outcome.WRONG, Outcome.VANISHED, Outcome.FAILED)
             contended = sum(found.why.startswith("contended") for found in judgement.findings)
             again = sum(found.again > 0 for found in judgement.findings)
@@ -140,7 +141,8 @@ def main() -> None:
             spreads += spread
             ratios = [1 / found.ratio.value for found in judgement.findings if found.ratio]
             print(
-                f"night {number}: {len(slower)} of {len(pair)} slower, {again} measured again, "
+                f"night {number}: {len(slower)} of {len(pair)} slower{f', {false} others' if given.slowdown else ''}, "
+                f"{again} measured again, "
                 f"{contended} contended, {len(other)} failed, median change "
                 f"{100 * (float(np.median(ratios)) - 1) if ratios else float('nan'):+.2f} %, "
                 f"{time.perf_counter() - started:.0f} s",

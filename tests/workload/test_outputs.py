@@ -70,6 +70,14 @@ def test_other_shapes_fail() -> None:
     found = compare(np.zeros(99), REFERENCE, 100, max_abs=10.0)
     assert not found.passed and found.detail == "shape (99,), expected (100,)"
     assert not compare_exact(np.zeros(2), np.zeros(3)).passed
+    for value, expected, told in (
+        (np.zeros(2), np.zeros(3), "shape (2,), expected (3,); row 2: got none, expected 0.0"),
+        (np.array([[1, 2], [4, 3]]), np.array([[1, 2], [3, 4], [5, 6]]), "row 1: got [4, 3], expected [3, 4]"),
+        (np.zeros((1, 2)), np.zeros((0, 2)), "row 0: got [0.0, 0.0], expected none"),
+        (np.zeros((2, 2)), np.zeros((2, 3)), "shape (2, 2), expected (2, 3)"),
+        (np.zeros(()), np.zeros(3), "shape (), expected (3,)"),
+    ):
+        assert (compare_exact(value, expected).detail or "").endswith(told)
 
 
 def test_a_shape_that_broadcasts_is_another_shape() -> None:

@@ -178,18 +178,31 @@ def compare_exact(value: np.ndarray, expected: np.ndarray) -> OutputError:
     same = value.shape == expected.shape and bool(np.array_equal(value, expected))
     detail, worst, mismatch = None, 0.0, None
     if not same:
-        detail = f"got {value.ravel()[:4].tolist()}, expected {expected.ravel()[:4].tolist()}"
-        worst = np.inf
         if value.shape == expected.shape:
+            detail = f"got {value.ravel()[:4].tolist()}, expected {expected.ravel()[:4].tolist()}"
             with np.errstate(all="ignore"):
                 difference = np.abs(value.astype(np.float64) - expected)
             worst = float(np.nan_to_num(difference, nan=np.inf).max(initial=0.0))
             mismatch = located(value, expected, 0.0)
+        else:
+            detail, worst = _apart(value, expected), np.inf
     relative = 0.0 if same else 1.0
     return OutputError(
         max_abs=_json(worst), relative_l2=relative, checked=value.size, total=value.size,
         tolerance={"exact": 0.0}, passed=same, detail=detail, mismatch=mismatch,
     )  # fmt: skip
+
+
+def _apart(value: np.ndarray, expected: np.ndarray) -> str:
+    """Say how outputs of different shapes differ: the shapes, and the first row that is not the same."""
+    detail = f"shape {value.shape}, expected {expected.shape}"
+    if value.ndim != expected.ndim or value.shape[1:] != expected.shape[1:]:
+        return detail
+    both = min(len(value), len(expected))
+    different = (value[:both] != expected[:both]).any(axis=tuple(range(1, value.ndim)))
+    row = int(different.argmax()) if different.any() else both
+    got, wanted = (str(rows[row].tolist()) if row < len(rows) else "none" for rows in (value, expected))
+    return f"{detail}; row {row}: got {got}, expected {wanted}"
 
 
 def digest_of(outputs: Mapping[str, np.ndarray]) -> bytes:
