@@ -127,12 +127,10 @@ def main() -> None:
     for job in jobs(asked.jobs):
         waiting[job.place].put(job)
     cores = sorted(os.sched_getaffinity(0))
-    taken = asked.gpus * asked.cores
     visible = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(asked.gpus)))
-    shares = [
-        (waiting["gpu"], cores[k * asked.cores : (k + 1) * asked.cores], gpu)
-        for k, gpu in enumerate(visible.split(",")[: asked.gpus])
-    ]
+    gpus = visible.split(",")[: asked.gpus]
+    taken = len(gpus) * asked.cores
+    shares = [(waiting["gpu"], cores[k * asked.cores : (k + 1) * asked.cores], gpu) for k, gpu in enumerate(gpus)]
     if len(cores) > taken:
         shares.append((waiting["cpu"], cores[taken:], ""))
     workers = [threading.Thread(target=campaign.work, args=(q, set(own) or set(cores), gpu)) for q, own, gpu in shares]

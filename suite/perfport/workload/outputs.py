@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..model.errors import shown
 from ..model.mismatch import Mismatch
 from ..model.record import OutputError
 from .blocks import BLOCK, in_blocks
@@ -175,17 +176,16 @@ def compare_signed(
 
 def compare_exact(value: np.ndarray, expected: np.ndarray) -> OutputError:
     """Compare outputs that must be equal: indices, labels, extreme values."""
-    same = value.shape == expected.shape and bool(np.array_equal(value, expected))
+    same = bool(np.array_equal(value, expected))
     detail, worst, mismatch = None, 0.0, None
-    if not same:
-        if value.shape == expected.shape:
-            detail = f"got {value.ravel()[:4].tolist()}, expected {expected.ravel()[:4].tolist()}"
-            with np.errstate(all="ignore"):
-                difference = np.abs(value.astype(np.float64) - expected)
-            worst = float(np.nan_to_num(difference, nan=np.inf).max(initial=0.0))
-            mismatch = located(value, expected, 0.0)
-        else:
-            detail, worst = _apart(value, expected), np.inf
+    if value.shape != expected.shape:
+        detail, worst = _apart(value, expected), np.inf
+    elif not same:
+        detail = f"got {value.ravel()[:4].tolist()}, expected {expected.ravel()[:4].tolist()}"
+        with np.errstate(all="ignore"):
+            difference = np.abs(value.astype(np.float64) - expected)
+        worst = float(np.nan_to_num(difference, nan=np.inf).max(initial=0.0))
+        mismatch = located(value, expected, 0.0)
     relative = 0.0 if same else 1.0
     return OutputError(
         max_abs=_json(worst), relative_l2=relative, checked=value.size, total=value.size,
@@ -201,7 +201,7 @@ def _apart(value: np.ndarray, expected: np.ndarray) -> str:
     both = min(len(value), len(expected))
     different = (value[:both] != expected[:both]).any(axis=tuple(range(1, value.ndim)))
     row = int(different.argmax()) if different.any() else both
-    got, wanted = (str(rows[row].tolist()) if row < len(rows) else "none" for rows in (value, expected))
+    got, wanted = (shown(rows[row].tolist()) if row < len(rows) else "none" for rows in (value, expected))
     return f"{detail}; row {row}: got {got}, expected {wanted}"
 
 
