@@ -246,6 +246,22 @@ def test_opencvs_silent_fallback_is_noticed(monkeypatch: pytest.MonkeyPatch) -> 
         peers.OpenCvOpenCl(Setup(Session(None, task, Path()), {}, {}))  # type: ignore[arg-type]
 
 
+def test_opencv_drops_windows_beyond_its_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = Faces(Faces.Parameters(width=97, height=81, frames=2, cascade="frontalface_alt"), 4)
+    setup = Setup(Session(None, task, Path()), {}, {})  # type: ignore[arg-type]
+    found = cv2.CascadeClassifier(task.cascade.name).detectMultiScale
+    most = max(len(found(image, task.parameters.scale_factor, 0)) for image in task.scene.pixels)
+    monkeypatch.setattr(cv2.ocl, "useOpenCL", lambda: True)
+    monkeypatch.setattr(cv2.ocl, "setUseOpenCL", lambda on: None)
+    monkeypatch.setattr(cv2, "UMat", lambda image: image)
+    monkeypatch.setattr(peers.OpenCvOpenCl, "fell_back", lambda self: False)
+    monkeypatch.setattr(peers, "LISTED", most + 1)
+    peers.OpenCvOpenCl(setup)
+    monkeypatch.setattr(peers, "LISTED", most)
+    with pytest.raises(UnsupportedError, match=f"lists at most {most} windows of a frame; here more pass"):
+        peers.OpenCvOpenCl(setup)
+
+
 def test_opencv_is_not_imported_with_the_workload() -> None:
     code = (
         "import sys; from perfport import workload; workload.discover(); "

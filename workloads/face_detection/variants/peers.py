@@ -25,6 +25,10 @@ PROBE = """<?xml version="1.0"?>
 </cascade></opencv_storage>
 """
 
+#: OpenCV's OpenCL detector lists so many windows of a frame, and drops the others without a word (MAX_FACES in its
+#: cascadedetect.hpp).
+LISTED = 10_000
+
 IPP = Tunable(1, (0, 1), "Intel's primitives within OpenCV")
 
 
@@ -124,6 +128,11 @@ class OpenCvOpenCl(_OpenCv):
         if self.fell_back():
             device = self.cv2.ocl.Device_getDefault().name() or "none"
             raise UnsupportedError(f"OpenCV falls back to its CPU detector in silence (its OpenCL device: {device})")
+        found = self.own.classifier.detectMultiScale
+        if any(len(found(frame, self.data.parameters.scale_factor, 0)) >= LISTED for frame in self.frames):
+            raise UnsupportedError(
+                f"OpenCV's OpenCL detector lists at most {LISTED} windows of a frame; here more pass"
+            )
 
     def opened(self) -> Any:
         self.cv2.ocl.setUseOpenCL(True)
