@@ -35,6 +35,22 @@ def test_a_line_for_each_case_with_time_metric_and_share(capsys: pytest.CaptureF
     assert "[1/2," in first and "[2/2," in second
 
 
+def test_a_step_is_told_after_a_minute_without_a_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    with RunProgress(2) as progress:
+        progress.group(group())
+        progress.step(None, "making inputs and references")
+        now = 61.0
+        progress.step(group().cases[0], "sampling")
+        now = 100.0
+        progress.step(group().cases[0], "verify again")
+    _, told = capsys.readouterr().err.splitlines()
+    assert told == "  fast: sampling  [0/2, 61 s]"
+
+
 def test_a_failure_says_why_and_counts_for_all_its_workers(capsys: pytest.CaptureFixture[str]) -> None:
     failed = data.record("fast", status=Status.CRASHED)
     failed.failure = Failure(reason="[because]\nand more")

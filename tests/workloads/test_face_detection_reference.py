@@ -55,8 +55,20 @@ def test_windows_are_opencvs(stock: str, width: int, height: int) -> None:
     image = noise(width, height)
     used = cascade.load(stock)
     levels = pyramid.build(width, height, (used.width, used.height), 1.2, "opencv")
-    mine = clipped(levels.boxes(reference.opencv_visits(used, levels, image)), width, height)
+    outcome, _ = reference.outcomes(used, levels, image)
+    mine = clipped(levels.boxes(reference.opencv_visits(used, levels, outcome)), width, height)
     assert boxes(mine) == boxes(cv2.CascadeClassifier(used.name).detectMultiScale(image, 1.2, 0))
+
+
+@pytest.mark.parametrize("stock", ["frontalface_default", "lefteye_2splits"])
+def test_windows_of_small_variance_are_those_that_are_left_out(stock: str) -> None:
+    image = np.concatenate([noise(60, 40), np.full((40, 60), 77, np.uint8)])
+    used = cascade.load(stock)
+    levels = pyramid.build(60, 80, (used.width, used.height), 1.3, "full")
+    outcomes, counts = zip(*(reference.outcomes(used, levels, image, flat) for flat in (False, True)), strict=True)
+    left_out = [outcome == reference.LEFT_OUT for outcome in outcomes]
+    assert np.array_equal(left_out[0], ~left_out[1]) and 0 < left_out[0].sum() < levels.windows
+    assert [of.entered[0] for of in counts] == [levels.windows - out.sum() for out in left_out]
 
 
 @pytest.mark.parametrize("rise", [8, 11, 12, 13, 14, 20])
@@ -66,7 +78,8 @@ def test_every_window_is_opencvs_with_a_cascade_that_passes_many(rise: int, tmp_
     path.write_text(peers.PROBE)
     image = noise(120, 20 + rise)
     levels = pyramid.build(120, 20 + rise, (20, 20), 1.1, "opencv")
-    mine = reference.opencv_visits(cascade.read(path), levels, image)
+    probe = cascade.read(path)
+    mine = reference.opencv_visits(probe, levels, reference.outcomes(probe, levels, image)[0])
     assert len(mine) > 100
     found = cv2.CascadeClassifier(str(path)).detectMultiScale(image, 1.1, 0)
     assert boxes(clipped(levels.boxes(mine), 120, 20 + rise)) == boxes(found)

@@ -254,16 +254,20 @@ class Faces(_Frames):
         return pyramid.build(self.width, self.height, self.pyramid.window, self.parameters.scale_factor, "opencv")
 
     def _expected(self, computes: str) -> np.ndarray:
+        if not computes:
+            return self.grouped(self.reference.windows)
+        levels = self._opencv_pyramid
+        found = self.reference
+        if self.parameters.step != "opencv":
+            found = reference.detect(self.cascade, levels, self.scene.pixels)
         if computes == OPENCV:
-            levels = self._opencv_pyramid
-            visits = [reference.opencv_visits(self.cascade, levels, image) for image in self.scene.pixels]
-            return self.grouped(
-                np.concatenate([f * levels.windows + visited for f, visited in enumerate(visits)]), levels
-            )
-        if computes == OPENCV_OPENCL:
-            levels = self._opencv_pyramid
-            return self.grouped(reference.detect(self.cascade, levels, self.scene.pixels, flat=True).windows, levels)
-        return self.grouped(self.reference.windows)
+            frames = np.split(found.outcome, self.frames)
+            visits = [reference.opencv_visits(self.cascade, levels, outcome) for outcome in frames]
+            windows = np.concatenate([f * levels.windows + visited for f, visited in enumerate(visits)])
+        else:
+            flat = reference.detect(self.cascade, levels, self.scene.pixels, flat=True)
+            windows = np.union1d(found.windows, flat.windows)
+        return self.grouped(windows, levels)
 
     @cached_property
     def _references(self) -> dict[str, np.ndarray]:

@@ -16,8 +16,8 @@ from .cascade import Cascade
 from .pyramid import Pyramid, reduced
 
 KEPT_FRAMES = 8
-BLOCK = 1 << 17  # windows evaluated at a time: their sums stay in a core's cache
-FLAT = -1  # outcome of a window whose variance is too small
+BLOCK = 1 << 14  # windows evaluated at a time: their sums stay in a core's cache
+LEFT_OUT = -1  # outcome of a window that is not evaluated
 
 
 @dataclass
@@ -84,7 +84,7 @@ def integrals(image: np.ndarray, tilted: bool) -> np.ndarray:
 class _Evaluation:
     """A cascade on the integral images of one frame; windows are given by the places of their corners in these."""
 
-    def __init__(self, cascade: Cascade, pyramid: Pyramid, image: np.ndarray) -> None:
+    def __init__(self, cascade: Cascade, pyramid: Pyramid, image: np.ndarray, threads: ThreadPoolExecutor) -> None:
         self.cascade = cascade
         tilted = bool(cascade.tilted.any())
         # Levels below each other, so that a feature's corners are as far apart on all of them. Not the atlas of the
@@ -94,27 +94,35 @@ class _Evaluation:
         sums = np.zeros((2 + tilted, lines, pitch), np.uint32)
         self.windows = np.empty(pyramid.windows, np.int64)
         line = 0
-        for level in pyramid.levels:
-            sums[:, line : line + level.height + 1, : level.width + 1] = integrals(reduced(image, level), tilted)
+        levels = threads.map(lambda level: integrals(reduced(image, level), tilted), pyramid.levels)
+        for level, planes in zip(pyramid.levels, levels, strict=True):
+            sums[:, line : line + level.height + 1, : level.width + 1] = planes
             row, column = np.divmod(np.arange(level.windows), level.columns)
             place = (line + row * level.step) * pitch + column * level.step
             self.windows[level.first : level.first + level.windows] = place
             line += level.height + 1
         self.plane = lines * pitch
         self.words = sums.reshape(-1)
-        self.corners = cascade.offsets(pitch, 2 * self.plane).astype(np.int64)
         x, y, w, h = cascade.normalisation
-        self.frame = np.array([y * pitch + x, y * pitch + x + w, (y + h) * pitch + x, (y + h) * pitch + x + w])
-        used = cascade.weights != 0
+        self.frame = _corners(y * pitch + x + np.array([[0, w, h * pitch, h * pitch + w]]), np.ones(1, int))
+        offsets, used = cascade.offsets(pitch, 2 * self.plane), cascade.weights != 0
+        self.corners = [
+            _corners(of_node[own], weights[own])
+            for of_node, weights, own in zip(offsets, cascade.weights, used, strict=True)
+        ]
         #: Of each node: itself, its rectangles, their different corners.
-        self.taken = np.array([
-            (1, own.sum(), np.unique(corners[own]).size) for own, corners in zip(used, self.corners, strict=True)
-        ])  # fmt: skip
+        self.taken = np.array(
+            [(1, own.sum(), len(different)) for own, different in zip(used, self.corners, strict=True)]
+        )
 
-    def total(self, at: np.ndarray, corner: np.ndarray) -> np.ndarray:
-        """Sum of a rectangle, by the offsets of its corners."""
-        a, b, c, d = (self.words[offset:].take(at) for offset in corner)
-        return a - b - c + d
+    def total(self, at: np.ndarray, corners: list[tuple[int, np.uint32]]) -> np.ndarray:
+        """Weighted sum of rectangles modulo 2^32, uint32."""
+        total = np.zeros(len(at), np.uint32)
+        for offset, weight in corners:
+            term = self.words[offset:].take(at, mode="wrap")  # none is outside; the default mode looks first
+            term *= weight
+            total += term
+        return total
 
     def normalise(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the factor of the windows' features, and whether their variance is large enough."""
@@ -123,50 +131,56 @@ class _Evaluation:
         norm = (1.0 / np.sqrt(np.maximum(variance, 1).astype(np.float64))).astype(np.float32)
         return norm, (variance > 0) & (self.cascade.area * norm.astype(np.float64) < 0.1)
 
-    def values(self, at: np.ndarray, norm: np.ndarray, node: int) -> np.ndarray:
-        """Return a node's feature."""
-        feature = np.zeros(len(at), np.int32)
-        for i in range(3):
-            if weight := self.cascade.weights[node, i]:
-                feature += weight * self.total(at, self.corners[node, i]).view(np.int32)
-        return feature.astype(np.float32) * norm
+    def votes(self, tree: int, node: int, at: np.ndarray, norm: np.ndarray, taken: np.ndarray) -> np.ndarray:
+        """Return where a tree leads from a node, int64; add up what it takes."""
+        cascade = self.cascade
+        root = cascade.tree_first[tree]
+        taken += len(at) * self.taken[node]
+        below = self.total(at, self.corners[node]).view(np.int32).astype(np.float32) * norm < cascade.threshold[node]
+        children = cascade.children[node]
+        low, high = (0 if child > 0 else cascade.leaves[root + tree - child] for child in children)
+        votes = high + below * (low - high)
+        for child, here in zip(children, (below, ~below), strict=True):
+            if child > 0:
+                votes[here] = self.votes(tree, root + child, at[here], norm[here], taken)
+        return votes
 
     def passes(self, stage: int, at: np.ndarray, norm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return which windows pass a stage, and how many features, rectangles and corners that takes."""
         cascade, votes = self.cascade, np.zeros(len(at), np.int64)
         taken = np.zeros(3, np.int64)
         for tree in range(cascade.stage_first[stage], cascade.stage_first[stage + 1]):
-            root, end = cascade.tree_first[tree : tree + 2]
-            where = np.zeros(len(at), np.int32)  # node of the tree; a leaf is stored as -1 - leaf
-            for node in range(root, end):
-                here = slice(None) if end == root + 1 else np.flatnonzero(where == node - root)
-                value = self.values(at[here], norm[here], node)
-                to = np.where(value < cascade.threshold[node], *cascade.children[node])
-                where[here] = np.where(to > 0, to, to - 1)
-                taken += len(value) * self.taken[node]
-            votes += cascade.leaves[root + tree - 1 - where]
+            votes += self.votes(tree, cascade.tree_first[tree], at, norm, taken)
         return votes >= cascade.stage_threshold[stage], taken
 
 
-def outcomes(cascade: Cascade, pyramid: Pyramid, image: np.ndarray, flat: bool = False) -> tuple[np.ndarray, Counts]:
-    """Evaluate all windows of a frame, uint8, shape (height, width).
+def _corners(offsets: np.ndarray, weights: np.ndarray) -> list[tuple[int, np.uint32]]:
+    """Return the different corners of rectangles, by their offsets (rectangles, 4), and their weights modulo 2^32."""
+    different, which = np.unique(offsets, return_inverse=True)
+    total = np.zeros(len(different), np.int64)
+    np.add.at(total, which.reshape(offsets.shape), np.array([1, -1, -1, 1]) * weights[:, None])
+    return list(zip(different.tolist(), total.astype(np.uint32), strict=True))
 
-    ``flat``: evaluate windows of small variance too, as OpenCV's OpenCL kernel does.
+
+def outcomes(cascade: Cascade, pyramid: Pyramid, image: np.ndarray, flat: bool = False) -> tuple[np.ndarray, Counts]:
+    """Evaluate the windows of a frame, uint8, shape (height, width), whose variance is large enough.
+
+    ``flat``: evaluate the others in their place; OpenCV's OpenCL kernel does both.
 
     Returns
     -------
     outcome : int16, shape (windows,)
-        `FLAT`, the stage that the window failed, or the number of stages.
+        `LEFT_OUT`, the stage that the window failed, or the number of stages.
     counts : Counts
     """
-    evaluation = _Evaluation(cascade, pyramid, image)
-    windows, counts = evaluation.windows, Counts.zero(cascade.stages)
-    counts.windows = len(windows)
-    outcome = np.full(len(windows), FLAT, np.int16)
     with ThreadPoolExecutor(usable_cores()) as threads:  # what takes time releases the interpreter's lock
+        evaluation = _Evaluation(cascade, pyramid, image, threads)
+        windows, counts = evaluation.windows, Counts.zero(cascade.stages)
+        counts.windows = len(windows)
+        outcome = np.full(len(windows), LEFT_OUT, np.int16)
         parts = zip(*threads.map(evaluation.normalise, _blocks(windows)), strict=True)
         norm, textured = (np.concatenate(part) for part in parts)
-        live = np.flatnonzero(textured | flat)
+        live = np.flatnonzero(textured != flat)
         for stage in range(cascade.stages):
             counts.entered[stage] = len(live)
             blocks = _blocks(live)
@@ -199,7 +213,7 @@ class Detection:
     windows : int64, shape (passing,)
         Ascending numbers; frame f begins at f times the windows of a frame.
     outcome : int16, shape (windows of all frames,)
-        `FLAT`, the stage that a window failed, or the number of stages.
+        `LEFT_OUT`, the stage that a window failed, or the number of stages.
     counts : Counts
     """
 
@@ -209,7 +223,7 @@ class Detection:
 
 
 def detect(cascade: Cascade, pyramid: Pyramid, frames: np.ndarray, flat: bool = False) -> Detection:
-    """Evaluate all windows of some frames, uint8, shape (frames, height, width); ``flat`` as in `outcomes`."""
+    """Evaluate windows of some frames, uint8, shape (frames, height, width); ``flat`` as in `outcomes`."""
     evaluated = _evaluated(cascade, pyramid, frames, flat)
     outcome = np.concatenate([of_frame for of_frame, _ in evaluated])
     counts = sum((counts for _, counts in evaluated), Counts.zero(cascade.stages))
@@ -234,14 +248,14 @@ def _evaluated(
     return evaluated
 
 
-def opencv_visits(cascade: Cascade, pyramid: Pyramid, image: np.ndarray) -> np.ndarray:
-    """Return the numbers of the windows that pass and that OpenCV's CPU detector visits, for a step rule ``opencv``.
+def opencv_visits(cascade: Cascade, pyramid: Pyramid, outcome: np.ndarray) -> np.ndarray:
+    """Return the numbers of the windows that pass and that OpenCV's CPU detector visits.
 
-    It leaves out the right neighbour of a window that fails in the first stage. It also splits the rows of a level into
-    stripes, which for some heights do not reach the last row.
+    Of a frame's ``outcome``, shape (windows,), for the step rule ``opencv``. It leaves out the right neighbour of a
+    window that fails in the first stage. It also splits the rows of a level into stripes, which for some heights do not
+    reach the last row.
     """
     stripes = ceil_div(pyramid.levels[0].width - pyramid.window[0] + 1, 32)
-    ((outcome, _),) = _evaluated(cascade, pyramid, image[None])
     visited = []
     for level in pyramid.levels:
         grid = outcome[level.first : level.first + level.windows].reshape(level.rows, level.columns)

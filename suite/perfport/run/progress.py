@@ -16,10 +16,12 @@ from .cases import Case, Group
 
 #: Characters of a reason below a case.
 LONGEST_REASON = 600
+#: Seconds without a line after which one tells the step that begins, where there is no terminal.
+QUIET_S = 60.0
 
 
 class RunProgress:
-    """Shows case, elapsed and remaining time, and the best so far of the group that runs.
+    """Shows case, elapsed and remaining time, and the best so far of the group that runs; long steps on any output.
 
     Parameters
     ----------
@@ -29,7 +31,7 @@ class RunProgress:
 
     def __init__(self, total: int) -> None:
         self._console = Console(stderr=True, highlight=False)
-        self._started = time.monotonic()
+        self._started = self._said = time.monotonic()
         self._total = total
         self._done = 0
         self._best: Record | None = None
@@ -57,6 +59,7 @@ class RunProgress:
 
     def say(self, text: str) -> None:
         """Print a line."""
+        self._said = time.monotonic()
         self._console.print(escape(printable(text)), soft_wrap=True)
 
     def group(self, group: Group) -> None:
@@ -79,9 +82,11 @@ class RunProgress:
 
     def step(self, case: Case | None, step: str) -> None:
         """A case (or the group, without one) takes a step."""
+        name = self._names[case.key] if case else "group"
         if self._live:
-            name = self._names[case.key] if case else "group"
             self._live.update(self._task, description=escape(line(f"{name}: {step}")))
+        elif (now := time.monotonic()) - self._said > QUIET_S:
+            self.say(f"  {line(f'{name}: {step}')}  [{self._done}/{self._total}, {now - self._started:.0f} s]")
 
     def record(self, record: Record) -> None:
         """A case is done: by one more worker, or for good where it has no result.

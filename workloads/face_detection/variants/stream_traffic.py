@@ -7,7 +7,7 @@ import numpy as np
 from perfport.workload import Traffic
 
 from ..problems import Windows
-from ..reference import FLAT
+from ..reference import LEFT_OUT
 from . import stream_tables
 from .integrals import probes
 from .tile import TileImage
@@ -19,9 +19,9 @@ def vectors_by_stage(problem: Windows, vector: int) -> np.ndarray:
     furthest = []
     for level in problem.pyramid.levels:
         outcome = frames[:, level.first : level.first + level.windows].reshape(-1, level.columns)
-        padded = np.pad(outcome, ((0, 0), (0, -level.columns % vector)), constant_values=FLAT)
+        padded = np.pad(outcome, ((0, 0), (0, -level.columns % vector)), constant_values=LEFT_OUT)
         furthest.append(padded.reshape(-1, vector).max(axis=1))
-    reached = np.bincount(np.concatenate(furthest) - FLAT, minlength=problem.cascade.stages + 2)
+    reached = np.bincount(np.concatenate(furthest) - LEFT_OUT, minlength=problem.cascade.stages + 2)
     return reached[::-1].cumsum()[::-1][1:-1]
 
 

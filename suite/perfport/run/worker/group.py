@@ -45,6 +45,7 @@ class GroupRun:
         self.workload = resources.workload(group.workload)
         resources.send(StepStarted(None, "opening the device"))
         self.device = resources.device(group.device)
+        resources.send(StepStarted(None, "making inputs and references"))
         self.problems = {name: self._problem(seed) for name, seed in group.inputs.items()}
         kind, problems = group.device.kind, self.problems.values()
         results = {self._result(case) for case in group.cases}
