@@ -1,4 +1,4 @@
-"""Numbers that texts quote are those of the records; every README's are."""
+"""Numbers that texts quote are those of the records; those of the project's own texts are."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from equal_variants import one_and_the_best_of_twenty
 
 from perfport.model.record import Status
 from perfport.report.parts.sweeps import crossings
-from perfport.report.quotes import UNMEASURED, Quotes, texts
+from perfport.report.quotes import TEXTS, UNMEASURED, Quotes, texts
 from perfport.run.sources import _changed_since
 from perfport.store.ratios import compare
 
 ROOT = Path(__file__).parents[2]
 COMMITTED = ROOT / "results" / "committed"
-READMES = [str(path.relative_to(ROOT)) for path in (ROOT / "README.md", *sorted(ROOT.glob("workloads/*/README.md")))]
+USUAL = [str(path.relative_to(ROOT)) for pattern in TEXTS for path in sorted(ROOT.glob(pattern))]
 
 
 @pytest.fixture
@@ -195,7 +195,7 @@ def test_the_ratio_of_the_luckiest_of_equal_settings_is_not_quoted(tmp_path: Pat
     assert len(quoted) == 60 and abs(np.mean(logs)) < 3 * np.std(logs) / np.sqrt(60)
 
 
-@pytest.mark.parametrize("file", READMES)
+@pytest.mark.parametrize("file", USUAL)
 def test_committed_texts_quote_the_committed_records(file: str) -> None:
     content = (ROOT / file).read_text()
     checked = Quotes(COMMITTED).check(content)
@@ -203,13 +203,16 @@ def test_committed_texts_quote_the_committed_records(file: str) -> None:
     if _changed_since(_commit()) is None:  # without the history marks of age are not known
         complaints = [each for each in complaints if not each.startswith("best ")]
     assert not complaints, "\n".join([*complaints, "perfport quotes --write mends them"])
-    assert "<!-- from " in content or "<!-- best " in content
+    quotes = "<!-- from " in content or "<!-- best " in content
+    assert quotes or Path(file).parts[0] == "docs", "a README quotes what it says was measured"
 
 
 def _commit() -> str:
     return str(data.Run(COMMITTED / "h200-svm_rbf").environment["commit"]["hash"])
 
 
-def test_the_usual_texts_are_the_readmes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_usual_texts_are_readmes_and_docs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(ROOT)
-    assert Path("README.md") in texts([]) and len(texts([])) == 1 + len(list(ROOT.glob("workloads/*/README.md")))
+    assert {"README.md", "docs/standing.md", "workloads/gdn/README.md"} <= {str(path) for path in texts([])}
+    monkeypatch.chdir(tmp_path)
+    assert texts([]) == []

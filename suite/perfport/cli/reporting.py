@@ -282,7 +282,7 @@ def claims(
 
 def quotes(
     files: Annotated[
-        list[Path] | None, typer.Argument(help="Markdown files. [README.md workloads/*/README.md]")
+        list[Path] | None, typer.Argument(help="Markdown files. [README.md docs/*.md workloads/*/README.md]")
     ] = None,
     results: Annotated[Path, typer.Option("--results", help="Folder of the runs that they name.")] = Path(
         "results/committed"

@@ -58,6 +58,8 @@ OVER_ALL: dict[str, _OverAll] = {
 QUOTE = re.compile(r"<!-- from (\S+): (.*?) -->")
 BLOCK = re.compile(r"(<!-- (best|peers) (\S+)(.*?) -->\n\n)(.*?)(\n\n<!-- end -->)", re.DOTALL)
 UNMEASURED = "Not measured yet."
+#: Where texts quote numbers.
+TEXTS = ("README.md", "docs/*.md", "workloads/*/README.md")
 BOLD = re.compile(r"\*\*(?!\s)(.+?)\*\*")
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)")
 #: Bytes of a text.
@@ -325,10 +327,8 @@ def _difference(line: str, mended: str) -> str:
 
 
 def texts(paths: Sequence[Path]) -> list[Path]:
-    """Return the files that are meant: those named, or the README of the current folder and of its workloads."""
-    return list(paths) or [
-        path for path in (Path("README.md"), *sorted(Path("workloads").glob("*/README.md"))) if path.exists()
-    ]
+    """Return the files that are meant: those named, or what the current folder has of `TEXTS`."""
+    return list(paths) or [path for pattern in TEXTS for path in sorted(Path().glob(pattern))]
 
 
 def check_files(paths: Sequence[Path], results: Path, write: bool = False) -> Iterator[tuple[Path, list[str], bool]]:
