@@ -63,6 +63,19 @@ def test_a_failure_says_why_and_counts_for_all_its_workers(capsys: pytest.Captur
     assert why == "    [because] and more"
 
 
+def test_a_reason_is_told_once_in_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+    reasons = ["needs cuda", "needs cuda", "needs cpu", "needs cuda"]
+    with RunProgress(4) as progress:
+        for reason in reasons:
+            failed = data.record("fast", status=Status.UNSUPPORTED)
+            failed.failure = Failure(reason=reason)
+            progress.record(failed)
+        progress.group(group())
+        progress.record(failed)
+    lines = [line.strip() for line in capsys.readouterr().err.splitlines()]
+    assert lines[1:8:2] == ["needs cuda", "as above", "needs cpu", "needs cuda"] and lines[-1] == "needs cuda"
+
+
 def test_a_case_that_is_run_again_without_the_others_is_counted_once(capsys: pytest.CaptureFixture[str]) -> None:
     """It counted for all its workers when it found no memory."""
     with RunProgress(4) as progress:

@@ -21,7 +21,8 @@ from .opencl_simulated import SimulatedDevice
 
 HEADER = "dialect_opencl.h"
 DIALECT = (files("perfport.backend") / HEADER).read_text()
-OPTIONS = ("-cl-std=CL1.2",)
+#: Warnings off: nobody sees them, but PoCL writes how many there were to the terminal.
+OPTIONS = ("-cl-std=CL1.2", "-w")
 _FAMILIES = {
     "portable computing language": "pocl",
     "pocl": "pocl",

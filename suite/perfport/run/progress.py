@@ -39,6 +39,7 @@ class RunProgress:
         self._counted: set[str] = set()
         self._ended: set[str] = set()
         self._names: dict[str, str] = {}
+        self._reason = ""
         self._live: Progress | None = None
         if self._console.is_terminal:
             columns = (
@@ -65,6 +66,7 @@ class RunProgress:
     def group(self, group: Group) -> None:
         """A group begins."""
         self._best = None
+        self._reason = ""
         self._counted.clear()
         self._left = {case.key: group.workers - workers_of(case.earlier) for case in group.cases}
         settings = telling([case.identity for case in group.cases])
@@ -110,7 +112,9 @@ class RunProgress:
         text += f"  [{self._done}/{self._total}, {elapsed:.0f} s]"
         if record.failure:
             compiler = record.failure.log if record.status is Status.COMPILE_ERROR else ""
-            text += f"  {record.key}" + indented(line(record.failure.reason, LONGEST_REASON), opening(compiler))
+            reason = line(record.failure.reason, LONGEST_REASON)
+            text += f"  {record.key}" + indented("as above" if reason == self._reason else reason, opening(compiler))
+            self._reason = reason
         self.say(text)
         if self._live:
             best = f"best: {self._name(self._best)}" if self._best else ""
