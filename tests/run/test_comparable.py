@@ -8,16 +8,18 @@ import pytest
 
 from perfport.model import schema
 from perfport.model.errors import UsageError
-from perfport.run.comparable import DECLARED, Change, Declared, chains, comparable
+from perfport.run.comparable import DECLARED, NAME, Declared, DeclaredFiles, Step, chains, comparable, comparable_file
 from perfport.run.keys import harness_digest
+from perfport.run.sources import SHORT, digest
 
 A, B, C, D = (letter * 64 for letter in "abcd")
+WORKLOADS = Path(__file__).parents[2] / "workloads"
 CHANGED, WHY = "Buffers are filled in parts.", "No stored result has one so large."
 
 
-def change(before: str, after: str) -> Change:
+def change(before: str, after: str) -> Step:
     """A declared change."""
-    return Change(before=before, after=after, changed=CHANGED, why=WHY)
+    return Step(before, after, f"{CHANGED} {WHY}")
 
 
 def test_changes_lead_on_to_the_present_version_and_never_back() -> None:
@@ -45,6 +47,34 @@ def test_a_change_without_digests_or_a_reason_is_none(tmp_path: Path, text: str,
     file.write_text(text)
     with pytest.raises(UsageError, match=told):
         comparable(A, file)
+
+
+def test_files_of_a_workload_have_chains_of_their_own(tmp_path: Path) -> None:
+    first, second, third = (letter * 12 for letter in "abc")
+    (tmp_path / NAME).write_text(f"""
+changes:
+  - {{files: {{rows.cl: [{first}, {second}], common.h: [{first}, {third}]}}, changed: {CHANGED}, why: {WHY}}}
+  - {{files: {{rows.cl: [{second}, {third}]}}, changed: {CHANGED}, why: {WHY}}}
+""")
+    assert set(comparable_file(tmp_path, "rows.cl", third)) == {first, second}
+    assert set(comparable_file(tmp_path, "common.h", third)) == {first}
+    assert not comparable_file(tmp_path, "rows.cl", first) and not comparable_file(tmp_path, "other.cl", third)
+    assert not comparable_file(tmp_path / "none", "rows.cl", third)
+
+
+@pytest.mark.parametrize("digests", ["[aaaaaaaaaaaa]", "[aaaaaaaaaaaa, bbb]", "aaaaaaaaaaaa"])
+def test_a_file_has_two_digests(tmp_path: Path, digests: str) -> None:
+    (tmp_path / NAME).write_text(f"changes: [{{files: {{rows.cl: {digests}}}, changed: {CHANGED}, why: {WHY}}}]")
+    with pytest.raises(UsageError, match=r"comparable\.yaml.*rows\.cl"):
+        comparable_file(tmp_path, "rows.cl", "a" * 12)
+
+
+@pytest.mark.parametrize("file", sorted(WORKLOADS.glob(f"*/{NAME}")), ids=lambda file: file.parent.name)
+def test_files_that_are_declared_lead_to_those_as_they_are(file: Path) -> None:
+    for declared in schema.validate(DeclaredFiles, schema.read(file), str(file)).changes:
+        for name, (before, _) in declared.files.items():
+            present = digest(frozenset({(file.parent / name).resolve()}))[:SHORT]
+            assert before in comparable_file(file.parent, name, present), f"{name}: this entry leads nowhere"
 
 
 def test_what_is_declared_leads_to_the_code_as_it_is() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import Any
 
 import pytest
 import report_data as data
+import yaml
 
 from perfport.model.record import Record
 from perfport.report.pages.stale import view
 from perfport.run import sources
-from perfport.run.comparable import Change, chains
+from perfport.run.comparable import NAME, Step, chains, comparable_file
 from perfport.run.keys import harness_digest
 from perfport.run.sources import MEASURING, WORKLOAD, Age, Verdict, age, describe, digest, variant_files
 from perfport.store.collection import Collection
@@ -143,7 +145,7 @@ def test_a_change_makes_stale_what_rests_on_it(
     changed(found, file)
     verdicts = {each.identity.variant: age(run, each.identity, found) for each in run.records}
     assert {name for name, verdict in verdicts.items() if verdict.age is Age.STALE} == stale
-    assert all(verdicts[name].why == WORKLOAD for name in stale)
+    assert all(re.fullmatch(rf"{file} \([0-9a-f]{{12}}\.\.[0-9a-f]{{12}}\)", verdicts[name].why) for name in stale)
 
 
 def test_a_change_of_what_measures_makes_everything_stale(tmp_path: Path, found: dict[str, Workload]) -> None:
@@ -157,13 +159,40 @@ def test_a_change_that_is_declared_to_be_none_for_results_leaves_them_current(
 ) -> None:
     """The reason stands beside them; a change of the workload makes them stale all the same."""
     changes, why = "Buffers are filled in parts.", "No stored result has one so large."
-    one = Change(before="0" * 64, after=harness_digest(), changed=changes, why=why)
+    one = Step("0" * 64, harness_digest(), f"{changes} {why}")
     monkeypatch.setattr(sources, "comparable", lambda present: chains([one], present))
     run = stored(tmp_path / "run", found, code={"measuring": "0" * 64})
     verdict = age(run, run.records[0].identity, found)
     assert verdict == Verdict(Age.CURRENT, f"{changes} {why}")
     older = stored(tmp_path / "older", found, code={"measuring": "1" * 64})
     assert age(older, older.records[0].identity, found).age is Age.STALE
+    changed(found, "numbers.py")
+    assert age(run, run.records[0].identity, found).age is Age.STALE
+
+
+def test_a_file_whose_change_is_declared_to_be_none_leaves_results_current(
+    tmp_path: Path, found: dict[str, Workload]
+) -> None:
+    run = stored(tmp_path / "run", found)
+    changed(found, "numbers.py")
+    first = age(run, run.records[0].identity, found)
+    assert first.age is Age.STALE
+    before, after = re.findall(r"[0-9a-f]{12}", first.why)
+    declared = {
+        "files": {"numbers.py": [before, after]},
+        "changed": "A comment was added.",
+        "why": "It is no code at all.",
+    }
+    (found["demo"].folder / NAME).write_text(yaml.safe_dump({"changes": [declared]}))
+    comparable_file.cache_clear()
+    verdicts = [age(run, each.identity, found) for each in run.records]
+    assert verdicts == [Verdict(Age.CURRENT, "A comment was added. It is no code at all.")] * 2
+    changed(found, "kernels/fast.cl")
+    assert [age(run, each.identity, found).age for each in run.records] == [Age.STALE, Age.CURRENT]
+
+
+def test_without_digests_of_files_the_workload_has_changed(tmp_path: Path, found: dict[str, Workload]) -> None:
+    run = stored(tmp_path / "run", found, code={"files": {}, "made_of": {}})
     changed(found, "numbers.py")
     assert age(run, run.records[0].identity, found) == Verdict(Age.STALE, WORKLOAD)
 
@@ -230,8 +259,8 @@ def test_the_list_says_what_is_stale_and_why(tmp_path: Path, found: dict[str, Wo
     shown = view(Collection([run]), found)
     assert "1 of 2 results were measured with code that has changed since" in shown.markdown
     assert "`fast`" in shown.markdown and "`slow`" not in shown.markdown
-    assert [(row["variant"], row["age"], row["why"]) for row in shown.rows] == [
-        ("fast", "stale", WORKLOAD), ("slow", "current", ""),
+    assert [(row["variant"], row["age"], row["why"][:16]) for row in shown.rows] == [
+        ("fast", "stale", "kernels/fast.cl "), ("slow", "current", ""),
     ]  # fmt: skip
 
 

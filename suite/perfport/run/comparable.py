@@ -1,13 +1,15 @@
-"""Versions of the measuring code whose results are comparable, by declaration (`comparable.yaml`).
+"""Versions of code whose results are comparable, by declaration (`comparable.yaml`).
 
 A digest of the whole of it makes every result stale with every correction. As benchmarks with minor versions do (SPEC
 CPU2017 says of its updates which of them leave results comparable), a change that cannot have changed a stored result
-is declared with its reason, which stands on the page of `perfport stale`.
+is declared with its reason, which stands on the page of `perfport stale`: of the measuring code beside this module, of
+the files of a workload in its folder.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated
@@ -16,44 +18,93 @@ from pydantic import Field
 
 from ..model import schema
 
-DECLARED = Path(__file__).with_name("comparable.yaml")
+NAME = "comparable.yaml"
+DECLARED = Path(__file__).with_name(NAME)
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+FileDigest = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
 Sentence = Annotated[str, Field(min_length=20, max_length=500)]
 
 
-class Change(schema.Model):
-    """A change of the measuring code: digests of it, what changed, and why no stored result could be another."""
+class Reason(schema.Model):
+    """What changed, and why no stored result could be another."""
 
-    before: Digest
-    after: Digest
     changed: Sentence
     why: Sentence
 
 
+class Change(Reason):
+    """A change of the measuring code: digests of it, before and after."""
+
+    before: Digest
+    after: Digest
+
+
+class FilesChange(Reason):
+    """A change of files of a workload: of each its digests before and after, by its name below the folder."""
+
+    files: dict[str, tuple[FileDigest, FileDigest]]
+
+
 class Declared(schema.Model):
-    """What the file holds."""
+    """What the file of the measuring code holds."""
 
     changes: list[Change]
 
 
-def chains(changes: Sequence[Change], present: str) -> dict[str, tuple[Change, ...]]:
-    """Return the changes that lead from comparable versions to the present one, by the version's digest.
+class DeclaredFiles(schema.Model):
+    """What the file of a workload holds."""
+
+    changes: list[FilesChange]
+
+
+@dataclass(frozen=True)
+class Step:
+    """From one digest to another, without a change of results: ``said`` is what and why."""
+
+    before: str
+    after: str
+    said: str
+
+
+def chains(steps: Sequence[Step], present: str) -> dict[str, tuple[Step, ...]]:
+    """Return the steps that lead from comparable versions to the present one, by the version's digest.
 
     Of two ways the shorter counts; the present version is not among them.
     """
-    led: dict[str, tuple[Change, ...]] = {present: ()}
+    led: dict[str, tuple[Step, ...]] = {present: ()}
     waiting = [present]
     while waiting:
         at = waiting.pop(0)
-        for change in changes:
-            if change.after == at and change.before not in led:
-                led[change.before] = (change, *led[at])
-                waiting.append(change.before)
+        for step in steps:
+            if step.after == at and step.before not in led:
+                led[step.before] = (step, *led[at])
+                waiting.append(step.before)
     del led[present]
     return led
 
 
 @cache
-def comparable(present: str, file: Path = DECLARED) -> Mapping[str, tuple[Change, ...]]:
-    """Return `chains` of what the file declares. Raises `UsageError` where it is damaged."""
-    return chains(schema.validate(Declared, schema.read(file), str(file)).changes, present)
+def comparable(present: str, file: Path = DECLARED) -> Mapping[str, tuple[Step, ...]]:
+    """Return `chains` of the measuring code's changes. Raises `UsageError` where the file is damaged."""
+    declared = schema.validate(Declared, schema.read(file), str(file)).changes
+    return chains([Step(each.before, each.after, _said(each)) for each in declared], present)
+
+
+@cache
+def comparable_file(folder: Path, name: str, present: str) -> Mapping[str, tuple[Step, ...]]:
+    """Return `chains` of the changes of a file of a workload, which need not declare any.
+
+    Raises
+    ------
+    UsageError
+        Where what it declares is damaged.
+    """
+    file = folder / NAME
+    if not file.exists():
+        return {}
+    declared = schema.validate(DeclaredFiles, schema.read(file), str(file)).changes
+    return chains([Step(*each.files[name], _said(each)) for each in declared if name in each.files], present)
+
+
+def _said(reason: Reason) -> str:
+    return f"{reason.changed} {reason.why}"

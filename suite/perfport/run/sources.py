@@ -28,11 +28,12 @@ from ..model.record import Identity
 from ..store.results import Run
 from ..workload import Variant, Workload, discover
 from ..workload.source import INCLUDE
-from .comparable import comparable
+from .comparable import comparable, comparable_file
 from .keys import harness_digest, harness_files
 
 KERNELS = (".cl", ".h", ".cu", ".cpp")
 MEASURING, WORKLOAD = "measuring code", "workload"
+SHORT = 12  # digits of a file's digest
 
 
 class Age(StrEnum):
@@ -47,7 +48,7 @@ class Age(StrEnum):
 class Verdict:
     """A result's age; ``why`` names what has changed, or why nothing is known.
 
-    A current one has a reason where a change of the measuring code is declared to be none for results.
+    A current one has a reason where a change is declared to be none for results.
     """
 
     age: Age
@@ -153,11 +154,15 @@ def describe(workloads: Mapping[str, Workload], identities: Iterable[Identity]) 
     for names in variants:
         workload = workloads[names[0]]
         own = variant_files(workload, workload.variant(*names[1:]))
-        named = {named_in(workload, path): digest(frozenset({path}))[:12] for path in own}
+        named = _digests(workload, own)
         digests["/".join(names)] = digest(own)
         made_of["/".join(names)] = sorted(named)
         parts |= named
     return {"measuring": harness_digest(), "variants": digests, "files": parts, "made_of": made_of}
+
+
+def _digests(workload: Workload, own: Iterable[Path]) -> dict[str, str]:
+    return {named_in(workload, path): digest(frozenset({path}))[:SHORT] for path in own}
 
 
 def named_in(workload: Workload, path: Path) -> str:
@@ -190,7 +195,8 @@ def age(run: Run, identity: Identity, workloads: Mapping[str, Workload] | None =
         if name not in stored["variants"]:
             return Verdict(Age.UNKNOWN, "the run does not say what this variant was made of")
         measuring, declared = _measuring(stored["measuring"])
-        return _verdict([*measuring, *([WORKLOAD] if stored["variants"][name] != digest(own) else [])], declared)
+        files_changed, none = _changed_files(stored, name, workload, own)
+        return _verdict([*measuring, *files_changed], [*declared, *none])
     commit = run.environment.get("commit") or {}
     changed = _changed_of(own, str(commit.get("hash") or ""), workload.folder)
     if changed is None:
@@ -210,17 +216,41 @@ def shipped(name: str) -> Workload | None:
         return None
 
 
-def _measuring(stored: str) -> tuple[list[str], str]:
+def _measuring(stored: str) -> tuple[list[str], list[str]]:
     """Return whether the measuring code has changed since a digest of it, and what is declared to be no change."""
     present = harness_digest()
     chain = () if stored == present else comparable(present).get(stored)
-    if chain is None:
-        return [MEASURING], ""
-    return [], "; ".join(f"{change.changed} {change.why}" for change in chain)
+    return ([MEASURING], []) if chain is None else ([], [step.said for step in chain])
 
 
-def _verdict(changed: Sequence[str], declared: str = "") -> Verdict:
-    return Verdict(Age.STALE, ", ".join(changed)) if changed else Verdict(Age.CURRENT, declared)
+def _changed_files(
+    stored: Mapping[str, Any], name: str, workload: Workload, own: frozenset[Path]
+) -> tuple[list[str], list[str]]:
+    """Return what has changed of the files of a variant since a run, and what is declared to be no change."""
+    if stored["variants"][name] == digest(own):
+        return [], []
+    if name not in (stored.get("made_of") or {}):
+        return [WORKLOAD], []
+    before = {file: str(stored["files"].get(file)) for file in stored["made_of"][name]}
+    present = _digests(workload, own)
+    changed, declared = [], []
+    for file in sorted(before.keys() | present.keys()):
+        old, new = before.get(file, "new"), present.get(file, "gone")
+        if old == new:
+            continue
+        short = file.removeprefix(f"{workload.name}/")
+        chain = comparable_file(workload.folder, short, new).get(old)
+        if chain is None:
+            changed.append(f"{short} ({old}..{new})")
+        else:
+            declared += [step.said for step in chain]
+    return changed, declared
+
+
+def _verdict(changed: Sequence[str], declared: Iterable[str] = ()) -> Verdict:
+    if changed:
+        return Verdict(Age.STALE, ", ".join(changed))
+    return Verdict(Age.CURRENT, "; ".join(dict.fromkeys(declared)))
 
 
 @cache

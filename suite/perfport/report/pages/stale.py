@@ -18,8 +18,9 @@ from ..parts.view import View
 READING = (
     "A result is *stale* where a file that its variant is made of, or the code that measures, is not what it was; the "
     "file may have changed in what decides no time. *unknown*: neither the run nor the history of a repository here "
-    "tells. *current* with a reason: the measuring code has changed, and the change is declared to be none for results "
-    "(`suite/perfport/run/comparable.yaml`). Cases that have no result are left out."
+    "tells. *current* with a reason: code has changed, and the change is declared to be none for results "
+    "(`comparable.yaml`: of the measuring code in `suite/perfport/run`, of others in the workload's folder). Cases "
+    "that have no result are left out."
 )
 
 
