@@ -8,9 +8,19 @@ import pytest
 
 from perfport.model import schema
 from perfport.model.errors import UsageError
-from perfport.run.comparable import DECLARED, NAME, Declared, DeclaredFiles, Step, chains, comparable, comparable_file
+from perfport.run.comparable import (
+    DECLARED,
+    NAME,
+    SHORT,
+    Declared,
+    DeclaredFiles,
+    Step,
+    chains,
+    comparable,
+    comparable_file,
+)
 from perfport.run.keys import harness_digest
-from perfport.run.sources import SHORT, digest
+from perfport.run.sources import digest
 
 A, B, C, D = (letter * 64 for letter in "abcd")
 WORKLOADS = Path(__file__).parents[2] / "workloads"

@@ -167,7 +167,8 @@ def test_a_change_that_is_declared_to_be_none_for_results_leaves_them_current(
     older = stored(tmp_path / "older", found, code={"measuring": "1" * 64})
     assert age(older, older.records[0].identity, found).age is Age.STALE
     changed(found, "numbers.py")
-    assert age(run, run.records[0].identity, found).age is Age.STALE
+    verdict = age(run, run.records[0].identity, found)
+    assert verdict.age is Age.STALE and re.fullmatch(r"numbers\.py \([0-9a-f]{12}\.\.[0-9a-f]{12}\)", verdict.why)
 
 
 def test_a_file_whose_change_is_declared_to_be_none_leaves_results_current(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import lockstep
@@ -178,7 +179,7 @@ COPIES = [
 @pytest.mark.parametrize(("copies", "channels", "layout", "name"), COPIES)
 def test_copies_ahead(name: str, copies: int, channels: int, layout: str) -> None:
     """Both operands of one copy of w, or with more channels than a tile holds each of its own."""
-    for plane, inverse in zip(PLANES, (copies == 1, copies != 1), strict=True):
+    for plane, inverse in itertools.product(PLANES, (False, True)):
         made = {"channels": channels, "layout": layout, "inverse": inverse, **plane}
         device = emulated("gdn_gamma_gradient", name, {"gamma_copies": copies, **COPYING}, **made)
         assert device.asynchronous_copies

@@ -21,7 +21,8 @@ from ..model import schema
 NAME = "comparable.yaml"
 DECLARED = Path(__file__).with_name(NAME)
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-FileDigest = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
+SHORT = 12  # digits of a file's digest
+FileDigest = Annotated[str, Field(pattern=rf"^[0-9a-f]{{{SHORT}}}$")]
 Sentence = Annotated[str, Field(min_length=20, max_length=500)]
 
 

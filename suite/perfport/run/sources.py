@@ -28,12 +28,11 @@ from ..model.record import Identity
 from ..store.results import Run
 from ..workload import Variant, Workload, discover
 from ..workload.source import INCLUDE
-from .comparable import comparable, comparable_file
+from .comparable import SHORT, comparable, comparable_file
 from .keys import harness_digest, harness_files
 
 KERNELS = (".cl", ".h", ".cu", ".cpp")
 MEASURING, WORKLOAD = "measuring code", "workload"
-SHORT = 12  # digits of a file's digest
 
 
 class Age(StrEnum):
