@@ -61,19 +61,29 @@ static void load(uint *m, const void *row, bool transposed) {
 static void load_matrices(uint *m, const void *row) { load(m, row, false); }
 static void load_transposed(uint *m, const void *row) { load(m, row, true); }
 
-static void multiply(int *c, const uint *a, uint b0, uint b1) {
-    uint lane = current % 32, warp = current - lane, own[6] = {a[0], a[1], a[2], a[3], b0, b1};
+static void product(int *c, uint (&own)[6], uint depth) {
+    uint lane = current % 32, warp = current - lane;
     memcpy(operands[current], own, sizeof own);
     __syncwarp();
     for (int r = 0; r < 4; ++r) {
         uint row = lane / 4 + r / 2 * 8, column = lane % 4 * 2 + r % 2;
-        for (uint k = 0; k < 32; ++k) {
+        for (uint k = 0; k < depth; ++k) {
             uint within = k % 16 / 4, x = operands[warp + row % 8 * 4 + within][row / 8 + k / 16 * 2];
             uint y = operands[warp + column * 4 + within][4 + k / 16];
             c[r] += (x >> 8 * (k % 4) & 255) * (y >> 8 * (k % 4) & 255);
         }
     }
     __syncwarp();
+}
+
+static void multiply(int *c, const uint *a, uint b0, uint b1) {
+    uint own[6] = {a[0], a[1], a[2], a[3], b0, b1};
+    product(c, own, 32);
+}
+
+static void multiply_half(int *c, const uint *a, uint b) {
+    uint own[6] = {a[0], a[1], 0, 0, b, 0};
+    product(c, own, 16);
 }
 
 static void copy_async(void *to, const void *from) { copy_async((float *)to, (const float *)from, 16); }

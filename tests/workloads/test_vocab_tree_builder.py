@@ -57,9 +57,7 @@ def local(device: OpenDevice) -> Iterator[Callable[[Settings], LocalWorker]]:
 
     def make(chosen: Settings) -> LocalWorker:
         made.append(
-            LocalWorker(
-                device, loader, chosen, passes.defaults(device.info, chosen.clusters, chosen.dims, chosen.two_kernels)
-            )
+            LocalWorker(device, loader, chosen, passes.defaults(device.info, chosen.clusters, chosen.two_kernels))
         )
         return made[-1]
 
@@ -287,7 +285,7 @@ def crew(opencl_infos: list[DeviceInfo], points: np.ndarray) -> Iterator[Callabl
     made: list[ProcessWorker] = []
 
     def make(chosen: Settings) -> tuple[SharedPoints, list[ProcessWorker]]:
-        tunables = [passes.defaults(info, chosen.clusters, DIMS, chosen.two_kernels) for info in infos]
+        tunables = [passes.defaults(info, chosen.clusters, chosen.two_kernels) for info in infos]
         made.extend(ProcessWorker(info, chosen, own) for info, own in zip(infos, tunables, strict=True))
         return shared, made[-2:]
 
@@ -363,14 +361,14 @@ def test_a_build_without_workers_left_fails_clean(
 def test_errors_of_a_process_reach_the_build(opencl_infos: list[DeviceInfo]) -> None:
     info = opencl_infos[0]
     with pytest.raises(UsageError, match="memory_limit: expected at least"):
-        ProcessWorker(info, settings(memory_limit=100), passes.defaults(info, CLUSTERS, DIMS))
+        ProcessWorker(info, settings(memory_limit=100), passes.defaults(info, CLUSTERS))
 
 
 def test_a_process_ends_quietly_when_its_build_is_gone(
     opencl_infos: list[DeviceInfo], capfd: pytest.CaptureFixture[str]
 ) -> None:
     info = opencl_infos[0]
-    worker = ProcessWorker(info, settings(), passes.defaults(info, CLUSTERS, DIMS))
+    worker = ProcessWorker(info, settings(), passes.defaults(info, CLUSTERS))
     os.kill(worker.pid, signal.SIGSTOP)
     worker._sender.send(("rest", ()))
     worker._connection.close()

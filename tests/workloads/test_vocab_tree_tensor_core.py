@@ -215,6 +215,12 @@ def test_many_clusters_from_rows_in_registers(clusters: int, dims: int, length: 
     assert np.array_equal(sums[:, places], reference.totals(points[:length], expected, clusters)[0])
 
 
+def test_sums_of_half_a_step_hit_every_bank() -> None:
+    """Two words for each of the 16 dimensions; what they hold, `test_vocab_tree_warps.py` sees."""
+    for i in range(4):
+        assert sorted(G // 4 * 16 + 4 * T + (G + i) % 4) == list(range(32))
+
+
 @pytest.fixture(scope="module")
 def compiled() -> Callable[..., str]:
     """Compiles the kernel for a shape; returns PTX."""
@@ -230,25 +236,32 @@ def compiled() -> Callable[..., str]:
 
 
 PRODUCT = "mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32"
+HALF_PRODUCT = "mma.sync.aligned.m16n8k16.row.col.s32.u8.u8.s32"
 
 
-@pytest.mark.parametrize(("clusters", "dims"), [(2, 32), (10, 128), (16, 96)])
+@pytest.mark.parametrize(("clusters", "dims"), [(2, 32), (10, 128), (16, 96), (7, 16), (16, 48), (9, 112)])
 def test_the_kernel_compiles_for_every_shape(compiled: Callable[..., str], clusters: int, dims: int) -> None:
     for target in ("sm_80", "sm_90"):
         ptx = compiled(target, K=clusters, DIMS=dims, WARPS=8, STAGES=3)
-        assert PRODUCT in ptx and "cp.async.cg.shared.global" in ptx
+        assert PRODUCT in ptx  # of sums, where scores need none
+        assert ptx.count(HALF_PRODUCT) == dims % 32 // 16 * 4 * -(-clusters // 8)  # of a half, 16 points and 8 centres
+        assert "cp.async.cg.shared.global" in ptx
         assert "ldmatrix.sync.aligned.m8n8.x4.trans" in ptx
         assert ".local" not in ptx  # nothing spills to memory
 
 
-@pytest.mark.parametrize(("clusters", "dims", "sharing"), [(2, 32, 2), (17, 64, 4), (100, 96, 2), (256, 128, 4)])
+@pytest.mark.parametrize(("clusters", "dims", "sharing"), [
+        (2, 32, 2), (17, 64, 4), (100, 96, 2), (256, 128, 4), (2, 16, 4), (37, 48, 4), (130, 112, 2),
+    ],
+)  # fmt: skip
 def test_the_kernel_of_many_clusters_compiles(
     compiled: Callable[..., str], clusters: int, dims: int, sharing: int
 ) -> None:
     for target in ("sm_80", "sm_90"):
         ptx = compiled(target, "tensor_core_atomics.cu", K=clusters, DIMS=dims, WARPS=16, SHARING=sharing)
-        assert ptx.count(PRODUCT) == sharing * 2 * dims // 32  # tiles, halves, steps; eight centres at a time
-        assert "ld.shared.v4" in ptx or dims == 32
+        assert ptx.count(PRODUCT) == sharing * 2 * (dims // 32)  # tiles, halves, steps; eight centres at a time
+        assert ptx.count(HALF_PRODUCT) == sharing * 2 * (dims % 32 // 16)
+        assert "ld.shared.v4" in ptx or dims < 64
         assert ".local" not in ptx
 
 

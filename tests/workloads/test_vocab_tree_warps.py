@@ -34,7 +34,13 @@ def tiled(group: int, points_each: int, centres: int, stages: int, **kept: int) 
         ("tiled.cu", 10, 64, [150, 7], 64, tiled(64, 1, 8, 2, RESIDENT=8, LOCAL_SUMS=0)),
         ("tiled.cu", 130, 80, [200], 64, tiled(64, 1, 16, 1, RESIDENT=48, LOCAL_SUMS=0)),
         ("tensor_core.cu", 10, 128, [77, 31, 120], 64, {"WARPS": 2, "STAGES": 3}),
+        ("tensor_core.cu", 7, 16, [77, 31], 64, {"WARPS": 2, "STAGES": 2}),
+        ("tensor_core.cu", 16, 48, [1, 150], 32, {"WARPS": 1, "STAGES": 1}),
+        ("tensor_core.cu", 12, 112, [90], 64, {"WARPS": 2, "STAGES": 3}),
         ("tensor_core_atomics.cu", 19, 96, [150, 7], 64, {"WARPS": 2, "SHARING": 2}),
+        ("tensor_core_atomics.cu", 5, 16, [131, 1], 32, {"WARPS": 1, "SHARING": 4}),
+        ("tensor_core_atomics.cu", 37, 48, [150, 65], 64, {"WARPS": 2, "SHARING": 4}),
+        ("tensor_core_atomics.cu", 130, 112, [200], 64, {"WARPS": 2, "SHARING": 2}),
     ],
 )
 def test_kernels_on_matrix_units_are_exact(

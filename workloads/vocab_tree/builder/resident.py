@@ -28,7 +28,7 @@ class Kernels:
     def __init__(
         self, device: OpenDevice, loader: passes.Loader, settings: Settings, tunables: Mapping[str, Any]
     ) -> None:
-        kind = passes.suited(device.info, settings.clusters, settings.dims, settings.two_kernels)
+        kind = passes.suited(device.info, settings.clusters, settings.two_kernels)
         self.pass_ = kind(device, loader, settings.clusters, settings.dims, tunables)
         self.group = min(GROUP, device.info.max_work_group)
         macros = {

@@ -1,5 +1,6 @@
 /* One pass of k-means on matrix units for up to 16 clusters; meaning as in fused.cl. CUDA C++, from compute
-   capability 8.0: `mma.sync` m16n8k32 of bytes with 32-bit sums, so that scores and sums stay exact integers.
+   capability 8.0: `mma.sync` m16n8k32 of bytes with 32-bit sums, so that scores and sums stay exact integers; m16n8k16 for the last 16
+   dimensions of an odd number of such units.
 
    Each warp works for itself: 32 points at a time, staged by asynchronous copies STAGES deep.
      scores  A = points (rows, 16 at a time), B = upper bytes of the centres, then lower ones into 256 times the first
@@ -9,12 +10,12 @@
    Rows lie 128 bytes apart in local memory, 16-byte unit u of row r at u ^ (r % 8), which makes `ldmatrix` free of bank
    conflicts.
 
-   Macros: K, DIMS (a multiple of 32), WARPS, STAGES. */
+   Macros: K, DIMS (a multiple of 16), WARPS, STAGES. */
 #include "matrix_units.h"
 #include "pass.cl"
 
 #define UNITS (DIMS / 16)
-#define STEPS (DIMS / 32)
+#define STEPS ((UNITS + 1) / 2) /* of 32 dimensions, or 16 in the last one */
 #define TILES ((K + 7) / 8)
 #define PADDED (TILES * 8)
 #define ROW 128 /* bytes */
@@ -83,7 +84,7 @@ __kernel void REQD_GROUP(32 * WARPS) pass(PARAMETERS(uint)) {
         #pragma unroll
         for (int m = 0; m < 2; ++m) {
             #pragma unroll
-            for (int s = 0; s < STEPS; ++s) load_matrices(x[m][s], rows + PLACE(16 * m + lane % 16, 2 * s + lane / 16));
+            for (int s = 0; s < STEPS; ++s) load_matrices(x[m][s], rows + PLACE(16 * m + lane % 16, min(2 * s + lane / 16, UNITS - 1u)));
         }
         int best[2][2];
         uint nearest[2][2];
@@ -102,12 +103,18 @@ __kernel void REQD_GROUP(32 * WARPS) pass(PARAMETERS(uint)) {
                 for (int i = 0; half && i < 8; ++i) score[i / 4][i % 4] *= 256;
                 #pragma unroll
                 for (int s = 0; s < STEPS; s += 2) { /* two steps: 64 bytes of 8 centres */
-                    uint y[4], unit = 2 * s + lane / 8;
-                    load_matrices(y, part + PLACE(8 * n + lane % 8, unit % UNITS));
+                    uint y[4];
+                    load_matrices(y, part + PLACE(8 * n + lane % 8, min(2 * s + lane / 8, UNITS - 1u)));
                     #pragma unroll
-                    for (int m = 0; m < 2; ++m) {
-                        multiply(score[m], x[m][s], y[0], y[1]);
-                        if (s + 1 < STEPS) multiply(score[m], x[m][min(s + 1, STEPS - 1)], y[2], y[3]);
+                    for (int i = 0; i < 2 && s + i < STEPS; ++i) {
+                        #pragma unroll
+                        for (int m = 0; m < 2; ++m) {
+                            if (2 * (s + i) + 1 < UNITS) {
+                                multiply(score[m], x[m][s + i], y[2 * i], y[2 * i + 1]);
+                            } else {
+                                multiply_half(score[m], x[m][s + i], y[2 * i]);
+                            }
+                        }
                     }
                 }
             }

@@ -22,6 +22,13 @@ __device__ __forceinline__ void multiply(int *c, const uint *a, uint b0, uint b1
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+/* c (16 x 8) += a (16 x 16) b (16 x 8): the first half of the operands above. */
+__device__ __forceinline__ void multiply_half(int *c, const uint *a, uint b) {
+    asm("mma.sync.aligned.m16n8k16.row.col.s32.u8.u8.s32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(b));
+}
+
 __device__ __forceinline__ void copy_async(void *to, const void *from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address(to)), "l"(from) : "memory");
 }

@@ -22,18 +22,18 @@ __all__ = [
 ]  # fmt: skip
 
 
-def suited(info: DeviceInfo, clusters: int, dims: int, two_kernels: bool = False) -> type[Pass]:
+def suited(info: DeviceInfo, clusters: int, two_kernels: bool = False) -> type[Pass]:
     """Return the kernel that a build uses on a device; the source's two where these are wanted."""
     if two_kernels:
         return TwoKernelPass
     if info.kind == "cpu" and "opencl" in info.capabilities:
         return TiledPass
-    if {"ptx", "mma"} <= set(info.capabilities) and dims % 32 == 0:
+    if {"ptx", "mma"} <= set(info.capabilities):
         return MatrixPass if clusters <= MatrixPass.CLUSTERS else MatrixAtomicsPass
     return FusedPass
 
 
-def defaults(info: DeviceInfo, clusters: int, dims: int, two_kernels: bool = False) -> dict[str, Any]:
+def defaults(info: DeviceInfo, clusters: int, two_kernels: bool = False) -> dict[str, Any]:
     """Return the tunables of that kernel."""
-    kind = suited(info, clusters, dims, two_kernels)
+    kind = suited(info, clusters, two_kernels)
     return {name: tunable.default_for(info) for name, tunable in kind.TUNABLES.items()}

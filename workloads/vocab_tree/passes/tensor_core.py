@@ -11,11 +11,6 @@ from perfport.workload import Kernel, Traffic, Tunable, UnsupportedError, ceil_d
 from .base import Loader, Pass, through_dram
 
 
-def _require_dims(dims: int) -> None:
-    if dims % 32:
-        raise UnsupportedError(f"dims: matrix units take 32 dimensions at a time, got {dims}")
-
-
 class MatrixPass(Pass):
     """``tensor_core.cu``: scores and sums as products on matrix units, for up to 16 clusters."""
 
@@ -29,7 +24,6 @@ class MatrixPass(Pass):
 
     def compile(self, loader: Loader) -> Kernel:
         clusters, dims, tunables = self.clusters, self.dims, self.tunables
-        _require_dims(dims)
         if clusters > self.CLUSTERS:
             raise UnsupportedError(f"clusters: sums as products take up to {self.CLUSTERS}, got {clusters}")
         self.warps, stages = int(tunables["warps"]), int(tunables["stages"])
@@ -53,7 +47,8 @@ class MatrixPass(Pass):
             integer_ops=rows * (padded * (4 * dims + 2) + 32 * dims), global_write=points,
             global_read=tiles_ * (k * (2 * dims + 4) + 20 * self.group) + rows * dims,
             global_atomics=float((counts > 0).sum()) * (dims + 1), local_atomics=warps * k * dims,
-            local_read=rows * (2 * dims + padded * 2 * dims / 32 + padded / 8) + 4 * tiles_ * k * dims,
+            local_read=rows * (dims + round_up(self.dims, 32) + padded * round_up(self.dims, 64) / 16 + padded / 8)
+            + 4 * tiles_ * k * dims,
             local_write=rows * dims + tiles_ * (2 * padded * dims + 4 * k * dims),
             **through_dram(points, self.dims, tiles_, k),
         )  # fmt: skip
@@ -70,12 +65,13 @@ class MatrixAtomicsPass(Pass):
 
     def compile(self, loader: Loader) -> Kernel:
         clusters, dims, tunables = self.clusters, self.dims, self.tunables
-        _require_dims(dims)
         warps, sharing = int(tunables["warps"]), int(tunables["sharing"])
         self.group, self.block = 32 * warps, 16 * sharing
         self.unit = warps * self.block
         self.padded = round_up(clusters, 8)
-        self.local_bytes = self.require_local(2 * self.padded * dims + 4 * clusters * (dims + 1) + 4 * self.padded)
+        self.slots = round_up(dims, 32)  # words of a cluster's sums
+        shared = 2 * self.padded * dims + 4 * clusters * (self.slots + 1) + 4 * self.padded
+        self.local_bytes = self.require_local(shared)
         return loader(
             "tensor_core_atomics.cu", "pass", K=clusters, DIMS=dims, WARPS=warps, SHARING=sharing
         )  # fmt: skip
@@ -88,7 +84,7 @@ class MatrixAtomicsPass(Pass):
             integer_ops=rows * padded * (4 * dims + 2), global_write=points,
             global_read=tiles_ * (k * (2 * dims + 4) + 20 * self.group) + rows * dims,
             global_atomics=float((counts > 0).sum()) * (dims + 1), local_atomics=rows * dims + points,
-            local_read=rows * padded * (2 * dims + 32) / self.block + 4 * tiles_ * k * (dims + 1),
-            local_write=tiles_ * (padded * (2 * dims + 4) + 4 * k * (dims + 1)),
+            local_read=rows * padded * (2 * dims + 32) / self.block + 4 * tiles_ * k * (self.slots + 1),
+            local_write=tiles_ * (padded * (2 * dims + 4) + 4 * k * (self.slots + 1)),
             **through_dram(points, self.dims, tiles_, k),
         )  # fmt: skip

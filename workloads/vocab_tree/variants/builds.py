@@ -80,7 +80,7 @@ class _Build(Variant):
 
     def of_pass(self, info: DeviceInfo) -> dict[str, Any]:
         """Tunables of the pass's kernels on a device."""
-        return passes.defaults(info, self.data.clusters, self.data.dims, self.chosen.two_kernels)
+        return passes.defaults(info, self.data.clusters, self.chosen.two_kernels)
 
     def rest(self) -> None:
         """Give the device's memory back between executions: other variants share it."""
