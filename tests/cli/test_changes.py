@@ -44,12 +44,12 @@ def test_exit_codes_and_headlines(
         return Difference("main", "head", judgement, 4, 1.0)
 
     monkeypatch.setattr(module, "diff", diff)
-    arguments = ("main", "topic", "-b", "rows", "--minutes", "2", "--experiment", "quick", "--all")
+    arguments = ("main", "topic", "-b", "rows", "-b", "step", "--minutes", "2", "--experiment", "quick", "--all")
     assert data.call(monkeypatch, "diff", *arguments, "-o", tmp_path / "d.md") == code
     told = capsys.readouterr()
     assert f"perfport diff: {headline}" in told.err and "perfport: round 1" in told.err
     assert (tmp_path / "d.md").read_text().startswith(f"## {headline}")
-    assert asked == [("main", "topic", Options("quick", "rows", None, 120.0, [], True))]
+    assert asked == [("main", "topic", Options("quick", ("rows", "step"), None, 120.0, [], True))]
 
 
 def test_the_culprit_is_named(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

@@ -15,7 +15,7 @@ def test_a_job_says_how_it_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.setenv("SLURM_JOB_ID", "17")
     monkeypatch.setattr(Share, "run", lambda self: "no\nsuch device")
     share = Share(
-        experiment=tmp_path, folder=tmp_path, devices=[], part=0, parts=1, seed=1, pattern=None, retry=(), workloads=[],
+        experiment=tmp_path, folder=tmp_path, devices=[], part=0, parts=1, seed=1, patterns=(), retry=(), workloads=[],
         command=[], outcome=tmp_path,
     )  # fmt: skip
     share()

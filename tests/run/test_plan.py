@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -49,11 +50,11 @@ def groups(
     *studies: dict[str, Any],
     devices: tuple[DeviceInfo, ...] = (POCL,),
     seed: int = 1,
-    pattern: str | None = None,
+    patterns: Sequence[str] = (),
     **keys: Any,
 ) -> list[Group]:
     experiment = Experiment.model_validate({"name": "e", "experiments": list(studies), **keys})
-    return plan.make(experiment, "e.yaml", WORKLOADS, list(devices), seed, pattern=pattern)
+    return plan.make(experiment, "e.yaml", WORKLOADS, list(devices), seed, patterns=patterns)
 
 
 def cases(*args: Any, **keys: Any) -> list[Case]:
@@ -78,11 +79,19 @@ def test_axes_multiply() -> None:
 def test_all_variants_by_default_and_a_pattern_narrows() -> None:
     every = cases({"workload": "svm_rbf", "problem": "rbf_rows", "presets": ["tiny"]})
     assert {case.identity.variant for case in every} == set(WORKLOADS["svm_rbf"].variants["rbf_rows"])
-    some = cases({"workload": "svm_rbf", "problem": "rbf_rows", "presets": ["tiny"]}, pattern="rows/column_major")
+    some = cases({"workload": "svm_rbf", "problem": "rbf_rows", "presets": ["tiny"]}, patterns=["rows/column_major"])
     assert {case.identity.variant for case in some} == {
         "column_major", "column_major_unpadded", "column_major_recomputed"
     }  # fmt: skip
     assert {case.key for case in some} < {case.key for case in every}, "a filter changes no key"
+
+
+def test_patterns_add_up_and_each_has_to_name_something() -> None:
+    ladder = {"workload": "svm_rbf", "problem": "rbf_rows", "presets": ["tiny"]}
+    some = cases(ladder, patterns=["rows/vectorized_points", "local_", "rows/local"])
+    assert sorted(case.identity.variant for case in some) == ["local_memory", "vectorized_points"]
+    with pytest.raises(UsageError, match="no case is left by -b 'rows/lokal'"):
+        cases(ladder, patterns=["rows/vectorized", "rows/lokal"])
 
 
 def test_tunables_default_by_kind_of_device() -> None:

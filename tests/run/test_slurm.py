@@ -106,7 +106,7 @@ def test_a_share_that_is_not_possible_says_why(
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     share = jobs.Share(
         experiment=experiment(tmp_path, {}), folder=tmp_path / "job", devices=["nowhere"], part=0, parts=1, seed=1,
-        pattern=None, retry=(), workloads=[str(FAULTY)], command=[],
+        patterns=(), retry=(), workloads=[str(FAULTY)], command=[],
     )  # fmt: skip
     assert "no device matches 'nowhere'" in share.run()
     assert not (tmp_path / "job").exists()

@@ -95,7 +95,7 @@ def commands(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def share(top: Path) -> jobs.Share:
     """What a job would execute."""
     return jobs.Share(
-        experiment=top / "e.yaml", folder=top / "jobs" / "x", devices=["cuda"], part=0, parts=1, seed=1, pattern=None,
+        experiment=top / "e.yaml", folder=top / "jobs" / "x", devices=["cuda"], part=0, parts=1, seed=1, patterns=(),
         retry=(), workloads=[], command=[],
     )  # fmt: skip
 

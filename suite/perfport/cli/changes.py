@@ -8,7 +8,7 @@ import typer
 
 from ..model.errors import UsageError
 from ..model.untrusted import say
-from .options import DeviceOption, FormatOption, OutputOption, WorkloadsOption, finish
+from .options import BenchmarkOption, DeviceOption, FormatOption, OutputOption, WorkloadsOption, finish
 from .output import show
 
 ExperimentOption = Annotated[
@@ -30,9 +30,7 @@ def _progress(line: str) -> None:
 def diff(
     base: Annotated[str, typer.Argument(metavar="BASE", help="A commit, branch or tag.")],
     head: Annotated[str | None, typer.Argument(metavar="[HEAD]", help="Another; default: the working tree.")] = None,
-    benchmark: Annotated[
-        str | None, typer.Option("-b", "--benchmark", help="Only cases whose workload/problem/variant contains this.")
-    ] = None,
+    benchmark: BenchmarkOption = None,
     experiment: ExperimentOption = "nightly",
     device: DeviceOption = None,
     minutes: MinutesOption = 10.0,
@@ -53,7 +51,7 @@ def diff(
     from ..nightly.finding import Colour, Outcome
     from ..report.pages import diff as pages
 
-    options = Options(experiment, benchmark, device, _seconds(minutes), workloads or [], every)
+    options = Options(experiment, tuple(benchmark or ()), device, _seconds(minutes), workloads or [], every)
     difference = measure(base, head, options, _progress)
     show(pages.view(difference), form, output)
     say(f"perfport diff: {pages.title(difference)}", error=True)
@@ -84,7 +82,7 @@ def bisect(
     from ..nightly.bisect import bisect as find
     from ..nightly.diff import Options
 
-    options = Options(experiment, None, device, _seconds(minutes), workloads or [])
+    options = Options(experiment, (), device, _seconds(minutes), workloads or [])
     culprit = find(case, good, bad, options, _progress)
     times = f"{1 / culprit.ratio.value:.3f} times the time from {good} to {bad}"
     if len(culprit.commits) == 1:

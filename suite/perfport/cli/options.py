@@ -81,6 +81,10 @@ DeviceOption = Annotated[
     list[str] | None,
     typer.Option("-d", "--device", help="all, cpu, gpu, a platform's short name or a device id; repeatable."),
 ]
+BenchmarkOption = Annotated[
+    list[str] | None,
+    typer.Option("-b", "--benchmark", help="Only cases whose workload/problem/variant contains this; repeatable."),
+]
 WorkloadsOption = Annotated[
     list[str] | None,
     typer.Option("--workloads", metavar="PATH", help="A folder with further workloads; repeatable."),

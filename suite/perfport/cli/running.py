@@ -11,6 +11,7 @@ import typer
 from ..model.errors import InfrastructureError, UsageError, nearest
 from ..model.untrusted import say
 from .options import (
+    BenchmarkOption,
     DeviceOption,
     JsonOption,
     SeedOption,
@@ -60,9 +61,7 @@ def run(
             "--retry", help="With --resume, run 'failed' or 'contended' cases again; repeatable.", callback=_retry
         ),
     ] = None,
-    benchmark: Annotated[
-        str | None, typer.Option("-b", "--benchmark", help="Only cases whose workload/problem/variant contains this.")
-    ] = None,
+    benchmark: BenchmarkOption = None,
     device: DeviceOption = None,
     out: Annotated[Path | None, typer.Option("--out", help="Results folder of this run.")] = None,
     profile: Annotated[
@@ -84,8 +83,8 @@ def run(
     if retry and not resume:
         raise UsageError("--retry needs --resume")
     options = Options(
-        dry_run=dry_run, resume=resume, retry=tuple(retry or ()), pattern=benchmark, devices=device, out=out,
-        workloads=workloads or [], seed=seed, native=profile is not None, command=command_line(),
+        dry_run=dry_run, resume=resume, retry=tuple(retry or ()), patterns=tuple(benchmark or ()), devices=device,
+        out=out, workloads=workloads or [], seed=seed, native=profile is not None, command=command_line(),
     )  # fmt: skip
     done = run_experiment(experiment, options)
     if dry_run:

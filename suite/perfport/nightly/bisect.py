@@ -71,7 +71,7 @@ def bisect(case: str, good: str, bad: str, options: Options, say: Callable[[str]
     commits = _between(repository, *ends, options.workloads)
     definition = load(path := find(options.experiment))
     devices = choose(options.devices or definition.devices, discovery.discover(), "--device")
-    planned = planned_cases(path, definition, replace(options, pattern=case), devices, frozenset())
+    planned = planned_cases(path, definition, replace(options, patterns=(case,)), devices, frozenset())
     if len(planned) != 1:
         names = ", ".join(each.title for each in planned[:10])
         raise UsageError(f"{case!r}: expected one case of one device, got {len(planned)} ({names}); -d names a device")

@@ -55,8 +55,8 @@ class Options:
     ----------
     experiment : str
         File or name; its cases are those that the code of this process has.
-    pattern : str, optional
-        Only cases whose ``workload/problem/variant`` contains this.
+    patterns : tuple of str
+        Only cases whose ``workload/problem/variant`` contains one of these; without any, all.
     devices : list of str, optional
         Selectors.
     limit : float
@@ -68,7 +68,7 @@ class Options:
     """
 
     experiment: str = "nightly"
-    pattern: str | None = None
+    patterns: tuple[str, ...] = ()
     devices: list[str] | None = None
     limit: float = 600.0
     workloads: list[str] = field(default_factory=list)
@@ -166,7 +166,7 @@ def planned_cases(
 ) -> list[Planned]:
     """Return the cases, those first whose measurement tells most: of a kernel that differs, of any file, of none."""
     workloads = discover(options.workloads)
-    groups = plan.make(definition, str(path), workloads, devices, definition.seed, pattern=options.pattern)
+    groups = plan.make(definition, str(path), workloads, devices, definition.seed, patterns=options.patterns)
     measuring = bool(changed & {each.resolve() for each in harness_files()})
     planned = []
     for group in groups:

@@ -93,7 +93,7 @@ class Share(BaseModel):
     part: int
     parts: int
     seed: int
-    pattern: str | None
+    patterns: tuple[str, ...]
     retry: tuple[str, ...]
     workloads: list[str]
     native: bool = False
@@ -114,7 +114,7 @@ class Share(BaseModel):
         # Slurm ends jobs by SIGTERM and, some seconds later, SIGKILL: stop before a case is blamed for either.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         options = local.Options(
-            resume=(self.folder / RECORDS).exists(), retry=self.retry, pattern=self.pattern, devices=self.devices,
+            resume=(self.folder / RECORDS).exists(), retry=self.retry, patterns=self.patterns, devices=self.devices,
             out=self.folder, workloads=self.workloads, seed=self.seed, native=self.native,
             command=self.command,
         )  # fmt: skip

@@ -45,7 +45,7 @@ class Options:
     dry_run: bool = False
     resume: bool = False
     retry: tuple[str, ...] = ()
-    pattern: str | None = None
+    patterns: tuple[str, ...] = ()
     devices: list[str] | None = None
     out: Path | None = None
     workloads: list[str] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Options:
     @property
     def whole(self) -> bool:
         """Whether the run is all of its experiment, kept where its runs are kept."""
-        return self.pattern is None and not self.devices and self.out is None
+        return not self.patterns and not self.devices and self.out is None
 
 
 @dataclass(frozen=True)
@@ -116,16 +116,17 @@ def prepare(path: Path, definition: Experiment, options: Options) -> Prepared:
     if (report := report_file(definition, folder, options.whole)) and not options.dry_run:
         check_writable(report, f"{path}: report.path")
     workloads = discover(options.workloads)
-    plan.check(definition, str(path), workloads, pattern=options.pattern)
+    plan.check(definition, str(path), workloads, patterns=options.patterns)
     discovered = discovery.discover()
     where = "--device" if options.devices else f"{path}: devices"
     devices = choose(options.devices or definition.devices, discovered, where)
     seed = _seed(folder, definition, options)
     groups = plan.make(
-        definition, str(path), workloads, devices, seed, pattern=options.pattern, native=options.native
+        definition, str(path), workloads, devices, seed, patterns=options.patterns, native=options.native
     )  # fmt: skip
     if not groups:
-        raise UsageError(f"{path}: no case is left" + (f" that matches {options.pattern!r}" if options.pattern else ""))
+        matches = f" that matches {' or '.join(map(repr, options.patterns))}" if options.patterns else ""
+        raise UsageError(f"{path}: no case is left{matches}")
     return Prepared(groups, definition, path, workloads, folder, options, discovered)
 
 

@@ -69,7 +69,7 @@ def make(
     devices: list[DeviceInfo],
     seed: int,
     *,
-    pattern: str | None = None,
+    patterns: Sequence[str] = (),
     native: bool = False,
 ) -> list[Group]:
     """Expand an experiment's matrix over devices.
@@ -85,8 +85,8 @@ def make(
         Those to run on.
     seed : int
         Of the inputs that are timed.
-    pattern : str, optional
-        Only cases whose ``workload/problem/variant`` contains this text.
+    patterns : sequence of str
+        Only cases whose ``workload/problem/variant`` contains one of these texts. Without any, all.
     native : bool
         Defaults of tunables are the code's own, whatever was tuned on a device.
 
@@ -96,7 +96,7 @@ def make(
         For any name that does not exist, with its key path and the nearest one that does, and for too many cases.
     """
     groups: dict[str, Group] = {}
-    resolved = check(experiment, where, workloads, devices, pattern)
+    resolved = check(experiment, where, workloads, devices, patterns)
     started = {(device.id, own): Defaults(device, own) for device in devices for own in (native, True)}
     for study, entry in zip(experiment.experiments, resolved, strict=True):
         number = study.instances or experiment.instances
@@ -110,7 +110,7 @@ def make(
                 device=device, workload=entry.workload.name, problem=study.problem, preset=preset,
                 parameters=parameters, inputs=inputs, targets=entry.targets,
                 timeout=study.timeout or experiment.timeout, workers=experiment.workers,
-                cases=list(size.cases(pattern)),
+                cases=list(size.cases(patterns)),
             )  # fmt: skip
             _add(groups, group)
     # One device after the other, so that a worker serves many groups.
@@ -159,9 +159,9 @@ class Resolved:
     profiles: dict[str, DeviceProfile]
     sizes: list[tuple[str | None, dict[str, Any]]]
 
-    def named(self, pattern: str | None = None) -> list[type[Variant]]:
-        """Return the variants whose ``workload/problem/variant`` contains a text."""
-        return [variant for variant in self.variants if pattern is None or pattern in self.name_of(variant)]
+    def named(self, patterns: Sequence[str] = ()) -> list[type[Variant]]:
+        """Return the variants whose ``workload/problem/variant`` contains one of these texts; without any, all."""
+        return [v for v in self.variants if not patterns or any(each in self.name_of(v) for each in patterns)]
 
     def name_of(self, variant: type[Variant]) -> str:
         """Return ``workload/problem/variant``."""
@@ -173,7 +173,7 @@ def check(
     where: str,
     workloads: dict[str, Workload],
     devices: Sequence[DeviceInfo] = (),
-    pattern: str | None = None,
+    patterns: Sequence[str] = (),
 ) -> list[Resolved]:
     """Look up the names of an experiment and check its values; its cases are counted before they are expanded.
 
@@ -192,11 +192,14 @@ def check(
         for n, study in enumerate(experiment.experiments)
     ]
     names = [entry.name_of(variant) for entry in entries for variant in entry.variants]
-    if pattern is not None and not any(pattern in name for name in names):
-        hint = nearest(pattern, names)
-        raise UsageError(f"{where}: no case is left by -b {pattern!r}: no workload/problem/variant contains it{hint}")
+    for pattern in patterns:
+        if not any(pattern in name for name in names):
+            hint = nearest(pattern, names)
+            raise UsageError(
+                f"{where}: no case is left by -b {pattern!r}: no workload/problem/variant contains it{hint}"
+            )
     counted = [
-        _axes(study, entry, devices, pattern) for study, entry in zip(experiment.experiments, entries, strict=True)
+        _axes(study, entry, devices, patterns) for study, entry in zip(experiment.experiments, entries, strict=True)
     ]
     total = sum(math.prod(axes.values()) for axes in counted)
     if total > MOST_CASES:
@@ -234,11 +237,11 @@ def _resolve(study: Study, experiment: Experiment, at: str, workloads: dict[str,
     return Resolved(at, workload, problem, variants, targets, macros, profiles, [])
 
 
-def _axes(study: Study, entry: Resolved, devices: Sequence[DeviceInfo], pattern: str | None) -> dict[str, int]:
+def _axes(study: Study, entry: Resolved, devices: Sequence[DeviceInfo], patterns: Sequence[str]) -> dict[str, int]:
     """Return how many values each axis of an entry has, by the axis's name."""
     swept = [
         math.prod(len(values) for name, values in study.tunables.items() if name in variant.tunables)
-        for variant in entry.named(pattern)
+        for variant in entry.named(patterns)
     ]
     return {
         "presets": len(study.presets or [None]),
@@ -321,9 +324,9 @@ class _Size:
     source_digest: str
     defaults: Defaults
 
-    def cases(self, pattern: str | None) -> Iterator[Case]:
-        """Yield the cases of the variants that the pattern leaves: by variant, profile and tunables."""
-        for variant, profile in itertools.product(self.entry.named(pattern), self.study.profiles or [NATIVE]):
+    def cases(self, patterns: Sequence[str]) -> Iterator[Case]:
+        """Yield the cases of the variants that the patterns leave: by variant, profile and tunables."""
+        for variant, profile in itertools.product(self.entry.named(patterns), self.study.profiles or [NATIVE]):
             yield from self._cases_of(variant, profile)
 
     def _cases_of(self, variant: type[Variant], profile: str) -> Iterator[Case]:

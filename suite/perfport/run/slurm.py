@@ -135,7 +135,7 @@ def run(path: Path, definition: Experiment, options: local.Options) -> local.Fin
     if options.devices or "devices" in definition.model_fields_set:
         where = "--device" if options.devices else f"{path}: devices"
         raise UsageError(f"{where}: with executor slurm, 'executor.partitions' says what runs on which devices")
-    plan.check(definition, str(path), workload.discover(options.workloads), pattern=options.pattern)
+    plan.check(definition, str(path), workload.discover(options.workloads), patterns=options.patterns)
     jobs = [
         Job(partition=name, part=part, parts=partition.jobs)
         for name, partition in definition.executor.partitions.items()
@@ -227,7 +227,7 @@ class Session:
     def _submit(self, job: Job) -> None:
         share = Share(
             experiment=self.top / EXPERIMENT, folder=job.folder(self.top), devices=_devices(self.definition, job),
-            part=job.part, parts=job.parts, seed=self.seed, pattern=self.options.pattern,
+            part=job.part, parts=job.parts, seed=self.seed, patterns=self.options.patterns,
             retry=self.options.retry, workloads=[str(Path(p).resolve()) for p in self.options.workloads],
             native=self.options.native, command=self.options.command,
         )  # fmt: skip
