@@ -1,13 +1,13 @@
-"""Experiments over the GPUs and the spare cores of one host, within a time: run by hand.
+"""Experiments and searches over the GPUs and the spare cores of one host, within a time: run by hand.
 
     python tests/benchmarks/campaign.py JOBS --state FOLDER --archive FILE.tgz [--gpus 4] [--cores 8] [--limit 570]
 
-JOBS is a text file with a line for each job, the most important first: ``gpu NAME EXPERIMENT [OPTIONS]`` is ``perfport
-run EXPERIMENT OPTIONS`` on the next GPU that is free, with so many cores of its own; ``cpu NAME EXPERIMENT [OPTIONS]``
-takes the cores that no GPU has, one such job after the other. (A CPU's cases are ``contended`` where all others
-together keep more than 15 % of the host's cores busy.) Runs lie in the state's folder; what the limit (seconds) cuts
-off goes on in the next call. CUDA_VISIBLE_DEVICES says which GPUs there are, where not all. The archive is written
-anew whenever a job ends.
+JOBS is a text file with a line for each job, the most important first: ``gpu NAME run EXPERIMENT [OPTIONS]`` is
+``perfport run EXPERIMENT OPTIONS`` on the next GPU that is free, with so many cores of its own, and ``gpu NAME tune
+TARGET [OPTIONS]`` a search, whose profile lies beside it; ``cpu NAME ...`` takes the cores that no GPU has, one such
+job after the other. (A CPU's cases are ``contended`` where all others together keep more than 15 % of the host's cores
+busy.) The folders of all of them lie in the state's; what the limit (seconds) cuts off goes on in the next call.
+CUDA_VISIBLE_DEVICES says which GPUs there are, where not all. The archive is written anew whenever a job ends.
 """
 
 from __future__ import annotations
@@ -25,19 +25,27 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-#: What of a run is worth carrying home.
-KEPT = ("ceilings.jsonl", "environment.json", "experiment.yaml", "records.jsonl", "log")
+#: Kinds of files of a job that are worth carrying home: all but reports and plots.
+KEPT = (".jsonl", ".json", ".yaml", ".log")
+#: What a run or a search has stored once it can go on.
+STORED = ("records.jsonl", "tune.jsonl")
 #: Seconds that a run gets to end by itself once it is interrupted; with less than that left none is begun.
 GRACE_S = 8.0
 
 
 @dataclass(frozen=True)
 class Job:
-    """A line of the file of jobs."""
+    """A line of the file of jobs; ``words`` are the command's."""
 
     place: str
     name: str
     words: list[str]
+
+    def command(self, folder: Path) -> list[str]:
+        """Return the command line that does the job in a folder, or goes on with it."""
+        profile = ["-o", str(folder / "profile.yaml")] if self.words[0] == "tune" else []
+        resume = ["--resume"] if any((folder / name).exists() for name in STORED) else []
+        return [sys.executable, "-m", "perfport.cli", *self.words, *profile, "--out", str(folder), *resume]
 
 
 def jobs(path: Path) -> list[Job]:
@@ -47,8 +55,8 @@ def jobs(path: Path) -> list[Job]:
         words = shlex.split(line, comments=True)
         if not words:
             continue
-        if len(words) < 3 or words[0] not in ("gpu", "cpu"):
-            raise SystemExit(f"{path}: line {number}: expected 'gpu|cpu NAME EXPERIMENT [OPTIONS]', got {line!r}")
+        if len(words) < 4 or words[0] not in ("gpu", "cpu") or words[2] not in ("run", "tune"):
+            raise SystemExit(f"{path}: line {number}: expected 'gpu|cpu NAME run|tune TARGET [OPTIONS]', got {line!r}")
         found.append(Job(words[0], words[1], words[2:]))
     return found
 
@@ -75,13 +83,11 @@ class Campaign:
         folder = self._state / job.name
         if (folder / "done").exists():
             return
-        resume = ["--resume"] if (folder / "records.jsonl").exists() else []
-        command = [sys.executable, "-m", "perfport.cli", "run", *job.words, "--out", str(folder), *resume]
         environment = {**os.environ, "CUDA_VISIBLE_DEVICES": gpu}
         log = self._state / f"{job.name}.log"
         with log.open("ab") as output:
             process = subprocess.Popen(
-                command, stdout=output, stderr=subprocess.STDOUT, env=environment, start_new_session=True,
+                job.command(folder), stdout=output, stderr=subprocess.STDOUT, env=environment, start_new_session=True,
                 preexec_fn=lambda: os.sched_setaffinity(0, cores),
             )  # fmt: skip
             try:
@@ -89,7 +95,7 @@ class Campaign:
             except subprocess.TimeoutExpired:
                 code = self._stop(process)
         if folder.exists():
-            (folder / "log").write_bytes(log.read_bytes())
+            (folder / "whole.log").write_bytes(log.read_bytes())
             if code is not None:
                 (folder / "done").touch()
         print(f"{job.name}: {'cut off' if code is None else f'exit code {code}'}", flush=True)
@@ -105,8 +111,8 @@ class Campaign:
         with self._packing:
             partial = self._archive.with_name(self._archive.name + ".part")
             with tarfile.open(partial, "w:gz") as archive:
-                for path in sorted(self._state.glob("*/*")):
-                    if path.name in KEPT:
+                for path in sorted(self._state.rglob("*/*")):
+                    if path.suffix in KEPT and path.is_file():
                         archive.add(path, path.relative_to(self._state))
             partial.replace(self._archive)
 
