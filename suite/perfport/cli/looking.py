@@ -51,7 +51,9 @@ def show(
     case: Annotated[str, typer.Argument(help="A record's key, or workload/problem/variant.")],
     source: Annotated[bool, typer.Option("--source", help="The kernel source as compiled.")] = False,
     ptx: Annotated[bool, typer.Option("--ptx", help="PTX for --target; needs no GPU.")] = False,
-    sass: Annotated[bool, typer.Option("--sass", help="Machine code for --target (needs nvdisasm).")] = False,
+    sass: Annotated[
+        bool, typer.Option("--sass", help="Machine code for --target, its loops first (needs nvdisasm).")
+    ] = False,
     log: Annotated[bool, typer.Option("--log", help="The log of a failure.")] = False,
     rerun: Annotated[bool, typer.Option("--rerun", help="Run just this case again.")] = False,
     target: Annotated[

@@ -24,6 +24,7 @@ from ..run.experiment import Experiment, Study
 from ..run.runner import stamp
 from ..store.results import EXPERIMENT, Run, each_run
 from ..workload import Session, Setup, Variant, Workload
+from .machine_code import outline
 
 #: What kernels are compiled for where nothing else is said.
 TARGET = "sm_90"
@@ -139,7 +140,7 @@ def ptx(subject: Subject, target: str) -> str:
 
 
 def sass(subject: Subject, target: str) -> str:
-    """Return the machine code of every kernel file of the case.
+    """Return the machine code of every kernel file of the case, and before it what its loops consist of.
 
     Raises
     ------
@@ -158,7 +159,7 @@ def sass(subject: Subject, target: str) -> str:
             cubin = Path(folder) / "kernel.cubin"
             cubin.write_bytes(artifact.code)
             done = subprocess.run([tool, "-c", str(cubin)], capture_output=True, text=True, check=False)
-            parts.append(done.stdout or done.stderr)
+            parts.append(f"// {artifact.name}\n{outline(done.stdout)}{done.stdout or done.stderr}")
     return "\n".join(parts)
 
 
