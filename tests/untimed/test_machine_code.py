@@ -9,6 +9,7 @@ from perfport.untimed.machine_code import loops, outline
 CODE = """
 	.section	.text.pass,"ax",@progbits
 pass:
+.text.pass:
         /*0000*/                   LDC R1, c[0x0][0x28] ;
 .L_x_2:
         /*0010*/                   LDG.E.64 R2, desc[UR4][R2.64] ;
@@ -28,12 +29,12 @@ pass:
 
 def test_a_loop_is_what_a_branch_to_an_earlier_label_spans() -> None:
     inner, outer = loops(CODE)
-    assert (inner.label, inner.kinds) == (".L_x_1", Counter(IMMA=1, UIADD3=1, BRA=1))
+    assert (inner.kernel, inner.label, inner.kinds) == ("pass", ".L_x_1", Counter(IMMA=1, UIADD3=1, BRA=1))
     assert (outer.label, outer.kinds) == (".L_x_2", Counter(LDG=1, BRA=3, IMMA=1, UIADD3=1, ATOMS=1))
 
 
 def test_loops_are_outlined_as_comments() -> None:
     first, second = outline(CODE).splitlines()
-    assert first == "// loop at .L_x_1: 3 instructions, most of them IMMA 1, UIADD3 1, BRA 1"
-    assert second.startswith("// loop at .L_x_2: 7 instructions, most of them BRA 3, ")
+    assert first == "// pass, loop at .L_x_1: 3 instructions: IMMA 1, UIADD3 1, BRA 1"
+    assert second.startswith("// pass, loop at .L_x_2: 7 instructions: BRA 3, ")
     assert outline("nothing to see\n") == ""
