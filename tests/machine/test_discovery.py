@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -128,3 +129,17 @@ def test_selectors(opencl_infos: list[DeviceInfo]) -> None:
     assert cpu.matches("cpu") and gpu.matches("gpu") and gpu.matches("chip x")
     for text in ("cuda", "opencl:pocl:0", "opencl:poc", "intel"):
         assert not cpu.matches(text) and not gpu.matches(text)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_a_pinned_process_has_its_cores_alone(opencl_infos: list[DeviceInfo]) -> None:
+    """As under taskset, Slurm or a container's cpuset: no runtime starts a thread for each of the machine's cores."""
+    script = (
+        "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))});"
+        "from perfport.machine import discovery, environment;"
+        "found = [info for info in discovery.discover() if info.kind == 'cpu' and info.healthy];"
+        "print(environment.host()['cores'], *{info.compute_units for info in found}, len(found))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
+    pinned = [info for info in opencl_infos if info.kind == "cpu"]
+    assert done.stdout.split() == ["1", *(["1"] if pinned else []), str(len(pinned))]

@@ -79,3 +79,31 @@ def test_a_driver_without_an_icd_is_found_on_the_library_path(tmp_path: Path, mo
     assert platforms._nvidia() is None
     (tmp_path / platforms.NVIDIA_LIBRARY).write_text("")
     assert platforms._nvidia() == str(tmp_path / platforms.NVIDIA_LIBRARY)
+
+
+@pytest.mark.parametrize(
+    ("library", "usable", "asked", "threads"),
+    [
+        ("libpocl.so.2", 3, {}, {"POCL_CPU_MAX_CU_COUNT": "3", "POCL_MAX_PTHREAD_COUNT": "3"}),
+        ("libpocl.so.2", 8, {}, {}),
+        ("libother.so", 3, {}, {}),
+        ("libpocl.so.2", 3, {"POCL_MAX_PTHREAD_COUNT": "2"}, {"POCL_MAX_PTHREAD_COUNT": "2"}),
+    ],
+)
+def test_pocl_gets_the_cores_of_the_process_unless_asked_otherwise(
+    icds: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    library: str,
+    usable: int,
+    asked: dict[str, str],
+    threads: dict[str, str],
+) -> None:
+    for name in platforms.POCL_THREADS:
+        monkeypatch.setenv(name, "")  # so that what is set below is undone
+        monkeypatch.delenv(name)
+    for name, value in asked.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(platforms, "usable_cores", lambda: usable)
+    monkeypatch.setattr(platforms.os, "cpu_count", lambda: 8)
+    platforms.use([f"/lib/{library}"])
+    assert {name: os.environ[name] for name in platforms.POCL_THREADS if name in os.environ} == threads

@@ -18,11 +18,16 @@ PACKAGES = (
 )  # fmt: skip
 
 
+def usable_cores() -> int:
+    """Return how many cores this process may use: fewer than the machine has where it is pinned to some."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def host() -> dict[str, Any]:
-    """Processor, cores, memory in bytes, operating system, Python."""
+    """Processor, usable cores, memory in bytes, operating system, Python."""
     return {
         "cpu": _cpu_name(),
-        "cores": psutil.cpu_count(logical=True),
+        "cores": usable_cores(),
         "memory_bytes": psutil.virtual_memory().total,
         "os": platform.platform(),
         "python": platform.python_version(),

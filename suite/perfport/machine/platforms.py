@@ -18,9 +18,12 @@ from pathlib import Path
 
 from ..model.errors import InfrastructureError
 from . import private
+from .environment import usable_cores
 
 SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
 INTEL_SUPPORT = ("libintlc.so.5", "libimf.so", "libirng.so", "libsvml.so")
+#: The number of PoCL's threads: its name since version 4, and before.
+POCL_THREADS = ("POCL_CPU_MAX_CU_COUNT", "POCL_MAX_PTHREAD_COUNT")
 NVIDIA_LIBRARY = "libnvidia-opencl.so.1"
 NVIDIA_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/local/nvidia/lib64", "/usr/lib/aarch64-linux-gnu")
 
@@ -72,7 +75,15 @@ def use(libraries: Iterable[str]) -> None:
         ) from None
     if any("intelocl" in library for library in libraries):
         _load_intel_support()
+    if any("pocl" in library for library in libraries):
+        _pin_pocl()
     os.environ["OCL_ICD_VENDORS"] = str(folder)
+
+
+def _pin_pocl() -> None:
+    """Let PoCL start a thread for each core that this process may use, and not for each of the machine's."""
+    if usable_cores() < (os.cpu_count() or 1) and not any(name in os.environ for name in POCL_THREADS):
+        os.environ.update(dict.fromkeys(POCL_THREADS, str(usable_cores())))
 
 
 def _names(libraries: dict[str, str], part: str) -> bool:

@@ -7,7 +7,6 @@ compile are those that are measured.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import get_context
@@ -16,6 +15,7 @@ from typing import Any
 from ..backend import Artifact
 from ..backend.offline import OfflineDevice
 from ..machine.children import obey_parent
+from ..machine.environment import usable_cores
 from ..model.device import DeviceInfo
 from ..workload import Session, build, discover
 from .space import Config, name_of
@@ -59,8 +59,7 @@ class Ahead:
 
     def __init__(self, info: DeviceInfo, paths: list[str]) -> None:
         self._info, self._paths = info, paths
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        self.processes = min(MOST, cores - 1) if "cuda" in info.capabilities else 0
+        self.processes = min(MOST, usable_cores() - 1) if "cuda" in info.capabilities else 0
         self._pool: ProcessPoolExecutor | None = None
         self._jobs: dict[str, Future[dict[str, Artifact]]] = {}
 

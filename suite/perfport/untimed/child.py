@@ -25,6 +25,7 @@ from pydantic import Field, TypeAdapter
 from .. import backend
 from ..backend import OpenDevice
 from ..machine import platforms
+from ..machine.environment import usable_cores
 from ..model.device import DeviceInfo
 from ..model.errors import CompileError
 from ..model.record import Status, Verification
@@ -91,7 +92,7 @@ class Wrapping:
 
 def parallel() -> int:
     """How many children may run at a time where nothing is timed."""
-    return min(4, os.cpu_count() or 1)
+    return min(4, usable_cores())
 
 
 def run(jobs: Sequence[Job], wrapping: Wrapping = Wrapping(), timeout: float = 300.0) -> list[Outcome]:

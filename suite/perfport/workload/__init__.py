@@ -1,6 +1,7 @@
 """What a workload is made of; all that one imports of the harness is here."""
 
 from ..backend import Artifact, Buffer, Kernel, OpenDevice
+from ..machine.environment import usable_cores
 from ..model.arithmetic import ceil_div, round_up
 from ..model.arrays import REAL, TEXT, read_npy, read_npz
 from ..model.device import DeviceInfo
@@ -21,7 +22,7 @@ from ..model.inputs import damaged, xml
 from ..model.record import OutputError
 from ..model.schema import Model, validate
 from ..model.work import Traffic, Work
-from .blocks import in_blocks, usable_cores
+from .blocks import in_blocks
 from .discovery import Workload, code_files, discover, load_copy
 from .execution import Built, build
 from .libraries import THREADS, thread_count, version_of

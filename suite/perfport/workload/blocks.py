@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -10,14 +9,11 @@ from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
 
+from ..machine.environment import usable_cores
+
 T = TypeVar("T")
 #: Elements or bytes of arrays that one thread compares or digests at a time.
 BLOCK = 2**22
-
-
-def usable_cores() -> int:
-    """Return how many cores this process may use, which is less than the machine has where it is pinned to some."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @cache

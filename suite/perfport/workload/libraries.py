@@ -6,7 +6,7 @@ import importlib.metadata
 
 import psutil
 
-from .blocks import usable_cores
+from ..machine.environment import usable_cores
 from .variant import Tunable
 
 #: Libraries on the host: hardware threads of one core share its arithmetic, so that fewer threads may be faster.
