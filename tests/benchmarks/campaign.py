@@ -94,10 +94,8 @@ class Campaign:
                 code = process.wait(max(0.0, self._end - GRACE_S - time.monotonic()))
             except subprocess.TimeoutExpired:
                 code = self._stop(process)
-        if folder.exists():
-            (folder / "whole.log").write_bytes(log.read_bytes())
-            if code is not None:
-                (folder / "done").touch()
+        if folder.exists() and code is not None:
+            (folder / "done").touch()
         print(f"{job.name}: {'cut off' if code is None else f'exit code {code}'}", flush=True)
 
     def _stop(self, process: subprocess.Popen[bytes]) -> None:
@@ -111,7 +109,7 @@ class Campaign:
         with self._packing:
             partial = self._archive.with_name(self._archive.name + ".part")
             with tarfile.open(partial, "w:gz") as archive:
-                for path in sorted(self._state.rglob("*/*")):
+                for path in sorted(self._state.rglob("*")):
                     if path.suffix in KEPT and path.is_file():
                         archive.add(path, path.relative_to(self._state))
             partial.replace(self._archive)

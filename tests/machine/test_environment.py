@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import getpass
+import os
 import platform
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -65,3 +67,13 @@ def test_the_host_says_what_it_is_and_not_whose() -> None:
     assert set(host) == {"cpu", "cores", "memory_bytes", "os", "python"} and host["cores"] >= 1
     assert platform.node() not in str(host) or platform.node() in platform.platform()
     assert getpass.getuser() not in {str(value) for value in host.values()}
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system does not pin processes")
+def test_cores_are_those_that_the_process_may_use() -> None:
+    program = (
+        "import os; from perfport.machine.environment import usable_cores; before = usable_cores();"
+        "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); print(before, usable_cores())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(environment.usable_cores()), "1"]

@@ -1,17 +1,13 @@
-"""Work of the host, block by block: every element once, in order; cores by affinity."""
+"""Work of the host, block by block: every element once, in order."""
 
 from __future__ import annotations
-
-import os
-import subprocess
-import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from perfport.workload import in_blocks, usable_cores
+from perfport.workload import in_blocks
 
 
 @given(st.integers(0, 200), st.integers(1, 60))
@@ -44,13 +40,3 @@ def test_products_within_a_block_take_one_thread(size: int) -> None:
         assert before == {2}
         assert set().union(*in_blocks(_blas_threads, 50, size)) == {1}
         assert _blas_threads() == before
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system does not pin processes")
-def test_cores_are_those_that_the_process_may_use() -> None:
-    program = (
-        "import os; from perfport.workload import usable_cores; before = usable_cores();"
-        "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); print(before, usable_cores())"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [str(usable_cores()), "1"]
