@@ -19,6 +19,7 @@ static const uchar *pointed[1024];
 static void __syncwarp() { yield(RUNNING); }
 #define HW_THREAD_SYNC __syncwarp
 static int min(int a, int b) { return a < b ? a : b; }
+static int max(int a, int b) { return a > b ? a : b; }
 static uint atomic_add(uint *p, uint v) { return (*p += v) - v; }
 static uint atomic_inc(uint *p) { return atomic_add(p, 1); }
 
@@ -91,4 +92,6 @@ static void commit_copies() { commit_parts(); }
 template <int left>
 static void await_copies() { wait_for_copies(left); }
 
+static uint address(const void *p) { return (const char *)p - (const char *)lockstep_arena; }
+static void add_local(uint at, uint value) { atomic_add((uint *)((char *)lockstep_arena + at), value); }
 static void prefetch_l2(const void *) {}

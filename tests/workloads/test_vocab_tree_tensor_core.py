@@ -258,11 +258,13 @@ def test_the_kernel_of_many_clusters_compiles(
     compiled: Callable[..., str], clusters: int, dims: int, sharing: int
 ) -> None:
     for target in ("sm_80", "sm_90"):
-        ptx = compiled(target, "tensor_core_atomics.cu", K=clusters, DIMS=dims, WARPS=16, SHARING=sharing)
-        assert ptx.count(PRODUCT) == sharing * 2 * (dims // 32)  # tiles, halves, steps; eight centres at a time
-        assert ptx.count(HALF_PRODUCT) == sharing * 2 * (dims % 32 // 16)
-        assert "ld.shared.v4" in ptx or dims < 64
-        assert ".local" not in ptx
+        for spread in (0, 1):
+            macros = {"K": clusters, "DIMS": dims, "WARPS": 16, "SHARING": sharing, "SPREAD": spread}
+            ptx = compiled(target, "tensor_core_atomics.cu", **macros)
+            assert ptx.count(PRODUCT) == sharing * 2 * (dims // 32)  # tiles, halves, steps; eight centres at a time
+            assert ptx.count(HALF_PRODUCT) == sharing * 2 * (dims % 32 // 16)
+            assert "ld.shared.v4" in ptx or dims < 64
+            assert ".local" not in ptx
 
 
 @pytest.mark.parametrize(("clusters", "dims", "centres"), [(2, 16, 8), (10, 128, 16), (16, 80, 16), (256, 128, 16)])

@@ -37,10 +37,13 @@ def tiled(group: int, points_each: int, centres: int, stages: int, **kept: int) 
         ("tensor_core.cu", 7, 16, [77, 31], 64, {"WARPS": 2, "STAGES": 2}),
         ("tensor_core.cu", 16, 48, [1, 150], 32, {"WARPS": 1, "STAGES": 1}),
         ("tensor_core.cu", 12, 112, [90], 64, {"WARPS": 2, "STAGES": 3}),
-        ("tensor_core_atomics.cu", 19, 96, [150, 7], 64, {"WARPS": 2, "SHARING": 2}),
-        ("tensor_core_atomics.cu", 5, 16, [131, 1], 32, {"WARPS": 1, "SHARING": 4}),
-        ("tensor_core_atomics.cu", 37, 48, [150, 65], 64, {"WARPS": 2, "SHARING": 4}),
-        ("tensor_core_atomics.cu", 130, 112, [200], 64, {"WARPS": 2, "SHARING": 2}),
+        ("tensor_core_atomics.cu", 19, 96, [150, 7], 64, {"WARPS": 2, "SHARING": 2, "SPREAD": 0}),
+        ("tensor_core_atomics.cu", 5, 16, [131, 1], 32, {"WARPS": 1, "SHARING": 4, "SPREAD": 0}),
+        ("tensor_core_atomics.cu", 130, 112, [200], 64, {"WARPS": 2, "SHARING": 2, "SPREAD": 0}),
+        ("tensor_core_atomics.cu", 37, 48, [150, 65], 64, {"WARPS": 2, "SHARING": 4, "SPREAD": 1}),
+        ("tensor_core_atomics.cu", 9, 64, [77, 31], 32, {"WARPS": 1, "SHARING": 2, "SPREAD": 1}),
+        ("tensor_core_atomics.cu", 2, 16, [200], 64, {"WARPS": 2, "SHARING": 4, "SPREAD": 1}),
+        ("tensor_core_atomics.cu", 20, 112, [131, 1], 64, {"WARPS": 2, "SHARING": 2, "SPREAD": 1}),
     ],
 )
 def test_kernels_on_matrix_units_are_exact(

@@ -27,13 +27,10 @@ __device__ __forceinline__ void add_unit(int (*added)[4], const uint *hot, const
 
 /* The larger of the scores that the four lanes of a row hold, the lowest label of equal ones, in all of them. */
 __device__ __forceinline__ void best_of_row(int *score, uint *label) {
+    int own = *score;
     #pragma unroll
-    for (int across = 1; across < 4; across *= 2) {
-        int other = __shfl_xor_sync(~0u, *score, across);
-        uint k = __shfl_xor_sync(~0u, *label, across);
-        if (other > *score || (other == *score && k < *label)) {
-            *score = other;
-            *label = k;
-        }
-    }
+    for (int across = 1; across < 4; across *= 2) *score = max(*score, __shfl_xor_sync(~0u, *score, across));
+    if (own < *score) *label = ~0u;
+    #pragma unroll
+    for (int across = 1; across < 4; across *= 2) *label = min(*label, __shfl_xor_sync(~0u, *label, across));
 }

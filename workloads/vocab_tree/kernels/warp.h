@@ -41,4 +41,9 @@ __device__ __forceinline__ void await_copies() {
     asm volatile("cp.async.wait_group %0;" ::"n"(left) : "memory");
 }
 
+/* Adds to a word of local memory, by its address. */
+__device__ __forceinline__ void add_local(uint at, uint value) {
+    asm volatile("red.shared.add.u32 [%0], %1;" ::"r"(at), "r"(value) : "memory");
+}
+
 __device__ __forceinline__ void prefetch_l2(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }

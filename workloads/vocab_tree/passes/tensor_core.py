@@ -61,6 +61,7 @@ class MatrixAtomicsPass(Pass):
         "warps": Tunable(12, (4, 8, 12, 16, 20, 24), "warps per work-group"),
         "sharing": Tunable(4, (2, 4), "tiles of 16 points of a warp that share a load of centres"),
         "groups_per_unit": Tunable(1, (1, 2, 4, 8), "work-groups per compute unit"),
+        "spread": Tunable(1, (0, 1), "a word for each lane in the sums, where local memory has room for eight of them"),
     }
 
     def compile(self, loader: Loader) -> Kernel:
@@ -69,11 +70,14 @@ class MatrixAtomicsPass(Pass):
         self.group, self.block = 32 * warps, 16 * sharing
         self.unit = warps * self.block
         self.padded = round_up(clusters, 8)
-        self.slots = round_up(dims, 32)  # words of a cluster's sums
-        shared = 2 * self.padded * dims + 4 * clusters * (self.slots + 1) + 4 * self.padded
+        for spread in range(int(tunables["spread"]), -1, -1):
+            self.slots = 8 * dims if spread else round_up(dims, 32)  # words of a cluster's sums
+            shared = 2 * self.padded * dims + 4 * clusters * (self.slots + 1) + 4 * self.padded
+            if shared <= self.device.info.local_memory_bytes:
+                break
         self.local_bytes = self.require_local(shared)
         return loader(
-            "tensor_core_atomics.cu", "pass", K=clusters, DIMS=dims, WARPS=warps, SHARING=sharing
+            "tensor_core_atomics.cu", "pass", K=clusters, DIMS=dims, WARPS=warps, SHARING=sharing, SPREAD=spread
         )  # fmt: skip
 
     def traffic(self, lengths: np.ndarray, counts: np.ndarray) -> Traffic:
