@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -27,7 +31,7 @@ def reason(monkeypatch: pytest.MonkeyPatch, device: Any, busy: float, own: float
     clock = iter([0.0, elapsed])
     monkeypatch.setattr(Watch, "_read", lambda self: next(readings))
     monkeypatch.setattr(contention.time, "perf_counter", lambda: next(clock))
-    monkeypatch.setattr(contention.psutil, "cpu_count", lambda: 4)
+    monkeypatch.setattr(contention, "_usable", lambda process: [0, 1, 2, 3])
     return Watch(device).reason()
 
 
@@ -52,6 +56,50 @@ def test_half_a_second_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_device_that_throttled(monkeypatch: pytest.MonkeyPatch) -> None:
     throttled = Device("gpu", ("power", "heat"))
     assert reason(monkeypatch, throttled, 0.0, 0.0) == "the device throttled (power, heat)"
+
+
+class Core:
+    """Seconds of a core, as psutil's tuples have them."""
+
+    def __init__(self) -> None:
+        self.idle, self.user = 100.0, 50.0
+
+    def __iter__(self) -> Iterator[float]:
+        return iter((self.idle, self.user))
+
+
+def test_a_pinned_process_is_disturbed_on_its_own_cores_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others keep core 1 busy for 9 s of 10."""
+    cores = [Core(), Core()]
+    monkeypatch.setattr(contention.psutil, "cpu_times", lambda percpu: cores)
+    for own, expected in ([0], ""), ([1], "other processes used 90% of the processor meanwhile"), ([0, 1], "45%"):
+        clock = iter([0.0, 10.0])
+        monkeypatch.setattr(contention.time, "perf_counter", lambda clock=clock: next(clock))
+        monkeypatch.setattr(contention, "_usable", lambda process, own=own: own)
+        watch = Watch(Device())  # type: ignore[arg-type]
+        cores[0].idle, cores[1].idle, cores[1].user = cores[0].idle + 10, cores[1].idle + 1, cores[1].user + 9
+        told = watch.reason()
+        assert expected in told and bool(expected) == bool(told)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system pins nothing")
+def test_a_process_is_watched_on_the_cores_that_it_is_pinned_to() -> None:
+    core = max(os.sched_getaffinity(0))
+    program = (
+        f"import os; os.sched_setaffinity(0, [{core}])\n"
+        "import psutil; from perfport.measure.contention import _usable; print(_usable(psutil.Process()))"
+    )
+    told = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+    assert told == f"[{core}]\n"
+
+
+def test_offline_cores_leave_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contention.psutil, "cpu_times", lambda percpu: [None] * 4)
+    pinned = type("P", (), {"cpu_affinity": lambda self: self.cores, "cores": [2, 3, 4, 5]})()
+    assert contention._usable(pinned) == [2, 3]
+    pinned.cores = [7]
+    assert contention._usable(pinned) == [0, 1, 2, 3]
+    assert contention._usable(object()) == [0, 1, 2, 3]  # type: ignore[arg-type]
 
 
 def test_own_work_is_no_foreign_load() -> None:

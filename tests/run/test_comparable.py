@@ -21,6 +21,7 @@ from perfport.run.comparable import (
 )
 from perfport.run.keys import harness_digest
 from perfport.run.sources import digest
+from perfport.workload import discover
 
 A, B, C, D = (letter * 64 for letter in "abcd")
 WORKLOADS = Path(__file__).parents[2] / "workloads"
@@ -66,25 +67,42 @@ changes:
   - {{files: {{rows.cl: [{first}, {second}], common.h: [{first}, {third}]}}, changed: {CHANGED}, why: {WHY}}}
   - {{files: {{rows.cl: [{second}, {third}]}}, changed: {CHANGED}, why: {WHY}}}
 """)
-    assert set(comparable_file(tmp_path, "rows.cl", third)) == {first, second}
-    assert set(comparable_file(tmp_path, "common.h", third)) == {first}
-    assert not comparable_file(tmp_path, "rows.cl", first) and not comparable_file(tmp_path, "other.cl", third)
-    assert not comparable_file(tmp_path / "none", "rows.cl", third)
+    assert set(comparable_file(tmp_path, "rows.cl", third, "rows/fast")) == {first, second}
+    assert set(comparable_file(tmp_path, "common.h", third, "rows/fast")) == {first}
+    assert not comparable_file(tmp_path, "rows.cl", first, "rows/fast") and not comparable_file(
+        tmp_path, "other.cl", third, "fast"
+    )
+    assert not comparable_file(tmp_path / "none", "rows.cl", third, "rows/fast")
+
+
+def test_a_change_counts_for_the_variants_that_it_concerns(tmp_path: Path) -> None:
+    first, second, third = (letter * 12 for letter in "abc")
+    (tmp_path / NAME).write_text(f"""
+changes:
+  - {{files: {{rows.cl: [{first}, {second}]}}, changed: {CHANGED}, why: {WHY}, concerns: [rows/fast, rows/faster]}}
+  - {{files: {{rows.cl: [{second}, {third}]}}, changed: {CHANGED}, why: {WHY}, concerns: [rows/slow]}}
+""")
+    names = ("rows/fast", "rows/slow", "rows/other", "columns/fast")
+    known = [set(comparable_file(tmp_path, "rows.cl", third, name)) for name in names]
+    assert known == [{second}, set(), {first, second}, {first, second}]
 
 
 @pytest.mark.parametrize("digests", ["[aaaaaaaaaaaa]", "[aaaaaaaaaaaa, bbb]", "aaaaaaaaaaaa"])
 def test_a_file_has_two_digests(tmp_path: Path, digests: str) -> None:
     (tmp_path / NAME).write_text(f"changes: [{{files: {{rows.cl: {digests}}}, changed: {CHANGED}, why: {WHY}}}]")
     with pytest.raises(UsageError, match=r"comparable\.yaml.*rows\.cl"):
-        comparable_file(tmp_path, "rows.cl", "a" * 12)
+        comparable_file(tmp_path, "rows.cl", "a" * 12, "rows/fast")
 
 
 @pytest.mark.parametrize("file", sorted(WORKLOADS.glob(f"*/{NAME}")), ids=lambda file: file.parent.name)
 def test_files_that_are_declared_lead_to_those_as_they_are(file: Path) -> None:
+    (workload,) = discover(only=file.parent.name).values()
+    variants = {f"{problem}/{name}" for problem, named in workload.variants.items() for name in named}
     for declared in schema.validate(DeclaredFiles, schema.read(file), str(file)).changes:
+        assert not {*declared.concerns} - variants, "no such variant: nobody would be concerned"
         for name, (before, _) in declared.files.items():
             present = digest(frozenset({(file.parent / name).resolve()}))[:SHORT]
-            assert before in comparable_file(file.parent, name, present), f"{name}: this entry leads nowhere"
+            assert before in comparable_file(file.parent, name, present, "another"), f"{name}: this entry leads nowhere"
 
 
 def test_what_is_declared_leads_to_the_code_as_it_is() -> None:

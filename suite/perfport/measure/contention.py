@@ -8,23 +8,27 @@ import psutil
 
 from ..backend import OpenDevice
 
-FOREIGN_LIMIT = 0.15  # share of the machine's cores
+FOREIGN_LIMIT = 0.15  # share of the cores that this process may use
 LEAST_S = 0.5  # what is shorter says nothing: the system counts processor time in hundredths of a second
 LOOK_S = 1.0
 
 
 class Watch:
-    """Measures from its creation on how busy others keep the processor that a CPU device needs."""
+    """Measures from its creation on how busy others keep the cores that a CPU device needs."""
 
     def __init__(self, device: OpenDevice) -> None:
         self._device = device
         self._process = psutil.Process()
+        self._cores = _usable(self._process)
         self._started = time.perf_counter()
         self._before = self._read()
 
     def _read(self) -> tuple[float, float]:
-        every = psutil.cpu_times()
-        busy = sum(every) - every.idle - getattr(every, "iowait", 0.0) - getattr(every, "guest", 0.0)
+        times = psutil.cpu_times(percpu=True)
+        busy = 0.0
+        for core in self._cores:
+            every = times[core]
+            busy += sum(every) - every.idle - getattr(every, "iowait", 0.0) - getattr(every, "guest", 0.0)
         own = self._process.cpu_times()
         return busy, own.user + own.system
 
@@ -41,10 +45,21 @@ class Watch:
         if self._device.info.kind != "cpu" or elapsed < LEAST_S:
             return ""
         busy, own = (after - before for after, before in zip(self._read(), self._before, strict=True))
-        foreign = (busy - own) / elapsed / (psutil.cpu_count() or 1)
+        foreign = (busy - own) / elapsed / len(self._cores)
         if foreign > FOREIGN_LIMIT:
             return f"other processes used {foreign:.0%} of the processor meanwhile"
         return ""
+
+
+def _usable(process: psutil.Process) -> list[int]:
+    """Return the cores on which others are in the way: all, unless the process is pinned to some.
+
+    What others on the rest do to memory and caches is for the probes of ceilings to tell.
+    """
+    every = list(range(len(psutil.cpu_times(percpu=True))))
+    if not hasattr(process, "cpu_affinity"):  # macOS pins nothing
+        return every
+    return sorted({*every} & {*process.cpu_affinity()}) or every  # numbers have gaps where cores are offline
 
 
 def wait_until_quiet(device: OpenDevice, limit: float) -> str:

@@ -41,9 +41,13 @@ class Change(Reason):
 
 
 class FilesChange(Reason):
-    """A change of files of a workload: of each its digests before and after, by its name below the folder."""
+    """A change of files of a workload: of each its digests before and after, by its name below the folder.
+
+    ``concerns`` names variants whose results may be others by it, ``problem/variant``: for them nothing is declared.
+    """
 
     files: dict[str, tuple[FileDigest, FileDigest]]
+    concerns: list[str] = []
 
 
 class Declared(schema.Model):
@@ -92,8 +96,10 @@ def comparable(present: str, file: Path = DECLARED) -> Mapping[str, tuple[Step, 
 
 
 @cache
-def comparable_file(folder: Path, name: str, present: str) -> Mapping[str, tuple[Step, ...]]:
-    """Return `chains` of the changes of a file of a workload, which need not declare any.
+def comparable_file(folder: Path, name: str, present: str, variant: str) -> Mapping[str, tuple[Step, ...]]:
+    """Return `chains` of the changes of a file of a workload that are none for a variant, ``problem/variant``.
+
+    A workload need not declare any.
 
     Raises
     ------
@@ -104,7 +110,12 @@ def comparable_file(folder: Path, name: str, present: str) -> Mapping[str, tuple
     if not file.exists():
         return {}
     declared = schema.validate(DeclaredFiles, schema.read(file), str(file)).changes
-    return chains([Step(*each.files[name], _said(each)) for each in declared if name in each.files], present)
+    steps = [
+        Step(*each.files[name], _said(each))
+        for each in declared
+        if name in each.files and variant not in each.concerns
+    ]  # fmt: skip
+    return chains(steps, present)
 
 
 def _said(reason: Reason) -> str:

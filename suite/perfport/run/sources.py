@@ -238,7 +238,7 @@ def _changed_files(
         if old == new:
             continue
         short = file.removeprefix(f"{workload.name}/")
-        chain = comparable_file(workload.folder, short, new).get(old)
+        chain = comparable_file(workload.folder, short, new, name.removeprefix(f"{workload.name}/")).get(old)
         if chain is None:
             changed.append(f"{short} ({old}..{new})")
         else:
