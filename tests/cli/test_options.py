@@ -27,6 +27,7 @@ from perfport.model.record import Status
         (["list", "svm_rfb"], ["svm_rfb", "did you mean 'svm_rbf'"]),
         (["schema", "recrod"], ["recrod", "experiment, record, profile"]),
         (["report", "/nonexistent"], ["/nonexistent", "no results here"]),
+        (["report", "results", "-o", "page.html"], ["--output: expected a markdown file", "'page.html'"]),
         (["validate", "/nonexistent.yaml"], ["/nonexistent.yaml", "no such file"]),
         (["show", "svm_rfb/a/b"], ["svm_rfb", "did you mean 'svm_rbf'"]),
         (["show", "svm_rbf/rbf_row/image"], ["rbf_row", "did you mean 'rbf_rows'"]),

@@ -41,6 +41,8 @@ def report(
         raise UsageError("--history: only with --suite")
     destination = output or Path("reports/suite.md" if suite else "reports/report.md")
     check_writable(destination, "--output")
+    if destination.suffix != ".md":
+        raise UsageError(f"--output: expected a markdown file, as in 'reports/name.md', got {str(destination)!r}")
     if suite:
         from ..judge.claims import ledger
         from ..nightly.history import History
