@@ -102,6 +102,13 @@ def test_offline_cores_leave_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
     assert contention._usable(object()) == [0, 1, 2, 3]  # type: ignore[arg-type]
 
 
+def test_a_system_that_tells_no_times_of_cores_accuses_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contention.psutil, "cpu_times", lambda percpu: [])
+    clock = iter([0.0, 10.0])
+    monkeypatch.setattr(contention.time, "perf_counter", lambda: next(clock))
+    assert Watch(Device()).reason() == ""  # type: ignore[arg-type]
+
+
 def test_own_work_is_no_foreign_load() -> None:
     watch = Watch(Device())  # type: ignore[arg-type]
     busy, own = watch._read()

@@ -69,9 +69,8 @@ changes:
 """)
     assert set(comparable_file(tmp_path, "rows.cl", third, "rows/fast")) == {first, second}
     assert set(comparable_file(tmp_path, "common.h", third, "rows/fast")) == {first}
-    assert not comparable_file(tmp_path, "rows.cl", first, "rows/fast") and not comparable_file(
-        tmp_path, "other.cl", third, "fast"
-    )
+    assert not comparable_file(tmp_path, "rows.cl", first, "rows/fast")
+    assert not comparable_file(tmp_path, "other.cl", third, "rows/fast")
     assert not comparable_file(tmp_path / "none", "rows.cl", third, "rows/fast")
 
 

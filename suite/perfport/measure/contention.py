@@ -45,7 +45,7 @@ class Watch:
         if self._device.info.kind != "cpu" or elapsed < LEAST_S:
             return ""
         busy, own = (after - before for after, before in zip(self._read(), self._before, strict=True))
-        foreign = (busy - own) / elapsed / len(self._cores)
+        foreign = (busy - own) / elapsed / max(1, len(self._cores))
         if foreign > FOREIGN_LIMIT:
             return f"other processes used {foreign:.0%} of the processor meanwhile"
         return ""
