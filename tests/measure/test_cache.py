@@ -34,16 +34,17 @@ CPU = DeviceInfo(
 @pytest.mark.parametrize(
     ("caches", "expected"),
     [
-        ({"last_level_cache_bytes": 32 << 20, "cache_sum_bytes": 12 * (32 << 20)}, 24 * (32 << 20)),
-        ({"last_level_cache_bytes": 260 << 20, "cache_sum_bytes": 520 << 20}, 1040 << 20),
-        ({"last_level_cache_bytes": 260 << 20}, 520 << 20),  # a system that does not tell who shares what
-        ({"last_level_cache_bytes": 8 << 20, "cache_sum_bytes": 8 << 20}, 64 << 20),
-        ({}, 64 << 20),
+        ({"last_level_cache_bytes": 32 << 20, "cache_sum_bytes": 12 * (32 << 20)}, 48 * (32 << 20)),
+        ({"last_level_cache_bytes": 260 << 20, "cache_sum_bytes": 520 << 20}, 2080 << 20),
+        ({"last_level_cache_bytes": 260 << 20}, 1040 << 20),  # a system that does not tell who shares what
+        ({"last_level_cache_bytes": 8 << 20, "cache_sum_bytes": 8 << 20}, 256 << 20),
+        ({}, 256 << 20),
         ({"cache_sum_bytes": 9 << 30}, 16 << 30),
+        ({"kind": "gpu"}, 64 << 20),
         ({"kind": "gpu", "last_level_cache_bytes": 200 << 20}, 250 << 20),
         ({"kind": "gpu", "last_level_cache_bytes": 1 << 30}, 512 << 20),
         ({"kind": "gpu", "max_alloc_bytes": 10 << 20}, 10 << 20),
     ],
 )
-def test_the_flush_is_of_twice_all_last_level_caches_of_a_cpu(caches: dict[str, Any], expected: int) -> None:
+def test_the_flush_is_of_four_times_all_last_level_caches_of_a_cpu(caches: dict[str, Any], expected: int) -> None:
     assert flush_bytes(CPU.model_copy(update=caches)) == expected

@@ -16,6 +16,8 @@ from .ceilings import MOVED, Ceilings
 
 #: A share is an error only when it is above this at the upper end of the time's interval and those of the ceilings.
 IMPOSSIBLE_SHARE = 1.02
+#: Share of the problem bound above which a result is none, however wide its interval is.
+SCATTERED_SHARE = 1.10
 
 #: A stream of mixed 32-bit integer instructions goes under the faster of these.
 INTEGER_CEILINGS = ("int32_mad", "int32_logic")
@@ -133,6 +135,13 @@ def _bound(terms: dict[str, Interval], time: Interval) -> Bound | None:
 def impossible(bound: Bound | None) -> bool:
     """Whether a time is below the bound by more than the intervals of the time and of the ceilings allow."""
     return bound is not None and bound.share.low * bound.low > IMPOSSIBLE_SHARE * bound.seconds
+
+
+def scattered(bound: Bound | None) -> bool:
+    """Whether a time is below the bound by more than a tenth, and its interval is not: samples differ too much."""
+    return (
+        bound is not None and not impossible(bound) and bound.share.value * bound.low > SCATTERED_SHARE * bound.seconds
+    )
 
 
 def problem_bound(work: Work, ceilings: Named, time: Interval, cold: bool = True) -> Bound | None:

@@ -11,7 +11,7 @@ from perfport.measure.ceilings import Ceilings
 from perfport.measure.ceilings.entry import Ceiling
 from perfport.measure.roofline import measured_ceilings
 from perfport.model.errors import DeviceMemoryError
-from perfport.model.record import Record, Status
+from perfport.model.record import Failure, Record, Status
 from perfport.model.work import Work
 from perfport.run.worker.placement import Placement
 from perfport.workload import Metric
@@ -56,21 +56,36 @@ class Probed:
         self.values = measured_ceilings(probe, probe)
 
 
+def read(seconds: float, high: float | None = None) -> Record:
+    """A record of one that reads 1 GB, whose time's interval may reach further than its samples do."""
+    record = data.record("a", seconds, noise=1e-3, ceilings=None, cache="cold")
+    record.work, record.traffic = Work(read_bytes=1e9), None
+    assert record.timing
+    for summary in record.timing.summary.values():
+        summary.ci_high = high or summary.ci_high
+    return record
+
+
 def placed(
     probe: Ceilings | None, seconds: float = 0.02, devices: int = 1, *, factors: tuple[float, ...] = (1.0,),
-    disturbed: str = "",
+    disturbed: str = "", high: float | None = None,
 ) -> Any:  # fmt: skip
     """Place a case that moves 1 GB; returns the record and the ceilings."""
-    record = data.record("a", seconds, noise=1e-3, ceilings=None, cache="cold")
-    record.status, record.work, record.traffic = Status.OK, Work(read_bytes=1e9), None
+    record = read(seconds, high)
+    record.status = Status.OK
     if devices > 1:
         record.identity.tunables = {"devices": devices}
+    return record, place(record, probe, disturbed, factors)
+
+
+def place(record: Record, probe: Ceilings | None, disturbed: str = "", factors: tuple[float, ...] = (1.0,)) -> Probed:
+    """Place a record; returns the ceilings."""
     info = type("I", (), {"name": "made up", "kind": "gpu"})()
     known = Probed(probe, disturbed)
     device: Any = type("D", (), {"info": info})()
     problems = cast(Any, [Problem(factor) for factor in factors])
     Placement(device, problems, cast(Any, known)).place(record)
-    return record, known
+    return known
 
 
 def test_a_slow_enough_time_is_placed_and_nothing_is_probed() -> None:
@@ -91,6 +106,25 @@ def test_what_no_probe_explains_is_impossible(probe: Ceilings | None) -> None:
     record, _ = placed(probe)
     assert record.status is Status.IMPOSSIBLE
     assert "the declared work, the clock or the ceiling is wrong" in record.failure.reason
+
+
+def test_what_is_far_below_the_bound_but_for_an_outlier_is_no_result() -> None:
+    """An interval that one slow sample makes wide once let 234 % of the bound pass as ``ok``, and be ranked."""
+    record, known = placed(ceilings(1e10), 0.05, high=0.15)
+    assert record.status is Status.CONTENDED and known.probes == ["again"] and record.problem_bound is None
+    assert "of the dram bound), but the interval of its samples reaches" in record.failure.reason
+
+
+def test_a_little_above_the_bound_is_within_what_intervals_allow() -> None:
+    record, _ = placed(ceilings(1e10), 0.095, high=0.11)
+    assert record.status is Status.OK and record.problem_bound.stale
+
+
+def test_what_others_disturbed_keeps_that_reason_when_it_is_scattered() -> None:
+    record = read(0.05, high=0.15)
+    record.status, record.failure = Status.CONTENDED, Failure(reason="others")
+    place(record, ceilings(1e10))
+    assert record.status is Status.CONTENDED and record.failure.reason == "others"
 
 
 def test_several_devices_are_not_held_to_the_ceilings_of_one() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...backend import OpenDevice
 from ...machine.device_profile import match_profile
-from ...measure.roofline import datasheet_ceilings, impossible, place
+from ...measure.roofline import datasheet_ceilings, impossible, place, scattered
 from ...model.arithmetic import geometric_mean
 from ...model.errors import DeviceMemoryError
 from ...model.record import Failure, Interval, MetricValue, Record, Status
@@ -37,7 +37,7 @@ class Placement:
         """Fill in metric and bounds; a time that the problem bound does not allow makes the record ``impossible``.
 
         Ceilings whose probe stayed disturbed make it ``contended``, without bounds, unless it is impossible under the
-        stored ones.
+        stored ones; and so does a time far below the bound whose interval reaches it.
         """
         assert record.timing
         taken = record.timing.ranked
@@ -47,7 +47,9 @@ class Placement:
             self.contend(record)
             return
         self._bound(record)
-        if impossible(record.problem_bound):  # unless the ceilings were taken in a bad moment
+        if impossible(record.problem_bound) or scattered(
+            record.problem_bound
+        ):  # unless the ceilings were taken in a bad moment
             with contextlib.suppress(DeviceMemoryError):
                 self._ceilings.take(self._ceilings.probe("again"))
             self._bound(record)
@@ -59,6 +61,13 @@ class Placement:
                 "the declared work, the clock or the ceiling is wrong"
                 + (f" (swept again after the group: {self._ceilings.anew})" if self._ceilings.anew else "")
             )
+        elif bound and scattered(bound) and record.status is Status.OK:
+            self._contend(
+                record,
+                f"{taken.value:.3g} s is less than the problem bound of {bound.seconds:.3g} s allows "
+                f"({bound.share.value:.0%} of the {bound.binding} bound), but the interval of its samples reaches "
+                f"{taken.high:.3g} s",
+            )
         self.contend(record)
 
     def contend(self, record: Record) -> bool:
@@ -68,10 +77,14 @@ class Placement:
         assert record.timing
         if not (reason := self._ceilings.disturbed_for(record.timing.ranked.value)):
             return False
+        self._contend(record, reason)
+        return True
+
+    @staticmethod
+    def _contend(record: Record, reason: str) -> None:
         record.status = Status.CONTENDED
         record.failure = Failure(reason=reason)
         record.problem_bound = record.datasheet_bound = record.variant_bound = None  # nobody knows the ceilings
-        return True
 
     def _metric(self, taken: Interval) -> MetricValue:
         metric = self._problems[0].metric
