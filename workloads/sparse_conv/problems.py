@@ -140,6 +140,10 @@ class SparseConv(Problem):
             "channels": 4, "filters": 11, "kernel_height": 2, "kernel_width": 3, "height": 12, "width": 21, "stride": 2,
             "batch": 3, "sparsity": 0.75,
         },
+        {  # several tiles of every variant, across and down
+            "channels": 2, "filters": 3, "kernel_height": 3, "kernel_width": 3, "height": 35, "width": 37, "padding": 1,
+            "sparsity": 0.5,
+        },
         {
             "channels": 1, "filters": 1, "kernel_height": 1, "kernel_width": 1, "height": 1, "width": 1, "sparsity": 0,
         },

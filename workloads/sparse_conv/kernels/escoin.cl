@@ -9,11 +9,10 @@ __kernel REQD_GROUP(ITEMS) void escoin(__global const float *RESTRICT padded, __
                                        __global float *RESTRICT out) {
     LOCAL_ARRAY(float, staged_values, STAGED);
     LOCAL_ARRAY(int, staged_offsets, STAGED);
-    const int item = get_local_id(0), filter = get_group_id(1);
-    int group = get_group_id(0);
-    const int x = group % TILES_ACROSS * COLUMNS + item % COLUMNS;
-    group /= TILES_ACROSS;
-    const int y = group % TILES_DOWN * ROWS + item / COLUMNS, image = group / TILES_DOWN * IMAGES;
+    /* Unsigned: of signed remainders of the work-item's number PoCL 5.0 made wrong addresses in the loop over pieces. */
+    const uint item = get_local_id(0), filter = get_group_id(1), tile = get_group_id(0), line = tile / TILES_ACROSS;
+    const uint x = tile % TILES_ACROSS * COLUMNS + item % COLUMNS, y = line % TILES_DOWN * ROWS + item / COLUMNS;
+    const int image = line / TILES_DOWN * IMAGES;
     const int images = min(BATCH - image, IMAGES), last = starts[filter + 1];
     __global const float *from = padded + (size_t)image * (CHANNELS * PLANE) + y * STRIDE * LINE + x;
     float sums[IMAGES];
@@ -21,7 +20,7 @@ __kernel REQD_GROUP(ITEMS) void escoin(__global const float *RESTRICT padded, __
     for (int n = 0; n < IMAGES; ++n) sums[n] = 0.0f;
     for (int first = starts[filter]; first < last; first += STAGED) {
         const int count = last - first < STAGED ? last - first : STAGED;
-        for (int i = item; i < count; i += ITEMS) {
+        for (uint i = item; i < (uint)count; i += ITEMS) {
             staged_values[i] = values[first + i];
             staged_offsets[i] = offsets[first + i];
         }
