@@ -89,19 +89,19 @@ WRITERS = [
 
 @pytest.mark.parametrize("command", WRITERS)
 def test_a_full_disk_keeps_what_was_there(shell: Shell, full: Path, command: str) -> None:
-    (full / "out").write_text("old")
+    (full / "out.md").write_text("old")
     with contextlib.suppress(OSError), (full / "filler").open("wb", buffering=0) as file:
         file.write(bytes(1 << 20))
     assert shell("$p history add $runs --into history").returncode == 0
-    done = shell(f"$p {command.format(full / 'out')}")
+    done = shell(f"$p {command.format(full / 'out.md')}")
     assert done.returncode == ExitCode.INFRASTRUCTURE and "No space left on device" in done.stderr
-    assert (full / "out").read_text() == "old" and not list(full.rglob("*.part"))
+    assert (full / "out.md").read_text() == "old" and not list(full.rglob("*.part"))
 
 
 @pytest.mark.parametrize("command", WRITERS)
 def test_a_read_only_disk_is_named(shell: Shell, fixed: Path, command: str) -> None:
     assert shell("$p history add $runs --into history").returncode == 0
-    done = shell(f"$p {command.format(fixed / 'out')}")
+    done = shell(f"$p {command.format(fixed / 'out.md')}")
     assert done.returncode == ExitCode.INFRASTRUCTURE and f"{fixed}" in done.stderr
 
 
