@@ -25,13 +25,24 @@ class Device:
         return {"throttled": self._throttled}
 
 
+class Core:
+    """Seconds of a core, as psutil's tuples have them."""
+
+    def __init__(self) -> None:
+        self.idle, self.user = 100.0, 50.0
+
+    def __iter__(self) -> Iterator[float]:
+        return iter((self.idle, self.user))
+
+
 def reason(monkeypatch: pytest.MonkeyPatch, device: Any, busy: float, own: float, elapsed: float = 10.0) -> str:
     """What a watch says after the processor was busy for so many seconds, and this process for some of them."""
     readings = iter([(100.0, 50.0), (100.0 + busy, 50.0 + own)])
     clock = iter([0.0, elapsed])
     monkeypatch.setattr(Watch, "_read", lambda self: next(readings))
     monkeypatch.setattr(contention.time, "perf_counter", lambda: next(clock))
-    monkeypatch.setattr(contention, "_usable", lambda process: [0, 1, 2, 3])
+    monkeypatch.setattr(contention, "usable", lambda: {0, 1, 2, 3})
+    monkeypatch.setattr(contention.psutil, "cpu_times", lambda percpu: [Core()] * 4)
     return Watch(device).reason()
 
 
@@ -58,24 +69,14 @@ def test_a_device_that_throttled(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reason(monkeypatch, throttled, 0.0, 0.0) == "the device throttled (power, heat)"
 
 
-class Core:
-    """Seconds of a core, as psutil's tuples have them."""
-
-    def __init__(self) -> None:
-        self.idle, self.user = 100.0, 50.0
-
-    def __iter__(self) -> Iterator[float]:
-        return iter((self.idle, self.user))
-
-
 def test_a_pinned_process_is_disturbed_on_its_own_cores_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Others keep core 1 busy for 9 s of 10."""
     cores = [Core(), Core()]
     monkeypatch.setattr(contention.psutil, "cpu_times", lambda percpu: cores)
-    for own, expected in ([0], ""), ([1], "other processes used 90% of the processor meanwhile"), ([0, 1], "45%"):
+    for own, expected in ({0}, ""), ({1}, "other processes used 90% of the processor meanwhile"), ({0, 1}, "45%"):
         clock = iter([0.0, 10.0])
         monkeypatch.setattr(contention.time, "perf_counter", lambda clock=clock: next(clock))
-        monkeypatch.setattr(contention, "_usable", lambda process, own=own: own)
+        monkeypatch.setattr(contention, "usable", lambda own=own: own)
         watch = Watch(Device())  # type: ignore[arg-type]
         cores[0].idle, cores[1].idle, cores[1].user = cores[0].idle + 10, cores[1].idle + 1, cores[1].user + 9
         told = watch.reason()
@@ -87,19 +88,19 @@ def test_a_process_is_watched_on_the_cores_that_it_is_pinned_to() -> None:
     core = max(os.sched_getaffinity(0))
     program = (
         f"import os; os.sched_setaffinity(0, [{core}])\n"
-        "import psutil; from perfport.measure.contention import _usable; print(_usable(psutil.Process()))"
+        "from types import SimpleNamespace; from perfport.measure.contention import Watch\n"
+        "print(Watch(SimpleNamespace())._cores)"
     )
     told = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
-    assert told == f"[{core}]\n"
+    assert told == f"{{{core}}}\n"
 
 
-def test_offline_cores_leave_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contention.psutil, "cpu_times", lambda percpu: [None] * 4)
-    pinned = type("P", (), {"cpu_affinity": lambda self: self.cores, "cores": [2, 3, 4, 5]})()
-    assert contention._usable(pinned) == [2, 3]
-    pinned.cores = [7]
-    assert contention._usable(pinned) == [0, 1, 2, 3]
-    assert contention._usable(object()) == [0, 1, 2, 3]  # type: ignore[arg-type]
+def test_cores_of_which_no_times_are_told_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contention.psutil, "cpu_times", lambda percpu: [Core(), Core(), Core(), Core()])
+    monkeypatch.setattr(contention, "usable", lambda: {2, 3, 4, 5})
+    assert Watch(Device())._cores == {2, 3}  # type: ignore[arg-type]
+    monkeypatch.setattr(contention, "usable", lambda: {7})
+    assert Watch(Device())._cores == {0, 1, 2, 3}  # type: ignore[arg-type]
 
 
 def test_a_system_that_tells_no_times_of_cores_accuses_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

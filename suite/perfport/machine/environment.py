@@ -18,9 +18,14 @@ PACKAGES = (
 )  # fmt: skip
 
 
+def usable() -> set[int]:
+    """Return the numbers of the cores that this process may use: all, unless it is pinned to some."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+
+
 def usable_cores() -> int:
-    """Return how many cores this process may use: fewer than the machine has where it is pinned to some."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Return how many cores this process may use."""
+    return len(usable())
 
 
 def host() -> dict[str, Any]:

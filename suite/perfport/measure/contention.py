@@ -7,6 +7,7 @@ import time
 import psutil
 
 from ..backend import OpenDevice
+from ..machine.environment import usable
 
 FOREIGN_LIMIT = 0.15  # share of the cores that this process may use
 LEAST_S = 0.5  # what is shorter says nothing: the system counts processor time in hundredths of a second
@@ -14,12 +15,16 @@ LOOK_S = 1.0
 
 
 class Watch:
-    """Measures from its creation on how busy others keep the cores that a CPU device needs."""
+    """Measures from its creation on how busy others keep the cores that a CPU device needs.
+
+    Of a pinned process these are its own; what others on the rest do to memory and caches the probes of ceilings tell.
+    """
 
     def __init__(self, device: OpenDevice) -> None:
         self._device = device
         self._process = psutil.Process()
-        self._cores = _usable(self._process)
+        every = {*range(len(psutil.cpu_times(percpu=True)))}
+        self._cores = usable() & every or every  # numbers have gaps where cores are offline
         self._started = time.perf_counter()
         self._before = self._read()
 
@@ -49,17 +54,6 @@ class Watch:
         if foreign > FOREIGN_LIMIT:
             return f"other processes used {foreign:.0%} of the processor meanwhile"
         return ""
-
-
-def _usable(process: psutil.Process) -> list[int]:
-    """Return the cores on which others are in the way: all, unless the process is pinned to some.
-
-    What others on the rest do to memory and caches is for the probes of ceilings to tell.
-    """
-    every = list(range(len(psutil.cpu_times(percpu=True))))
-    if not hasattr(process, "cpu_affinity"):  # macOS pins nothing
-        return every
-    return sorted({*every} & {*process.cpu_affinity()}) or every  # numbers have gaps where cores are offline
 
 
 def wait_until_quiet(device: OpenDevice, limit: float) -> str:
