@@ -5,8 +5,8 @@
 JOBS is a text file with a line for each job, the most important first: ``gpu NAME run EXPERIMENT [OPTIONS]`` is
 ``perfport run EXPERIMENT OPTIONS`` on the next GPU that is free, with so many cores of its own, and ``gpu NAME tune
 TARGET [OPTIONS]`` a search, whose profile lies beside it; ``cpu NAME ...`` takes the cores that no GPU has, one such
-job after the other. (A CPU's cases are ``contended`` where all others together keep more than 15 % of the host's cores
-busy.) The folders of all of them lie in the state's; what the limit (seconds) cuts off goes on in the next call.
+job after the other. (Much of that has come out ``contended``: a GPU's job and other tenants share memory with it.) The
+folders of all of them lie in the state's; what the limit (seconds) cuts off goes on in the next call.
 CUDA_VISIBLE_DEVICES says which GPUs there are, where not all. The archive is written anew whenever a job ends.
 """
 
