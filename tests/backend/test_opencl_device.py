@@ -96,8 +96,8 @@ __kernel void REQD_GROUP(8) eight(__global int *x, int more) { x[0] += more; }
 class Steps:
     """A device whose kernels change one number, and what its launches have an event for."""
 
-    def __init__(self, opencl: OpenDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.device: Any = backend.get("opencl").open(opencl.info)
+    def __init__(self, opencl: OpenDevice, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+        self.device: Any = backend.get("opencl").open(opencl.info.model_copy(update={"kind": kind}))
         module = self.device.load(backend.get("opencl").build("steps.cl", STEPS, {}, None))
         self.kernels = {name: module.kernel(name) for name in ("one", "two", "eight")}
         self.x = self.device.upload(np.zeros(1, np.int32))
@@ -117,9 +117,9 @@ class Steps:
         return int(self.device.read(self.x, np.int32, (1,))[0])
 
 
-@pytest.fixture
-def steps(opencl: OpenDevice, monkeypatch: pytest.MonkeyPatch) -> Steps:
-    return Steps(opencl, monkeypatch)
+@pytest.fixture(params=["cpu", "gpu"])
+def steps(opencl: OpenDevice, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Steps:
+    return Steps(opencl, monkeypatch, request.param)
 
 
 def test_the_first_and_the_last_launch_of_a_timed_execution_have_events(steps: Steps) -> None:

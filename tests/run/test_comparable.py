@@ -57,7 +57,29 @@ def test_a_change_without_digests_or_a_reason_is_none(tmp_path: Path, text: str,
     file = tmp_path / "comparable.yaml"
     file.write_text(text)
     with pytest.raises(UsageError, match=told):
-        comparable(A, file)
+        comparable(A, file=file)
+
+
+def test_a_change_counts_for_the_devices_that_it_concerns(tmp_path: Path) -> None:
+    file = tmp_path / NAME
+    file.write_text(f"""
+changes:
+  - {{before: {A}, after: {B}, changed: {CHANGED}, why: {WHY}}}
+  - {{before: {B}, after: {C}, changed: {CHANGED}, why: {WHY}, concerns: [opencl/gpu, cuda/gpu]}}
+""")
+    places = [{"opencl/cpu"}, {"opencl/gpu"}, {"opencl/cpu", "cuda/gpu"}, set()]
+    assert [set(comparable(C, frozenset(each), file)) for each in places] == [{A, B}, set(), set(), {A, B}]
+    assert set(comparable(B, frozenset({"opencl/gpu"}), file)) == {A}
+
+
+@pytest.mark.parametrize("concerns", ["[opencl]", "opencl/gpu", "[opencl/toaster]", "[OpenCL/gpu]"])
+def test_devices_are_named_by_backend_and_kind(tmp_path: Path, concerns: str) -> None:
+    file = tmp_path / NAME
+    file.write_text(
+        f"changes: [{{before: {A}, after: {B}, changed: {CHANGED}, why: {WHY}, concerns: {concerns}}}]"
+    )  # fmt: skip
+    with pytest.raises(UsageError, match="concerns"):
+        comparable(B, file=file)
 
 
 def test_files_of_a_workload_have_chains_of_their_own(tmp_path: Path) -> None:

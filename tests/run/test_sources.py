@@ -160,7 +160,7 @@ def test_a_change_that_is_declared_to_be_none_for_results_leaves_them_current(
     """The reason stands beside them; a change of the workload makes them stale all the same."""
     changes, why = "Buffers are filled in parts.", "No stored result has one so large."
     one = Step("0" * 64, harness_digest(), f"{changes} {why}")
-    monkeypatch.setattr(sources, "comparable", lambda present: chains([one], present))
+    monkeypatch.setattr(sources, "comparable", lambda present, devices: chains([one], present))
     run = stored(tmp_path / "run", found, code={"measuring": "0" * 64})
     verdict = age(run, run.records[0].identity, found)
     assert verdict == Verdict(Age.CURRENT, f"{changes} {why}")
@@ -169,6 +169,24 @@ def test_a_change_that_is_declared_to_be_none_for_results_leaves_them_current(
     changed(found, "numbers.py")
     verdict = age(run, run.records[0].identity, found)
     assert verdict.age is Age.STALE and re.fullmatch(r"numbers\.py \([0-9a-f]{12}\.\.[0-9a-f]{12}\)", verdict.why)
+
+
+def test_a_change_that_concerns_some_devices_leaves_results_of_others_current(
+    tmp_path: Path, found: dict[str, Workload], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By backend and kind of the devices that a case ran on, as its run tells."""
+    one = Step("0" * 64, harness_digest(), "changed")
+    monkeypatch.setattr(
+        sources, "comparable", lambda present, devices: chains([] if "opencl/gpu" in devices else [one], present)
+    )
+    ids = (data.POCL, data.GPU)
+    run = data.store(
+        tmp_path / "run",
+        [data.record("fast", device=id_, backend="opencl", ceilings=None) for id_ in ids],
+        data.environment(ids, code={**describe(found, [record().identity]), "measuring": "0" * 64}),
+    )
+    ages = [age(run, each.identity, found).age for each in run.records]
+    assert ages == [Age.CURRENT, Age.STALE]
 
 
 def test_a_file_whose_change_is_declared_to_be_none_leaves_results_current(

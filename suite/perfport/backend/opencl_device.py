@@ -18,7 +18,8 @@ from ..model.errors import CompileError, DeviceMemoryError, UnsupportedError
 from . import ptx
 from .base import Artifact, Times, as_tuple, check_image, check_launch
 from .diagnostics import compile_error
-from .opencl_launch import Launch, OpenCLKernel
+from .opencl_hold import Hold
+from .opencl_launch import Launch, OpenCLKernel, program_of
 
 _MEMORY_ERRORS = (
     cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,
@@ -212,10 +213,13 @@ class OpenCLDevice:
         cl.enqueue_nd_range_kernel(self._queue, self._fill_kernel, (-(-buffer.nbytes // 16),), None)
 
     @cached_property
+    def _hold(self) -> Hold | None:
+        """On a CPU the host's threads do what is queued, and nothing is submitted."""
+        return None if self.info.kind == "cpu" else Hold(self.context, self._own)
+
+    @cached_property
     def _fill_kernel(self) -> cl.Kernel:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # compilers that chat on success
-            return cl.Kernel(cl.Program(self.context, _FILL).build(cache_dir=False), "fill")
+        return cl.Kernel(program_of(self.context, _FILL), "fill")
 
     def pinned(self, nbytes: int) -> np.ndarray:
         """Allocate page-locked host memory (a mapped host buffer)."""
@@ -315,26 +319,32 @@ class OpenCLDevice:
     def timed(
         self, execute: Callable[[], None], before: Callable[[], None] | None = None, split: bool = False
     ) -> Times:
-        """Time one execution behind a user event: nothing starts until everything is queued.
+        """Time one execution behind a user event: nothing starts until everything is queued, on a GPU submitted.
 
         Times by kernel are those of the launches' events: without ``split`` of two launches at most, which are first
         and last.
         """
-        gate = cl.UserEvent(self.context)
+        hold, gate = self._hold, cl.UserEvent(self.context)
         cl.enqueue_barrier(self._own, wait_for=[gate])
         try:
             if before:
                 before()
+            if hold:
+                hold.enqueue()
             begin = cl.enqueue_marker(self._own)
             self._trace, self._split = [], split
             execute()
             end = cl.enqueue_marker(self._queue)
             trace = self._trace
+            if hold:
+                hold.last(len(trace))
             self._own.flush()
         finally:
             self._trace = self._held = None
             gate.set_status(cl.command_execution_status.COMPLETE)
             self._own.finish()
+        if hold:
+            hold.over()
         events = [event for _, event in trace if event]
         span = (events[-1].profile.end - events[0].profile.start) * 1e-9 if events else 0.0
         outside = (end.profile.end - begin.profile.end) * 1e-9 - span

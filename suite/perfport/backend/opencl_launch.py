@@ -8,6 +8,7 @@ scalar is, unless it is told.
 from __future__ import annotations
 
 import ctypes
+import warnings
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -24,6 +25,13 @@ _ENQUEUE.argtypes = [
     ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p,
     ctypes.c_uint, ctypes.c_void_p, ctypes.c_void_p,
 ]  # fmt: skip
+
+
+def program_of(context: cl.Context, source: str) -> cl.Program:
+    """Build a program of the backend's own; compilers that chat on success are not listened to."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return cl.Program(context, source).build(cache_dir=False)
 
 
 class OpenCLKernel:

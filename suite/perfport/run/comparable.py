@@ -21,6 +21,7 @@ from ..model import schema
 NAME = "comparable.yaml"
 DECLARED = Path(__file__).with_name(NAME)
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+DeviceKind = Annotated[str, Field(pattern=r"^[a-z]+/(cpu|gpu|accelerator)$")]  # backend/kind
 SHORT = 12  # digits of a file's digest
 FileDigest = Annotated[str, Field(pattern=rf"^[0-9a-f]{{{SHORT}}}$")]
 Sentence = Annotated[str, Field(min_length=20, max_length=500)]
@@ -34,10 +35,14 @@ class Reason(schema.Model):
 
 
 class Change(Reason):
-    """A change of the measuring code: digests of it, before and after."""
+    """A change of the measuring code: digests of it, before and after.
+
+    ``concerns`` names devices whose results may be others by it, ``backend/kind``: for them nothing is declared.
+    """
 
     before: Digest
     after: Digest
+    concerns: list[DeviceKind] = []
 
 
 class FilesChange(Reason):
@@ -89,10 +94,19 @@ def chains(steps: Sequence[Step], present: str) -> dict[str, tuple[Step, ...]]:
 
 
 @cache
-def comparable(present: str, file: Path = DECLARED) -> Mapping[str, tuple[Step, ...]]:
-    """Return `chains` of the measuring code's changes. Raises `UsageError` where the file is damaged."""
+def comparable(
+    present: str, devices: frozenset[str] = frozenset(), file: Path = DECLARED
+) -> Mapping[str, tuple[Step, ...]]:
+    """Return `chains` of the measuring code's changes that are none for results of devices, ``backend/kind``.
+
+    Raises
+    ------
+    UsageError
+        Where the file is damaged.
+    """
     declared = schema.validate(Declared, schema.read(file), str(file)).changes
-    return chains([Step(each.before, each.after, _said(each)) for each in declared], present)
+    steps = [Step(each.before, each.after, _said(each)) for each in declared if devices.isdisjoint(each.concerns)]
+    return chains(steps, present)
 
 
 @cache

@@ -193,7 +193,7 @@ def age(run: Run, identity: Identity, workloads: Mapping[str, Workload] | None =
     if stored := run.environment.get("code"):
         if name not in stored["variants"]:
             return Verdict(Age.UNKNOWN, "the run does not say what this variant was made of")
-        measuring, declared = _measuring(stored["measuring"])
+        measuring, declared = _measuring(stored["measuring"], _devices(run, identity))
         files_changed, none = _changed_files(stored, name, workload, own)
         return _verdict([*measuring, *files_changed], [*declared, *none])
     commit = run.environment.get("commit") or {}
@@ -215,10 +215,16 @@ def shipped(name: str) -> Workload | None:
         return None
 
 
-def _measuring(stored: str) -> tuple[list[str], list[str]]:
+def _devices(run: Run, identity: Identity) -> frozenset[str]:
+    """Return of what backend and kind the devices of a case are, ``backend/kind``."""
+    known = [(run.environment.get("devices") or {}).get(each) or {} for each in identity.devices]
+    return frozenset(f"{identity.backend}/{each.get('kind')}" for each in known)
+
+
+def _measuring(stored: str, devices: frozenset[str]) -> tuple[list[str], list[str]]:
     """Return whether the measuring code has changed since a digest of it, and what is declared to be no change."""
     present = harness_digest()
-    chain = () if stored == present else comparable(present).get(stored)
+    chain = () if stored == present else comparable(present, devices).get(stored)
     return ([MEASURING], []) if chain is None else ([], [step.said for step in chain])
 
 

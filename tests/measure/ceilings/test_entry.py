@@ -15,7 +15,7 @@ from perfport.measure.ceilings import KINDS, caches
 from perfport.measure.ceilings.entry import SWEEP_VERSION, Ceiling, Ceilings
 
 #: Digest of all shapes of a sweep on a CPU of `CACHES`, by its version.
-SHAPES = {12: "afffd425c334b8dd"}
+SHAPES = {13: "afffd425c334b8dd"}
 CACHES = (("1", "Data", "32K", "0"), ("2", "Unified", "512K", "0"), ("3", "Unified", "32768K", "0-1"))
 
 

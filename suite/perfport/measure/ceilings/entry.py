@@ -9,7 +9,7 @@ from ...model.schema import Model
 
 #: Part of the name under which a user's ceilings are kept. A change of kernels or shapes raises it: else those who have
 #: ceilings keep the old ones, and an older version is handed shapes that it does not know.
-SWEEP_VERSION = 12
+SWEEP_VERSION = 13
 
 #: A probe that differs from the ceiling by more than this was disturbed, or the ceiling is another by now.
 MOVED = 0.10
