@@ -138,10 +138,8 @@ def impossible(bound: Bound | None) -> bool:
 
 
 def scattered(bound: Bound | None) -> bool:
-    """Whether a time is below the bound by more than a tenth, and its interval is not: samples differ too much."""
-    return (
-        bound is not None and not impossible(bound) and bound.share.value * bound.low > SCATTERED_SHARE * bound.seconds
-    )
+    """Whether a time is more than a tenth below the bound, which only wide intervals of samples or ceilings allow."""
+    return bound is not None and not impossible(bound) and bound.share.value > SCATTERED_SHARE
 
 
 def problem_bound(work: Work, ceilings: Named, time: Interval, cold: bool = True) -> Bound | None:

@@ -243,14 +243,12 @@ class ArgminTernary(_ArgVariant):
     options: ClassVar[dict[str, int]] = {"TERNARY": 1}
 
 
-class ArgminmaxWide(_ArgVariant):
+class _Wide(_ArgVariant):
     """More elements in a step than the source's four, and no indices but of the best step of each lane."""
 
-    problem = ArgExtrema
-    name, title, role, rung = "argminmax_wide", "fused, wider steps, indices at the end", "beyond", 3
     reduction = _WideReduction
     kernels = "arg_wide.cl"
-    finds = (("min", "max"),)
+    role, rung = "beyond", 3
     tunables: ClassVar[dict[str, Tunable]] = {
         **_ArgVariant.tunables,
         "group": Tunable({"cpu": 1, "gpu": 256}, (1, 64, 128, 256, 512), "work-items per work-group"),
@@ -258,6 +256,30 @@ class ArgminmaxWide(_ArgVariant):
         "width": Tunable({"cpu": 16, "gpu": 8}, (4, 8, 16), "elements of a step"),
         "unroll": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 4, 8), "steps whose loads are in flight"),
     }
+
+
+class ArgminWide(_Wide):
+    """The minimum."""
+
+    problem = ArgMin
+    name, title = "argmin_wide", "arg-min: wider steps, indices at the end"
+    finds = (("min",),)
+
+
+class ArgmaxWide(_Wide):
+    """The maximum."""
+
+    problem = ArgMax
+    name, title = "argmax_wide", "arg-max: wider steps, indices at the end"
+    finds = (("max",),)
+
+
+class ArgminmaxWide(_Wide):
+    """Both in one pass."""
+
+    problem = ArgExtrema
+    name, title = "argminmax_wide", "fused, wider steps, indices at the end"
+    finds = (("min", "max"),)
 
 
 class _Blocks(_ArgVariant):

@@ -37,7 +37,7 @@ class Placement:
         """Fill in metric and bounds; a time that the problem bound does not allow makes the record ``impossible``.
 
         Ceilings whose probe stayed disturbed make it ``contended``, without bounds, unless it is impossible under the
-        stored ones; and so does a time far below the bound whose interval reaches it.
+        stored ones; and so does a time far below the bound that only a wide interval allows.
         """
         assert record.timing
         taken = record.timing.ranked
@@ -65,8 +65,8 @@ class Placement:
             self._contend(
                 record,
                 f"{taken.value:.3g} s is less than the problem bound of {bound.seconds:.3g} s allows "
-                f"({bound.share.value:.0%} of the {bound.binding} bound), but the interval of its samples reaches "
-                f"{taken.high:.3g} s",
+                f"({bound.share.value:.0%} of the {bound.binding} bound), but samples reach {taken.high:.3g} s, "
+                f"and the ceilings' intervals a bound of {bound.low:.3g} s",
             )
         self.contend(record)
 
