@@ -252,7 +252,6 @@ class _Wide(_ArgVariant):
     tunables: ClassVar[dict[str, Tunable]] = {
         **_ArgVariant.tunables,
         "group": Tunable({"cpu": 1, "gpu": 256}, (1, 64, 128, 256, 512), "work-items per work-group"),
-        "groups_per_unit": Tunable({"cpu": 8, "gpu": 32}, (1, 2, 4, 8, 16, 32, 64), "work-groups per compute unit"),
         "width": Tunable({"cpu": 16, "gpu": 8}, (4, 8, 16), "elements of a step"),
         "unroll": Tunable({"cpu": 1, "gpu": 4}, (1, 2, 4, 8), "steps whose loads are in flight"),
     }
