@@ -33,6 +33,15 @@ def test_a_session_makes_inputs_once_and_charges_layouts_to_each(session: Sessio
     assert Setup(session, {}, {}).layout_s is None
 
 
+def test_images_and_host_arrays_are_no_buffers(session: Session) -> None:
+    setups = [Setup(session, {}, {}) for _ in range(3)]
+    for setup in setups:
+        setup.input("x", lambda: Buffer(8))
+    setups[1].layout("image", lambda: [object()])
+    setups[2].input("on the host", lambda: np.zeros(3))
+    assert [setup.by_buffers for setup in setups] == [True, False, False]
+
+
 def test_a_closed_session_gives_its_buffers_back(session: Session) -> None:
     buffer = Setup(session, {}, {}).input("x", lambda: Buffer(8))
     session.close()

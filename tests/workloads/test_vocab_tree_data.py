@@ -434,9 +434,8 @@ def test_blocks_of_points_give_the_same_pass(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def large_build(monkeypatch: pytest.MonkeyPatch, levels: int) -> TreeBuild:
-    """A build whose tree, and whose root, is too large to be compared as a whole."""
+    """A build whose tree is too large to be compared as a whole."""
     monkeypatch.setattr(tree_problems, "WHOLE_TREE", 500)
-    monkeypatch.setattr(tree_problems, "SAMPLED_NODE", 0)
     return TreeBuild(TreeBuild.Parameters(points=2000, dims=32, clusters=4, levels=levels, iterations=8), 5)
 
 
@@ -446,6 +445,25 @@ def test_a_root_with_too_few_iterations_is_wrong(monkeypatch: pytest.MonkeyPatch
     built = reference.build(problem.points, 4, 1, iterations, 5)
     errors = problem.verify(built.arrays()).outputs
     assert {name: error.passed for name, error in errors.items()} == {"words": True, "nodes": iterations == 8}
+
+
+def test_nodes_below_the_root_with_too_few_iterations_are_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but the largest, of which those of a large tree were beyond what is drawn."""
+    problem, lloyd, done = large_build(monkeypatch, 2), reference.lloyd, []
+
+    def hasty(points: np.ndarray, centres: np.ndarray, iterations: int) -> reference.Clustering:
+        done.append(len(points))
+        return lloyd(points, centres, iterations if len(points) in (2000, largest) else 1)
+
+    right = reference.build(problem.points, 4, 2, 8, 5)
+    largest = int(right.levels[0].counts.max())
+    with monkeypatch.context() as patched:
+        patched.setattr(reference, "lloyd", hasty)
+        wrong = reference.build(problem.points, 4, 2, 8, 5)
+    assert len(done) == 5 and done.count(largest) == 1
+    for built, passed in ((right, True), (wrong, False)):
+        errors = problem.verify(built.arrays()).outputs
+        assert {name: error.passed for name, error in errors.items()} == {"words": True, "nodes": passed}
 
 
 def test_words_of_a_library_are_held_to_a_residual_before_any_tree_is_built(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -188,6 +188,11 @@ class SparseConv(Problem):
         # Generated code is the pattern of the weights: where they are drawn, or which of them are kept is.
         return parameters.weights is None or (parameters.sparsity > 0 and parameters.pruning == "random")
 
+    def redrawn(self, seed: int) -> SparseConv:
+        other = type(self)(self.parameters, seed)
+        other.dense, other.layer = self.dense, self.layer
+        return other
+
     @cached_property
     def x(self) -> np.ndarray:
         """The input, float32, shape (N, C, H, W), independent values in [-1, 1) where they are ``generated``."""
@@ -355,6 +360,11 @@ class PrunedNetwork(Problem):
     @classmethod
     def data_decide_time(cls, parameters: Parameters) -> bool:
         return parameters.weights == "random"
+
+    def redrawn(self, seed: int) -> PrunedNetwork:
+        other = type(self)(self.parameters, seed)
+        other.trained, other.layers = self.trained, self.layers
+        return other
 
     @cached_property
     def expected(self) -> np.ndarray:

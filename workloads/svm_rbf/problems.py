@@ -71,6 +71,11 @@ class RbfRows(Problem):
         high, low = rng.choice(self.points, 2, replace=self.points < 2)
         self.high, self.low = int(high), int(low)
 
+    def redrawn(self, seed: int) -> RbfRows:
+        other = type(self)(self.parameters, seed)
+        other.high, other.low = self.high, self.low
+        return other
+
     @cached_property
     def _loaded(self) -> np.ndarray:
         return data.load(self.parameters.source, self.parameters.points, self.seed)[0]

@@ -274,6 +274,11 @@ class KmeansFragments(_Iteration):
                 f"nodes, node_points: expected at most {fixed_point.POINTS_LIMIT} points, got {self.count}"
             )
 
+    def redrawn(self, seed: int) -> KmeansFragments:
+        other = type(self)(self.parameters, seed)
+        other.node_sizes = self.node_sizes
+        return other
+
     @cached_property
     def centres(self) -> np.ndarray:  # type: ignore[override]
         """Fixed point, uint16, (nodes, clusters, dims)."""

@@ -26,7 +26,7 @@ from . import data, fixed_point, query, reference, seeding, tree
 from .outputs import EXACT_UNITS
 
 WORDS = "words"  # what a library's build leaves: the word of each point, in numbers of its own
-SAMPLED_NODE = 50_000  # points up to which a node may be one of the sample that is built again
+SAMPLED_NODES = 4  # of each level, besides the largest: built again, whatever their size
 WHOLE_TREE = 30_000  # points up to which a tree is compared with a tree built by NumPy
 
 
@@ -174,8 +174,7 @@ class TreeBuild(_OnTree):
         expected, built_centres = [], []
         for number, level in enumerate(built.levels):
             sizes = level.counts.sum(axis=1)
-            small = np.flatnonzero(sizes <= SAMPLED_NODE)
-            drawn = rng.choice(small, min(4, len(small)), replace=False)
+            drawn = rng.choice(len(sizes), min(SAMPLED_NODES, len(sizes)), replace=False)
             for node in np.unique(np.append(drawn, sizes.argmax())):
                 up = np.power(
                     np.uint64(self.clusters), np.maximum(depths.astype(np.int64) - number, 0).astype(np.uint64)
@@ -261,6 +260,11 @@ class TreeQuery(_OnTree):
         {"points": 90, "dims": 16, "clusters": 3, "levels": 2, "iterations": 2, "queries": 70, "source": "equal"},
         {"points": 97, "dims": 128, "clusters": 4, "levels": 2, "iterations": 2, "queries": 70, "source": "extreme"},
     )
+
+    def redrawn(self, seed: int) -> TreeQuery:
+        other = type(self)(self.parameters, seed)
+        other.tree = self.tree
+        return other
 
     @cached_property
     def queries(self) -> np.ndarray:

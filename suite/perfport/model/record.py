@@ -248,11 +248,15 @@ class OutputError(_Part):
 
 
 class Verification(_Part):
-    """Outcome of all outputs of a case, on inputs drawn from ``seed``: the worst of all verifications of the case."""
+    """Outcome of all outputs of a case, on inputs drawn from ``seed``: the worst of all verifications of the case.
+
+    ``executions``: how many executions were compared in all, by every worker; None in records from before it was told.
+    """
 
     passed: bool
     seed: int
     outputs: dict[str, OutputError]
+    executions: int | None = Field(None, ge=1)
 
     @property
     def complaint(self) -> str:

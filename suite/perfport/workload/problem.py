@@ -68,7 +68,7 @@ class Problem(ABC):
         Whether all that the seed decides reaches kernels by the buffers of `Setup.input` and `Setup.layout`, of sizes
         that it does not decide. Executions are then verified, and timed, on inputs that the variant was not built on:
         others are copied into these buffers. Not so where kernel arguments, generated code, launches or
-        `Variant.results` rest on values of the data.
+        `Variant.results` rest on values of the data; there `redrawn` says what else can change.
     """
 
     name: ClassVar[str] = ""
@@ -85,6 +85,14 @@ class Problem(ABC):
     def __init__(self, parameters: Any, seed: int) -> None:
         self.parameters = parameters
         self.seed = seed
+
+    def redrawn(self, seed: int) -> Problem | None:
+        """Return this problem with other values in the buffers of its inputs and layouts, and all else equal.
+
+        Executions are then verified on inputs that the variant was not built on where not `inputs_by_buffers`, too:
+        kernel arguments, generated code and sizes are those of this problem. None where no inputs can change alone.
+        """
+        return None
 
     @classmethod
     def data_decide_time(cls, parameters: Any) -> bool:

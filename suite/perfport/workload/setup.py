@@ -152,7 +152,7 @@ class Setup:
         self.outputs: dict[str, OutputBuffer] = {}
         self.buffers: list[Buffer] = []
         self.work: list[Buffer] = []
-        self._used: dict[str, int] = {}
+        self._used: dict[str, Any] = {}
         self._own_bytes = 0
         self.compile_s = 0.0
         self.layout_s: float | None = None
@@ -177,18 +177,23 @@ class Setup:
 
     def _shared(self, key: str, make: Callable[[], Any]) -> tuple[Any, float]:
         value, seconds = self.session.shared(key, make)
-        self._used[key] = getattr(value, "nbytes", 0)
+        self._used[key] = value
         return value, seconds
 
     @property
     def device_bytes(self) -> int:
         """Device memory of this variant: its own buffers and the shared ones that it uses."""
-        return sum(self._used.values()) + self._own_bytes
+        return sum(getattr(value, "nbytes", 0) for value in self._used.values()) + self._own_bytes
 
     @property
     def inputs(self) -> dict[str, Buffer]:
         """The shared buffers of inputs and layouts that this variant uses, by their keys."""
         return {key: buffer for key, buffer in self.session.inputs.items() if key in self._used}
+
+    @property
+    def by_buffers(self) -> bool:
+        """Whether inputs and layouts reach this variant by buffers alone, and not by images, too."""
+        return all(hasattr(value, "free") for value in self._used.values())
 
     def input(self, key: str, make: Callable[[], Any]) -> Any:
         """Return an input as the problem states it, made once for all variants."""

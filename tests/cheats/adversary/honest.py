@@ -10,7 +10,7 @@ import pyopencl as cl
 
 from perfport.workload import Buffer, Setup, Variant, ceil_div
 
-from .problems import Affine, Extremes, Train
+from .problems import Affine, Extremes, Scaled, Train
 
 GROUP = 16
 
@@ -81,13 +81,20 @@ class HonestAffine(Base):
         self.sums = self.output(f"sums{self.suffix}", np.float32, self.n)
         self.affine = self.kernel("affine")
 
-    def arguments(self, scale: float = 2.0) -> tuple[Any, ...]:
+    def arguments(self, scale: float | None = None) -> tuple[Any, ...]:
         """Kernel, work-items, arguments."""
         shape = np.uint32(self.n), np.uint32(self.m)
-        return self.affine, self.n, self.x, self.y, self.sums, *shape, np.float32(scale)
+        return self.affine, self.n, self.x, self.y, self.sums, *shape, np.float32(scale or self.data.factor)
 
     def compute(self) -> None:
         self.enqueue(*self.arguments())
+
+
+class HonestScaled(HonestAffine):
+    """The same kernel."""
+
+    problem = Scaled
+    name, title = "honest", "a row for each work-item"
 
 
 class HonestExtremes(Base):

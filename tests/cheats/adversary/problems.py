@@ -1,4 +1,4 @@
-"""Three problems, small and quick, with what cheats need: several outputs, iterations, indices."""
+"""Four problems, small and quick, with what cheats need: several outputs, iterations, indices, drawn arguments."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ class Affine(_Matrix):
 
     name, title = "affine", "2 x + 1 with sums of rows"
     results: ClassVar[dict[str, tuple[str, ...]]] = {"": ("fp32", "tf32")}
+    factor = np.float32(2.0)
 
     def work(self, *which: str) -> Work:
         size, rows = self.x.size, len(self.x)
@@ -57,7 +58,7 @@ class Affine(_Matrix):
 
     @cached_property
     def reference(self) -> dict[str, np.ndarray]:
-        y = 2.0 * self.x.astype(np.float64) + 1.0
+        y = np.float64(self.factor) * self.x.astype(np.float64) + 1.0
         return {"y": y, "sums": y.sum(axis=1)}
 
     def outputs(self, *which: str) -> dict[str, Output]:
@@ -71,6 +72,22 @@ class Affine(_Matrix):
             name: compare(value, self.reference[name], value.size, relative_l2=TOLERANCE[precision])
             for name, value in outputs.items()
         }
+
+
+class Scaled(Affine):
+    """The same by a factor that the seed draws, which is an argument of the kernel."""
+
+    name, title = "scaled", "a x + 1 with sums of rows"
+    inputs_by_buffers = False
+
+    def __init__(self, parameters: Any, seed: int) -> None:
+        super().__init__(parameters, seed)
+        self.factor = np.float32(np.random.default_rng(seed + 1).uniform(1.0, 2.0))
+
+    def redrawn(self, seed: int) -> Scaled:
+        other = type(self)(self.parameters, seed)
+        other.factor = self.factor
+        return other
 
 
 class Extremes(_Matrix):

@@ -19,6 +19,7 @@ class Recorder:
     """A built variant whose executions leave what is given; a NaN does not pass, a text is raised."""
 
     host = host_driven = False
+    by_buffers = True
     inputs: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, *left: Any) -> None:
@@ -62,7 +63,7 @@ class Recorder:
 class Inputs:
     """Shared inputs whose contents are a flag; ``changed`` are the comparisons that see a change."""
 
-    inputs_by_buffers = True
+    can_exchange = True
 
     def __init__(self) -> None:
         self.held, self.history, self.compared, self.changed = False, list[bool](), 0, set[int]()
@@ -213,11 +214,13 @@ def test_timed_executions_keep_their_inputs_where_data_decide_time() -> None:
     assert checked.inputs.history == [False] * 3 + [True, False, False, False]  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("reason", ["problem", "peer"])
+@pytest.mark.parametrize("reason", ["problem", "images", "peer"])
 def test_inputs_that_do_not_come_by_buffers_alone_stay(reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
     recorder, _, checked = made(1.0)
     if reason == "problem":
-        monkeypatch.setattr(Inputs, "inputs_by_buffers", False)
+        monkeypatch.setattr(Inputs, "can_exchange", False)
+    elif reason == "images":
+        recorder.by_buffers = False
     else:
         recorder.variant = object.__new__(type("Any", (Peer,), {"__init__": lambda self, setup: None}))
     checked.exchange(timed=True)

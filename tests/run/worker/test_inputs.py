@@ -98,7 +98,7 @@ def test_what_a_variant_does_not_use_is_not_its_fault(held: Held) -> None:
 
 @pytest.mark.parametrize("sizes", [(4, 8), (8, 4)])
 def test_inputs_of_other_sizes_are_the_problems_mistake(held: Held, sizes: Any) -> None:
-    told = r"Double\.inputs_by_buffers: input list has {} bytes, and {} on other inputs".format(*sizes)
+    told = r"Double\.redrawn: input list has {} bytes, and {} on other inputs".format(*sizes)
     for setup, nbytes in zip(held.setups, sizes, strict=True):
         setup.input("list", lambda setup=setup, nbytes=nbytes: setup.device.empty(nbytes))
     with pytest.raises(UsageError, match=told):

@@ -66,6 +66,18 @@ def test_traffic_is_the_mean_of_the_instances_or_unknown() -> None:
     assert found.record.traffic is None
 
 
+def test_compared_executions_of_all_instances_and_workers_are_counted() -> None:
+    for before, counted in ((None, 24), (20, 44)):
+        earlier = data.record("a")
+        earlier.verification = data.verification(True).model_copy(update={"executions": before})
+        found = live(None, None, earlier=earlier)
+        found.record.verification = data.verification(True)
+        for audit, executions in zip(found.audits.values(), (20, 4), strict=True):
+            audit.executions = executions
+        found.account()
+        assert found.record.verification and found.record.verification.executions == counted
+
+
 def test_contention_of_an_earlier_worker_stays() -> None:
     assert live(None).contention() == ""
     earlier = data.record("a", status=Status.CONTENDED)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -166,30 +167,30 @@ class VectorizedPoints(_RbfVariant):
         }  # fmt: skip
 
 
-class Image(_RbfVariant):
-    """The two points come through the image path; filled once, outside the timed window."""
+class _Images(_RbfVariant):
+    """The two points come through the image path."""
 
-    name, title, rung = "image", "the two points in images, filled beforehand (compute only)", 5
-    source = "Catanzaro 2011, images"
     kernel = "image"
     needs = ("images",)
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self.images = [self.device.image(self.blocks, 1) for _ in range(2)]
-        handles = [image.read for image in self.images]
-        self.arguments = (*self.arguments, *handles)
         self._fill = setup.kernel("rbf_rows.cl", "fill_images", **self.macros())
         self._gather = setup.kernel("rbf_rows.cl", "gather", GATHER=1, NDIM=self.data.dims)
         self._rows = [setup.scratch(16 * self.blocks) for _ in range(2)]
-        self.fill_by_kernel()
+        self.images = self.make_images()
+        self.arguments = (*self.arguments, *(image.read for image in self.images))
+
+    def make_images(self) -> Sequence[Any]:
+        """An image for each of the two points."""
+        return [self.device.image(self.blocks, 1) for _ in range(2)]
 
     def _points(self) -> tuple[object, ...]:
         return self.matrix.buffer, np.uint32(self.matrix.pitch), np.uint32(self.data.high), np.uint32(self.data.low)
 
-    def fill_by_kernel(self) -> None:
+    def fill_by_kernel(self, images: Sequence[Any]) -> None:
         """Fill both images with ``write_imagef``."""
-        handles = [image.write for image in self.images]
+        handles = [image.write for image in images]
         self.device.launch(self._fill, ceil_div(self.blocks, 64), 64, *self._points(), *handles)
 
     def fill_by_copy(self) -> None:
@@ -203,14 +204,29 @@ class Image(_RbfVariant):
         return {"flops": self.block_flops(), "global_read": 16 * blocks, "image_read": 32 * blocks}
 
 
-class ImageRefillKernel(Image):
+class Image(_Images):
+    """Filled once, outside the timed window."""
+
+    name, title, rung = "image", "the two points in images, filled beforehand (compute only)", 5
+    source = "Catanzaro 2011, images"
+
+    def make_images(self) -> Sequence[Any]:
+        return self.setup.layout("images", self._filled)
+
+    def _filled(self) -> Sequence[Any]:
+        images = super().make_images()
+        self.fill_by_kernel(images)
+        return images
+
+
+class ImageRefillKernel(_Images):
     """The hand-written fill in every iteration."""
 
     name, title, rung = "image_refill_kernel", "image, refilled every time by a kernel with write_imagef", 6
     source = "Catanzaro 2011, images (fill by kernel)"
 
     def launch(self) -> None:
-        self.fill_by_kernel()
+        self.fill_by_kernel(self.images)
         super().launch()
 
     def issued(self) -> dict[str, float]:
@@ -218,7 +234,7 @@ class ImageRefillKernel(Image):
         return {**issued, "global_read": issued["global_read"] + points, "image_write": points}
 
 
-class ImageRefillCopy(Image):
+class ImageRefillCopy(_Images):
     """``clEnqueueCopyBufferToImage`` (or its CUDA counterpart) in every iteration."""
 
     name, title, rung = "image_refill_copy", "image, refilled every time by buffer-to-image copies of gathered rows", 7

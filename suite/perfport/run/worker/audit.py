@@ -57,8 +57,8 @@ class Audit:
 
     def exchange(self, timed: bool) -> None:
         """Exchange inputs from now on, where the problem and the variant allow it; ``timed``: for timed ones too."""
-        takes = not isinstance(self.built.variant, Peer)
-        self.exchanges = takes and self.inputs.problem.inputs_by_buffers
+        takes = not isinstance(self.built.variant, Peer) and self.built.setup.by_buffers
+        self.exchanges = takes and self.inputs.can_exchange
         self.timed_on_drawn = timed and self.exchanges
 
     def prepare(self) -> None:

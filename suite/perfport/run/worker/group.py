@@ -59,11 +59,12 @@ class GroupRun:
         drawn = secrets.randbelow(2**31) if group.verify_seed is None else group.verify_seed
         self.drawn = Session(self.device, self._problem(drawn), folder, timed=False, artifacts=artifacts)
         self.contents, self.agreement = resources.contents(group.device), resources.agreement(group.device)
+        self.others = {name: self._others(session) for name, session in self.sessions.items()}
         self.inputs = {
-            name: SharedInputs(session, self.drawn, self.contents) for name, session in self.sessions.items()
+            name: SharedInputs(session, self.others[name], self.contents) for name, session in self.sessions.items()
         }
-        self.drawn_inputs = SharedInputs(self.drawn, self.drawn, self.contents)
-        sessions = *self.sessions.values(), self.drawn
+        self.drawn_inputs = SharedInputs(self.drawn, None, self.contents)
+        sessions = *self.sessions.values(), self.drawn, *self._redrawn
         harness = self.device, self.contents, self.agreement, self.drawn_inputs, *self.inputs.values()
         self.integrity = Integrity(*harness, *sessions, *(session.problem for session in sessions))
 
@@ -74,6 +75,21 @@ class GroupRun:
     def _problem(self, seed: int) -> Problem:
         cls = self.workload.problem(self.group.problem)
         return cls(cls.Parameters.model_validate(self.group.parameters), seed)
+
+    def _others(self, session: Session) -> Session | None:
+        """The session whose inputs executions that were built on another one are verified on, too."""
+        if session.problem.inputs_by_buffers:
+            return self.drawn
+        first = session is next(iter(self.sessions.values()))  # of several instances one, to spare memory
+        problem = session.problem.redrawn(self.drawn.problem.seed) if first else None
+        if problem is None:
+            return None
+        return Session(self.device, problem, session.folder, timed=False, artifacts=session.artifacts)
+
+    @property
+    def _redrawn(self) -> list[Session]:
+        """Sessions that are there for their inputs alone."""
+        return [session for session in self.others.values() if session and session is not self.drawn]
 
     def run(self) -> None:
         """Measure every case, with a probe of the ceilings before and after."""
@@ -86,7 +102,7 @@ class GroupRun:
         if self.group.targets.energy:
             self._energy([live for live in cases if live.record.status.measured])
         self.contents.close()
-        for session in (*self.sessions.values(), self.drawn):  # first: the probe needs room for arrays of its own
+        for session in (*self.sessions.values(), self.drawn, *self._redrawn):  # the probe needs room for its arrays
             session.close()
         replaced = ceilings.end([live.record for live in cases])
         for live in cases:
@@ -149,7 +165,7 @@ class GroupRun:
                 self._at(case.key, "verify")
                 audit.execute()
             self._verify_drawn(live, modules)
-            self._exchange(live)
+            self._exchange(live, modules)
         except Exception as error:
             self._fail(live, error)
             return None
@@ -171,13 +187,15 @@ class GroupRun:
             error.add_note(step)
             raise
 
-    def _exchange(self, live: Live) -> None:
+    def _exchange(self, live: Live, modules: dict[str, Module]) -> None:
         """Verify the variant as it is built on the drawn inputs; it keeps getting them, where times are comparable."""
         timed = len(live.audits) == 1 and not self.drawn.problem.data_decide_time(self.drawn.problem.parameters)
-        for audit in live.audits.values():
+        for name, audit in live.audits.items():
             audit.exchange(timed)
             if audit.exchanges:
                 self._at(live.case.key, f"verify again on inputs drawn from seed {self.drawn.problem.seed}")
+                if (others := self.others[name]) in self._redrawn:  # nothing else makes the variant's inputs there
+                    build(live.cls, others, live.case.identity.tunables, live.case.macros, modules).release()
                 audit.execute()
             audit.built.poison()  # no rival may take what it has left
 

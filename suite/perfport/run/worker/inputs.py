@@ -17,13 +17,15 @@ class SharedInputs:
 
     Parameters
     ----------
-    session, drawn : Session
-        Where `Problem.inputs_by_buffers`, contents are exchanged between the two.
+    session : Session
+    drawn : Session, optional
+        Contents are exchanged between the two; without it they cannot be.
     contents : Contents
     """
 
-    def __init__(self, session: Session, drawn: Session, contents: Contents) -> None:
-        self._session, self._drawn, self.contents = session, drawn, contents
+    def __init__(self, session: Session, drawn: Session | None, contents: Contents) -> None:
+        self._session, self._drawn, self.contents = session, drawn or session, contents
+        self.can_exchange = drawn is not None
         self._exchanged: list[tuple[Buffer, Buffer]] = []
         self._sums: dict[tuple[bool, str], int] = {}
 
@@ -43,7 +45,7 @@ class SharedInputs:
         Raises
         ------
         UsageError
-            Where these are of another size: the problem says `inputs_by_buffers`, and they do not suffice.
+            Where these are of another size: by `inputs_by_buffers` or `Problem.redrawn` they are not.
         """
         if drawn == self.held:
             return
@@ -52,8 +54,9 @@ class SharedInputs:
             pairs = {key: (own, others[key]) for key, own in self._session.inputs.items() if key in others}
             for key, (own, other) in pairs.items():
                 if own.nbytes != other.nbytes:
+                    means = "inputs_by_buffers" if self.problem.inputs_by_buffers else "redrawn"
                     raise UsageError(
-                        f"{type(self.problem).__name__}.inputs_by_buffers: {key} has {own.nbytes} bytes, and "
+                        f"{type(self.problem).__name__}.{means}: {key} has {own.nbytes} bytes, and "
                         f"{other.nbytes} on other inputs"
                     )
             self._exchanged = list(pairs.values())

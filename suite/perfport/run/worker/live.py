@@ -79,6 +79,10 @@ class Live:
 
     def account(self) -> None:
         """Record what the last executions caused, and the variant's own figures."""
+        earlier, own = self.case.earlier, self.record.verification
+        before = earlier.verification.executions if earlier and earlier.verification else None
+        executions = sum(audit.executions for audit in self.audits.values()) + (before or 0)
+        self.record.verification = own and own.model_copy(update={"executions": executions})
         traffics = [built.variant.traffic() for built in self.instances.values()]
         self.record.traffic = mean_of([traffic for traffic in traffics if traffic]) if all(traffics) else None
         self.record.extra = self.first.variant.notes()
