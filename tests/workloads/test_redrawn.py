@@ -10,7 +10,7 @@ import pytest
 
 from perfport.workload import discover
 
-#: What no part of the inputs of can change alone: labels are tables of variants, the host steers the build.
+#: Those of whose inputs no part can change alone: labels are tables of variants, the host steers the build.
 BUILT_ANEW = {"smo_train", "tree_build"}
 PROBLEMS = {name: problem for folder in discover().values() for name, problem in folder.problems.items()}
 
