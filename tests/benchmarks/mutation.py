@@ -40,9 +40,8 @@ MODULES = (
     "judge/compare.py", "judge/portability.py", "measure/agreement.py", "measure/contents.py", "measure/intervals.py",
     "measure/repeats.py", "measure/roofline.py", "model/work.py", "nightly/base.py", "nightly/check.py",
     "nightly/checkout.py", "nightly/finding.py", "nightly/inturn.py", "nightly/levels.py", "nightly/shift.py",
-    "nightly/significance.py",
-    "nightly/trials.py", "run/keys.py", "run/worker/audit.py", "run/worker/inputs.py", "store/comparable.py",
-    "store/crossfit.py", "store/results.py", "workload/outputs.py",
+    "nightly/significance.py", "nightly/trials.py", "run/keys.py", "run/worker/audit.py", "run/worker/inputs.py",
+    "run/worker/live.py", "store/comparable.py", "store/crossfit.py", "store/results.py", "workload/outputs.py",
 )  # fmt: skip
 #: Beginnings of the names of tests that are left out, by file below ``tests``: what they start is the code of the
 #: working tree, or they draw for seconds what tests of single cases tell as well.

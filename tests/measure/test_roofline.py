@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Literal
 
 import pytest
+import report_data as data
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +20,7 @@ from perfport.measure.roofline import (
     measured_ceilings,
     memory_seconds,
     moved,
+    place,
     problem_bound,
     published_ceilings,
     required,
@@ -305,6 +308,17 @@ def test_from_a_warm_cache_dram_is_no_bound() -> None:
     assert problem_bound(Work(read_bytes=1e9), ALL, exact(1.0), cold=False) is None
     bound = problem_bound(Work(flops=4e9, read_bytes=1e12), ALL, exact(1.0), cold=False)
     assert bound and set(bound.terms) == {"fp32_fma"} and bound.seconds == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize(("cache", "cold"), [("cold", True), ("warm", False)])
+def test_a_record_is_placed_by_the_cache_that_it_was_timed_with(cache: Literal["cold", "warm"], cold: bool) -> None:
+    record = data.record("a")
+    assert record.timing
+    record.timing.cache = cache
+    record.work, record.traffic, record.ceilings = Work(flops=4e9, read_bytes=1e12), EVERYTHING, dict(ALL)
+    place(record, ALL, merged=False)
+    bounds = record.problem_bound, record.datasheet_bound, record.variant_bound
+    assert [bound and DRAM in bound.terms for bound in bounds] == [cold] * 3
 
 
 def test_the_problem_bound_has_no_term_of_what_a_variant_causes() -> None:

@@ -57,6 +57,7 @@ def test_appending_changes_no_byte_before(stored: Path) -> None:
         writer.append(record("d"))
     after = (stored / RECORDS).read_bytes()
     assert after.startswith(before) and keys(stored) == ["a", "b", "c", "d"]
+    assert b"null" not in after, "what is unknown is left out"
 
 
 def test_the_latest_record_of_a_key_counts(stored: Path) -> None:
@@ -233,6 +234,7 @@ def test_a_run_is_incomplete_where_records_of_its_plan_are_missing(
     with Writer(stored) as writer:
         writer.environment({"schema_version": ENVIRONMENT_VERSION, "run": "run", "planned": planned})
     assert Run(stored).incomplete == incomplete
+    assert any("planned cases" in fault for fault in faults(stored)) == incomplete
 
 
 def test_a_writer_makes_its_folder_and_leaves_no_file_open(tmp_path: Path) -> None:

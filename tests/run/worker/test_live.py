@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -53,6 +54,27 @@ def test_the_worst_verification_counts() -> None:
     for outcome, passed in ((right, True), (wrong, False), (right, False)):
         found.verified(outcome)
         assert found.record.verification and found.record.verification.passed is passed
+
+
+def test_of_verifications_that_pass_the_less_exact_counts() -> None:
+    found = live(None)
+    found.record.verification = None
+    for error, kept in ((1e-7, 1e-7), (1e-5, 1e-5), (1e-6, 1e-5)):
+        outcome = data.verification(True)
+        for output in outcome.outputs.values():
+            output.relative_l2 = error
+        found.verified(outcome)
+        assert found.record.verification and found.record.verification.worst == kept
+
+
+def test_code_is_named_by_the_first_digits_of_its_hashes() -> None:
+    found = live(None, None)
+    for built, digit in zip(found.instances.values(), "ba", strict=True):
+        artifact = SimpleNamespace(source_hash=64 * digit, options=["-O2", digit])
+        vars(built)["setup"] = SimpleNamespace(artifacts=[artifact, artifact], kernels=[])
+    vars(found.first)["unit"] = "GB/s"
+    found.describe()
+    assert found.record.source_hash == f"{16 * 'a'}+{16 * 'b'}" and found.record.options == ["-O2", "a", "b"]
 
 
 def test_traffic_is_the_mean_of_the_instances_or_unknown() -> None:
