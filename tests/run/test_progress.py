@@ -47,8 +47,12 @@ def test_a_step_is_told_after_a_minute_without_a_line(
         progress.step(group().cases[0], "sampling")
         now = 100.0
         progress.step(group().cases[0], "verify again")
-    _, told = capsys.readouterr().err.splitlines()
-    assert told == "  fast: sampling  [0/2, 61 s]"
+        progress.waiting()
+        now = 122.0
+        progress.waiting()
+        progress.waiting()
+    _, *told = capsys.readouterr().err.splitlines()
+    assert told == ["  fast: sampling  [0/2, 61 s]", "  fast: verify again  [0/2, 122 s]"]
 
 
 def test_a_failure_says_why_and_counts_for_all_its_workers(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +165,17 @@ def test_threads_of_libraries_sleep_in_workers(monkeypatch: pytest.MonkeyPatch) 
     assert float(done.stdout) < 0.05
 
 
+def test_a_silent_worker_is_waited_for_until_its_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "WAITING_S", 0.01)
+    handle, waited = WorkerHandle(main, [], "nothing"), Counter[str]()
+    try:
+        with pytest.raises(WorkerDied, match=r"longer than its time-out of 0\.2 s"):
+            handle.receive(0.2, lambda: waited.update(["once"]))
+    finally:
+        handle.kill()
+    assert 1 < waited["once"] <= 20
+
+
 class Scripted:
     """Workers that say what a test wants, one script after the other; groups that they were given, and locks."""
 
@@ -178,7 +189,8 @@ class Scripted:
     def send(self, group: Group) -> None:
         Scripted.given.append(group)
 
-    def receive(self, timeout: float) -> Any:
+    def receive(self, timeout: float, waiting: Callable[[], None]) -> Any:
+        waiting()
         message = self._left.pop(0)
         if isinstance(message, Exception):
             raise message
@@ -225,7 +237,8 @@ def scripted(
         yield
 
     monkeypatch.setattr(runner, "chip_lock", chip_lock)
-    progress = type("P", (), {name: lambda self, *_: None for name in ("group", "step", "record", "expect", "say")})()
+    said = "group", "step", "record", "expect", "say", "waiting"
+    progress = type("P", (), {name: lambda self, *_: None for name in said})()
     with Writer(tmp_path / "run") as writer:
         made = Runner(writer, [], progress, done)
         made.run(pending([group], done))

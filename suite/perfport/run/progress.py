@@ -16,7 +16,7 @@ from .cases import Case, Group
 
 #: Characters of a reason below a case.
 LONGEST_REASON = 600
-#: Seconds without a line after which one tells the step that begins, where there is no terminal.
+#: Seconds without a line after which one tells the step, where there is no terminal.
 QUIET_S = 60.0
 
 
@@ -40,6 +40,7 @@ class RunProgress:
         self._ended: set[str] = set()
         self._names: dict[str, str] = {}
         self._reason = ""
+        self._step = "starting"
         self._live: Progress | None = None
         if self._console.is_terminal:
             columns = (
@@ -84,11 +85,16 @@ class RunProgress:
 
     def step(self, case: Case | None, step: str) -> None:
         """A case (or the group, without one) takes a step."""
-        name = self._names[case.key] if case else "group"
+        self._step = line(f"{self._names[case.key] if case else 'group'}: {step}")
         if self._live:
-            self._live.update(self._task, description=escape(line(f"{name}: {step}")))
-        elif (now := time.monotonic()) - self._said > QUIET_S:
-            self.say(f"  {line(f'{name}: {step}')}  [{self._done}/{self._total}, {now - self._started:.0f} s]")
+            self._live.update(self._task, description=escape(self._step))
+        self.waiting()
+
+    def waiting(self) -> None:
+        """The step goes on."""
+        now = time.monotonic()
+        if not self._live and now - self._said > QUIET_S:
+            self.say(f"  {self._step}  [{self._done}/{self._total}, {now - self._started:.0f} s]")
 
     def record(self, record: Record) -> None:
         """A case is done: by one more worker, or for good where it has no result.

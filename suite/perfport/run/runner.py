@@ -30,6 +30,7 @@ from .worker.serving import BATCH, main
 
 MAX_GROUP_FAILURES = 3  # a worker that dies outside any case, this often, ends its group
 GROUP_STEP_S = 180.0  # least time-out of steps that belong to no case: starting, opening the device, ceilings
+WAITING_S = 5.0  # between looks at how long a step has taken
 TOGETHER, APART, ALONE = 0, 1, 2  # beside which cases one is run: its group; those that found no memory there; none
 
 
@@ -69,13 +70,19 @@ class WorkerHandle:
         """Hand over what is to be done: a group."""
         self._pipe.send(task)
 
-    def receive(self, timeout: float) -> Any:
-        """Return the next message. Raises `WorkerDied` when none comes in time or the process is gone."""
+    def receive(self, timeout: float, waiting: Callable[[], None] = lambda: None) -> Any:
+        """Return the next message. Raises `WorkerDied` when none comes in time or the process is gone.
+
+        ``waiting`` is called every few seconds until then.
+        """
         pipe: Connection = self._pipe
+        until = time.monotonic() + timeout
         try:
-            if not pipe.poll(timeout):
-                self.kill()
-                raise WorkerDied(Status.TIMEOUT, f"a step took longer than its time-out of {timeout:g} s")
+            while not pipe.poll(max(0.0, min(until - time.monotonic(), WAITING_S))):
+                if time.monotonic() >= until:
+                    self.kill()
+                    raise WorkerDied(Status.TIMEOUT, f"a step took longer than its time-out of {timeout:g} s")
+                waiting()
             return pipe.recv()
         except (EOFError, ConnectionError):
             self._process.join(5)
@@ -241,7 +248,7 @@ class Runner:
         shared = max(group.timeout, GROUP_STEP_S)
         limit = shared
         while True:
-            message: Message = self._worker.receive(limit)
+            message: Message = self._worker.receive(limit, self.progress.waiting)
             match message:
                 case GroupFinished():
                     return
