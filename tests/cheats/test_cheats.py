@@ -7,7 +7,20 @@ from typing import Any
 
 import pytest
 import report_data as data
-from cheat_runs import ADVERSARY, END, HONEST, START, Verdicts, cheats, experiment, rows, verdict, write
+from cheat_runs import (
+    ADVERSARY,
+    END,
+    HONEST,
+    START,
+    Verdicts,
+    cheats,
+    columns,
+    experiment,
+    merged,
+    rows,
+    verdict,
+    write,
+)
 
 from perfport.backend import OpenDevice
 from perfport.model.record import Failure, Record, Status
@@ -95,15 +108,17 @@ def test_a_cheat_has_a_file_of_its_name(folder: Path) -> None:
     assert files == {name for name, cheat in cheats().items() if cheat.reach == reach}
 
 
-def columns(lines: list[str]) -> dict[str, list[str]]:
-    """The columns of a table by their heads."""
-    cells = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines]
-    return {head: list(rest) for head, *rest in zip(*cells, strict=True)}
-
-
 def test_the_page_has_the_verdicts(verdicts: Verdicts) -> None:
-    page = columns([line for line in PAGE.read_text().partition(START)[2].partition(END)[0].splitlines() if line])
+    page = columns(PAGE.read_text().partition(START)[2].partition(END)[0].splitlines())
     here = columns(rows(verdicts))
     shared = page.keys() & here.keys()  # a machine may have other devices
     assert {head: page[head] for head in shared} == {head: here[head] for head in shared}
     assert {"cheat", "what it does", "seen", "guard"} <= shared
+
+
+def test_columns_of_other_devices_stay_on_the_page() -> None:
+    page = {"cheat": ["---", "`old`", "`gone`"], "guard": ["---", "a", "b"], "`cuda`": ["---", "wrong", "**ranked**"]}
+    here = {"cheat": ["---", "`new`", "`old`"], "guard": ["---", "c", "d"], "`pocl`": ["---", "wrong", "wrong"]}
+    kept = {"`cuda`": ["---", "not run", "wrong"]}
+    assert merged(page, here) == {**here, **kept}
+    assert list(merged(page, here)) == ["cheat", "guard", "`cuda`", "`pocl`"]

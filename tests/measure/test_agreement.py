@@ -13,11 +13,11 @@ import pytest
 
 from perfport.backend import OpenDevice, Times, get
 from perfport.measure import agreement
-from perfport.measure.agreement import Agreement, Pair
+from perfport.measure.agreement import ROW, Agreement, Pair, Row, _quiet
 from perfport.measure.sampling import Execution
 from perfport.model.errors import RefusedError
 
-LAUNCH = 40e-6
+LAUNCH, IN_ROW = 40e-6, 8e-6
 
 
 class HostTime:
@@ -49,21 +49,28 @@ def scripted(
     *,
     around: float | None = None,
     empties: tuple[float, ...] = (LAUNCH,),
+    rows: tuple[Row, ...] = (Row(0.0, 0.0),),
+    empty_rows: tuple[float, ...] = (IN_ROW,),
 ) -> Any:
-    """A check whose pairs are given, the last again and again; and samples of this span, with this outside of it.
+    """A check whose pairs and rows are given, the last again and again; and samples of this span, with this outside.
 
-    ``empties``: the host's times for empty kernels beside later pairs, again and again.
+    ``empties``, ``empty_rows``: the host's times for empty kernels beside later pairs and rows, again and again.
     """
     checked = object.__new__(Agreement)
-    checked._launch, checked._empty = LAUNCH, Execution(lambda: None)
+    checked._launch, checked._launch_in_row, checked._empty = LAUNCH, IN_ROW, Execution(lambda: None)
     following, empty = itertools.chain(pairs, itertools.repeat(pairs[-1])), itertools.cycle(empties)
+    following_rows, empty_row = itertools.chain(rows, itertools.repeat(rows[-1])), itertools.cycle(empty_rows)
     host: Any = agreement.time
 
     def pair(execution: Execution) -> Pair:
         host.now += host.each
         return Pair(0.0, 0.0, 0.0, next(empty)) if execution is checked._empty else next(following)
 
-    vars(checked)["_pair"] = pair
+    def row(execution: Execution) -> Row:
+        host.now += host.each
+        return Row(ROW * next(empty_row), 0.0) if execution is checked._empty else next(following_rows)
+
+    vars(checked)["_pair"], vars(checked)["_row"] = pair, row
     span, outside = samples
     execution = Execution(lambda: None, span=[span] * 3, outside=[outside] * 3)
     execution.busy = [busy] if isinstance(busy, float) else list(busy)
@@ -119,7 +126,7 @@ def test_a_long_disturbance_is_waited_for(host: HostTime) -> None:
 def test_of_each_time_the_least_counts() -> None:
     """No pair is quiet throughout; none is taken again as soon as all times have been."""
     late = [Pair(1e-3, 9e-3, 50e-6, 1.1e-3, 3), Pair(1.1e-3, 9e-3, 50e-6, 8e-3, 2), Pair(1.2e-3, 5e-6, 50e-6, 9e-3, 2)]
-    assert Pair.quiet(late) == Pair(1e-3, 5e-6, 50e-6, 1.1e-3, 2)
+    assert _quiet(late) == Pair(1e-3, 5e-6, 50e-6, 1.1e-3, 2)
     worse = Pair(9e-4, 9e-3, 50e-6, 1.0e-3)
     assert scripted([worse, *late, worse])() == 1.1e-3, "the first was before the rest, and is no longer counted"
 
@@ -132,8 +139,11 @@ def test_empty_kernels_that_are_quicker_beside_it_refuse_nothing() -> None:
 
 def test_an_empty_kernel_takes_the_least_of_eight(opencl: OpenDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     walls = iter([9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
+    rows = iter([9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
     monkeypatch.setattr(Agreement, "_pair", lambda self, execution: Pair(0.0, 0.0, 0.0, next(walls)))
-    assert Agreement(opencl)._launch == 2.0
+    monkeypatch.setattr(Agreement, "_row", lambda self, execution: Row(ROW * next(rows), 0.0))
+    made = Agreement(opencl)
+    assert (made._launch, made._launch_in_row) == (2.0, 2.0)
 
 
 def test_a_machine_on_which_empty_kernels_are_late_too_refuses_nothing() -> None:
@@ -149,6 +159,62 @@ def test_samples_that_disagree_ask_for_more_pairs() -> None:
     assert scripted([QUIET, hidden])() == QUIET.wall, "the samples agree"
     with pytest.raises(RefusedError):
         scripted([QUIET, hidden], (1e-3, 9e-3))()
+
+
+SHORT = Pair(20e-6, 0.0, 20e-6, 60e-6)
+
+
+def row_limit(pair: Pair) -> float:
+    return ROW * (2 * pair.span + 3 * max(1, pair.launches) * IN_ROW) + 10 * LAUNCH
+
+
+@pytest.mark.parametrize("launches", [0, 1, 7])
+@pytest.mark.parametrize("prepared", [0.0, 1e-2])
+def test_a_short_execution_in_a_row_takes_its_span_and_launches(launches: int, prepared: float) -> None:
+    pair = Pair(20e-6, 0.0, 20e-6, 60e-6, launches)
+    scripted([pair], (20e-6, 0.0), 1e-5, rows=(Row(prepared + 0.99 * row_limit(pair), prepared),))()
+    taken = Row(prepared + 1.01 * row_limit(pair), prepared)
+    with pytest.raises(RefusedError, match=f"refused: one of 32 executions in a row takes {taken.each:.3g} s"):
+        scripted([pair], (20e-6, 0.0), 1e-5, rows=(taken,))()
+
+
+@pytest.mark.parametrize(("span", "launches", "library", "asked"), [
+    (399e-6, 1, False, True), (401e-6, 1, False, False), (20e-6, 1, True, False), (2.79e-3, 7, False, True),
+    (2.81e-3, 7, False, False),
+])  # fmt: skip
+def test_only_what_is_short_for_its_launches_is_timed_in_a_row(
+    span: float, launches: int, library: bool, asked: bool
+) -> None:
+    pair = Pair(span, 0.0, 20e-6, span, launches)
+    check = scripted([pair], (span, 0.0), span / 2, library, rows=(Row(1.0, 0.0),))
+    if asked:
+        with pytest.raises(RefusedError, match="in a row"):
+            check()
+    else:
+        check()
+
+
+def test_a_disturbed_row_is_taken_again(host: HostTime) -> None:
+    """Of both times the least counts; eight rows are taken at least, and for two seconds."""
+    late, quiet = Row(1.0 + row_limit(SHORT), 0.0), Row(0.5 * row_limit(SHORT), 0.0)
+    assert scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,) * 7 + (quiet,))() == SHORT.wall
+    with pytest.raises(RefusedError):
+        scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,) * 8 + (quiet,))()
+    high = Row(3.0, 3.0 - row_limit(SHORT) / 2), Row(2.0, 0.0)
+    with pytest.raises(RefusedError):
+        scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(high[1], high[0]))()
+    host.each = 1e-3
+    assert scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,) * 1500 + (quiet,))() == SHORT.wall
+    with pytest.raises(RefusedError):
+        scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,) * 2100 + (quiet,))()
+
+
+def test_a_machine_on_which_empty_rows_are_late_too_refuses_nothing() -> None:
+    late = Row(1.5 * row_limit(SHORT), 0.0)
+    with pytest.raises(RefusedError):
+        scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,), empty_rows=(IN_ROW / 9,))()
+    slow = (IN_ROW, IN_ROW, 4 * IN_ROW, 5 * IN_ROW)
+    assert scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,), empty_rows=slow)() == SHORT.wall
 
 
 @pytest.mark.parametrize(("busy", "refused"), [
@@ -206,6 +272,26 @@ def test_a_pair_is_one_execution_with_and_one_without_a_gate(monkeypatch: pytest
     monkeypatch.setattr(clock, "timed", lambda enqueue: (clock.finish(), Clock.timed(clock, enqueue))[1])
     assert checked._pair(execution) == Pair(span=8.0, outside=0.25, enqueue=0.5, wall=8.5, launches=3)
     assert clock.log == ["prepare", "gate", "execute", "inspect", "prepare", "execute", "inspect"]
+
+
+def test_a_row_is_executions_that_are_each_prepared_and_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(agreement, "time", SimpleNamespace(perf_counter=lambda: clock.now))
+
+    def execute() -> None:
+        clock.log.append("execute")
+        clock.pending += 8.0
+
+    def prepare() -> None:
+        clock.log.append("prepare")
+        clock.now += 0.5
+
+    checked = object.__new__(Agreement)
+    checked._device = clock  # type: ignore[assignment]
+    row = checked._row(Execution(execute, prepare, lambda: clock.log.append("inspect")))
+    assert row == Row(executed=ROW * 8.5, prepared=ROW * 0.5)
+    assert row.each == 8.0
+    assert clock.log == ["prepare"] * ROW + ["prepare", "execute"] * ROW + ["inspect"]
 
 
 SOURCE = """

@@ -100,8 +100,30 @@ def rows(verdicts: Verdicts) -> list[str]:
     return ["| " + " | ".join(row) + " |" for row in table]
 
 
+def columns(lines: Iterable[str]) -> dict[str, list[str]]:
+    """The columns of a table by their heads."""
+    cells = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if line]
+    return {head: list(rest) for head, *rest in zip(*cells, strict=True)}
+
+
+def merged(page: dict[str, list[str]], here: dict[str, list[str]]) -> dict[str, list[str]]:
+    """The columns of this machine, and those of devices that only the page has: what is new was not run there."""
+    names = here["cheat"]
+    elsewhere = {}
+    for head in page.keys() - here.keys():
+        known = dict(zip(page["cheat"], page[head], strict=True))
+        elsewhere[head] = ["---", *(known.get(name, "not run") for name in names[1:])]
+    texts = [head for head in here if not head.startswith("`")]
+    return {head: {**here, **elsewhere}[head] for head in [*texts, *sorted({*here, *elsewhere} - {*texts})]}
+
+
 def write(page: Path, verdicts: Verdicts) -> None:
-    """Put the table between the marks of a page."""
+    """Put the table between the marks of a page; columns of devices that are not here stay."""
     before, rest = page.read_text().split(START)
-    _, after = rest.split(END)
-    page.write_text("\n".join([before + START, "", *rows(verdicts), "", END + after]))
+    table, after = rest.split(END)
+    made = merged(columns(table.splitlines()), columns(rows(verdicts)))
+    lines = [
+        " | ".join(row).join(("| ", " |"))
+        for row in zip(*([head, *cells] for head, cells in made.items()), strict=True)
+    ]
+    page.write_text("\n".join([before + START, "", *lines, "", END + after]))

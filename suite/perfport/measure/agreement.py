@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from importlib.resources import files
 from statistics import median
+from typing import TypeVar
 
 import numpy as np
 
@@ -28,6 +29,24 @@ LAUNCHES = 10
 PAIRS, PATIENCE = 8, 2.0
 #: How long the device rests ahead of these, in times of the execution.
 REST = 20
+#: So many short executions are timed in a row, with one wait for the device, which takes the host longer than they do.
+ROW = 32
+#: How many times the host's time for an empty kernel in a row they may take for each launch, beyond `WALL_LIMIT` of the
+#: span; beyond both all of them together `LAUNCHES` times that for an empty kernel alone.
+ROW_LAUNCHES = 3
+
+
+@dataclass(frozen=True)
+class Row:
+    """The host's time for `ROW` executions without a gate, each prepared, and for as many preparations; in seconds."""
+
+    executed: float
+    prepared: float
+
+    @property
+    def each(self) -> float:
+        """The host's time for one execution."""
+        return (self.executed - self.prepared) / ROW
 
 
 @dataclass(frozen=True)
@@ -40,10 +59,13 @@ class Pair:
     wall: float
     launches: float = 1
 
-    @classmethod
-    def quiet(cls, pairs: Sequence[Pair]) -> Pair:
-        """Return the least of each time: what is hidden is in all of them."""
-        return cls(*np.min([astuple(pair) for pair in pairs], axis=0))
+
+Taken = TypeVar("Taken", Pair, Row)
+
+
+def _quiet(taken: Sequence[Taken]) -> Taken:
+    """Return the least of each time: what is hidden is in all of them."""
+    return type(taken[0])(*np.min([astuple(each) for each in taken], axis=0))
 
 
 class Agreement:
@@ -64,7 +86,8 @@ class Agreement:
         artifact = backend.get(device.info.backend).build("empty.cl", source, {}, device.target)
         kernel = device.load(artifact).kernel("empty")
         self._empty = Execution(lambda: device.launch(kernel, 1, 1))
-        self._launch = Pair.quiet([self._pair(self._empty) for _ in range(PAIRS)]).wall
+        self._launch = _quiet([self._pair(self._empty) for _ in range(PAIRS)]).wall
+        self._launch_in_row = _quiet([self._row(self._empty) for _ in range(PAIRS)]).each
 
     def check(self, execution: Execution, library: bool) -> float:
         """Return the host's time for one execution that is not gated; for executions that are ranked by their span.
@@ -92,13 +115,45 @@ class Agreement:
             quiet, until = self._pair(execution), time.perf_counter() + PATIENCE
             tried = 1
             while _hides(quiet, library, launch) and (tried < PAIRS or time.perf_counter() < until):
-                quiet, tried = Pair.quiet([quiet, self._pair(execution)]), tried + 1
+                quiet, tried = _quiet([quiet, self._pair(execution)]), tried + 1
         if _hides(quiet, library, launch):
             raise RefusedError(
                 f"refused: {quiet.outside:.3g} s of the device's time and {quiet.wall:.3g} s of the host's do not "
                 f"agree with a span of {quiet.span:.3g} s and {quiet.launches:g} launches: work where no clock is"
             )
+        if not library and quiet.span < LAUNCHES * max(1.0, quiet.launches) * launch:
+            self._check_row(execution, quiet, launch)
         return quiet.wall
+
+    def _check_row(self, execution: Execution, pair: Pair, launch: float) -> None:
+        """Refuse a short execution that takes longer in a row than its span and launches, less than waiting for it."""
+        row, in_row, until = self._row(execution), self._launch_in_row, time.perf_counter() + PATIENCE
+        tried = 1
+        if _hides_in_row(row, pair, launch, in_row):
+            empties = [self._row(self._empty).each for _ in range(PAIRS)]
+            in_row = max(in_row, float(np.quantile(empties, 0.75)))
+        while _hides_in_row(row, pair, launch, in_row) and (tried < PAIRS or time.perf_counter() < until):
+            row, tried = _quiet([row, self._row(execution)]), tried + 1
+        if _hides_in_row(row, pair, launch, in_row):
+            raise RefusedError(
+                f"refused: one of {ROW} executions in a row takes {row.each:.3g} s of the host's time, which does not "
+                f"agree with a span of {pair.span:.3g} s and {pair.launches:g} launches: work where no clock is"
+            )
+
+    def _row(self, execution: Execution) -> Row:
+        def took(execute: Callable[[], None]) -> float:
+            self._device.finish()
+            started = time.perf_counter()
+            for _ in range(ROW):
+                execution.prepare()
+                execute()
+            self._device.finish()
+            return time.perf_counter() - started
+
+        prepared = took(lambda: None)
+        row = Row(took(execution.execute), prepared)
+        execution.inspect()
+        return row
 
     def _pair(self, execution: Execution) -> Pair:
         took = []
@@ -123,6 +178,12 @@ class Agreement:
 
 def _untraced(span: float, outside: float, launch: float) -> bool:
     return outside > OUTSIDE_LIMIT * span + LAUNCHES * launch
+
+
+def _hides_in_row(row: Row, pair: Pair, launch: float, in_row: float) -> bool:
+    """Whether a row takes longer than its pair explains; the host's time for an empty kernel alone, and in a row."""
+    each = WALL_LIMIT * pair.span + ROW_LAUNCHES * max(1.0, pair.launches) * in_row
+    return row.executed - row.prepared > ROW * each + LAUNCHES * launch
 
 
 def _hides(pair: Pair, library: bool, launch: float) -> bool:
