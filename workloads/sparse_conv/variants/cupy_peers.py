@@ -58,7 +58,7 @@ class _CublasProducts(_Products):
 
 
 class _CusparseProducts(_Products):
-    operands = Tunable("as they are", ("as they are", "copied"), "a row-major matrix transposed by flag, or by a copy")
+    operands = Tunable("copied", ("as they are", "copied"), "a row-major matrix transposed by flag, or by a copy")
 
     def convert(self) -> None:
         from cupyx import cusparse

@@ -237,7 +237,7 @@ class RbfCupyFused(CudaPeer):
     problem = RbfRows
     name, title, rung = "cupy_fused", "CuPy ReductionKernel, both rows in one pass", 7
     source = version_of("cupy-cuda13x", "cupy-cuda12x")
-    tunables: ClassVar = {"layout": Tunable("rows", ("rows", "columns"), "of the data; columns are a re-layout")}
+    tunables: ClassVar = {"layout": Tunable("columns", ("rows", "columns"), "of the data; columns are a re-layout")}
 
     def prepare(self) -> None:
         import cupy

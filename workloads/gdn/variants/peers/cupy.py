@@ -11,12 +11,13 @@ from ...problems import Forward, GammaGradient, Reduction
 from .. import inputs
 
 
+def _products(default: str) -> dict[str, Tunable]:
+    return {"products": Tunable(default, ("batched", "images"), "NCHW: one call for all images, or one for each")}
+
+
 class _Cupy(CudaPeer):
     modules = ("cupy", "cupy_backends.cuda.libs.cublas")
     source = version_of("cupy-cuda13x", "cupy-cuda12x")
-    tunables: ClassVar = {
-        "products": Tunable("batched", ("batched", "images"), "NCHW: one call for all images, or one for each")
-    }
 
     def prepare(self) -> None:
         import cupy
@@ -40,6 +41,7 @@ class CupyForward(_Cupy):
 
     problem = Forward
     name, title, rung = "cupy_gemm", "CuPy: elementwise square, cuBLAS product, elementwise rest", 7
+    tunables: ClassVar = _products("batched")
 
     def prepare(self) -> None:
         super().prepare()
@@ -75,6 +77,7 @@ class CupyGammaGradient(_Cupy):
 
     problem = GammaGradient
     name, title, rung = "cupy_gemm", "CuPy: elementwise t and square, cuBLAS product", 7
+    tunables: ClassVar = _products("images")
 
     def prepare(self) -> None:
         super().prepare()
