@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.signal import correlate
@@ -278,7 +280,6 @@ def test_structured_peers_are_held_to_their_own_weights() -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"operator": "vgg-conv9"}, r"operator: 'vgg-conv9' is not one of lenet-conv1, .* \(did you mean 'vgg-conv"),
         ({"operator": "vgg-conv2", "channels": 3}, r"has its own channels; give the one or the other"),
         ({"channels": 3, "filters": 2}, r"kernel_height, kernel_width, height, width must be given too"),
         ({**SMALL, "height": 2}, r"stride 1 and padding 0 leave no output: a kernel of 3 x 3 does not fit into 2 x 9"),
@@ -290,6 +291,20 @@ def test_structured_peers_are_held_to_their_own_weights() -> None:
 def test_bad_parameters_are_refused(parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         problem_of(**parameters)
+
+
+def test_an_unknown_operator_is_refused_where_no_device_is(tmp_path: Path, perfport: Any) -> None:
+    study = {"workload": "sparse_conv", "problem": "sparse_conv", "presets": ["quick"], "variants": ["cudnn"]}
+    path = tmp_path / "own.yaml"
+    path.write_text(yaml.safe_dump({"name": "own", "devices": ["gpu"], "experiments": [
+        {**study, "parameters": {"operator": ["vgg-conv1", "vgg-conv9"]}}
+    ]}))  # fmt: skip
+    done = perfport("validate", path, cwd=tmp_path)
+    assert done.returncode == 2
+    wanted = (
+        r"experiments\[0\]\.parameters\.operator: 'vgg-conv9' is not one of lenet-conv1, .* \(did you mean 'vgg-conv"
+    )
+    assert re.search(wanted, " ".join(done.stderr.split())), done.stderr
 
 
 @pytest.mark.parametrize("bad", [{"stride": 0}, {"padding": -1}, {"sparsity": 1.5}, {"sparsity": float("nan")},

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from perfport.workload import (
     Metric,
@@ -102,6 +102,13 @@ class SparseConv(Problem):
         pruning: Literal["random", "magnitude", "channels", "filters", "both"] = "random"
         weights: str | None = None
         source: Literal["generated", "equal", "wide"] = "generated"
+
+        @field_validator("operator")
+        @classmethod
+        def _known(cls, name: str | None) -> str | None:
+            if name is not None and name not in OPERATORS:
+                raise ValueError(f"{name!r} is not one of {', '.join(OPERATORS)}{nearest(name, OPERATORS)}")
+            return name
 
     name = "sparse_conv"
     results: ClassVar[dict[str, tuple[str, ...]]] = {"": ("fp32", "tf32"), **dict.fromkeys(STRUCTURED, ("fp32",))}
@@ -306,9 +313,6 @@ def _operator(parameters: SparseConv.Parameters) -> Operator:
             raise UsageError(
                 f"operator: {parameters.operator!r} has its own {', '.join(given)}; give the one or the other"
             )
-        if parameters.operator not in OPERATORS:
-            hint = nearest(parameters.operator, OPERATORS)
-            raise UsageError(f"operator: {parameters.operator!r} is not one of {', '.join(OPERATORS)}{hint}")
         return OPERATORS[parameters.operator]
     if missing := [name for name in sizes if name not in given]:
         raise UsageError(f"without an operator's name, {', '.join(missing)} must be given too")
