@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from perfport.workload import UsageError, ceil_div
+from perfport.workload import UsageError, ceil_div, nearest
 
 
 @dataclass(frozen=True)
@@ -171,3 +171,10 @@ OPERATORS = {
     "vgg-conv2": Operator(64, 64, 3, 3, 224, 224, padding=1),
     "vgg-conv3": Operator(128, 128, 3, 3, 112, 112, padding=1),
 }
+
+
+def known(name: str) -> str:
+    """Return the name of one of `OPERATORS`. Raises `ValueError` for any other."""
+    if name not in OPERATORS:
+        raise ValueError(f"{name!r} is not one of {', '.join(OPERATORS)}{nearest(name, OPERATORS)}")
+    return name

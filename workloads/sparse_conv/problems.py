@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from perfport.workload import (
     Metric,
@@ -22,12 +22,11 @@ from perfport.workload import (
     compare,
     compare_signed,
     in_blocks,
-    nearest,
     signs,
 )
 
 from . import network, reference, weights
-from .operators import OPERATORS, Operator
+from .operators import OPERATORS, Operator, known
 
 ELEMENT_LIMIT = 2**31  # of input, output and im2col's matrix of one image: kernels index them in 32 bits
 WHOLE_MACS = 2 * 10**8  # up to here every output is compared
@@ -88,7 +87,7 @@ class SparseConv(Problem):
 
         model_config = ConfigDict(extra="forbid")
 
-        operator: str | None = None
+        operator: Annotated[str, AfterValidator(known)] | None = None
         channels: int | None = Field(None, ge=1, le=4096)
         filters: int | None = Field(None, ge=1, le=4096)
         kernel_height: int | None = Field(None, ge=1, le=31)
@@ -102,13 +101,6 @@ class SparseConv(Problem):
         pruning: Literal["random", "magnitude", "channels", "filters", "both"] = "random"
         weights: str | None = None
         source: Literal["generated", "equal", "wide"] = "generated"
-
-        @field_validator("operator")
-        @classmethod
-        def _known(cls, name: str | None) -> str | None:
-            if name is not None and name not in OPERATORS:
-                raise ValueError(f"{name!r} is not one of {', '.join(OPERATORS)}{nearest(name, OPERATORS)}")
-            return name
 
     name = "sparse_conv"
     results: ClassVar[dict[str, tuple[str, ...]]] = {"": ("fp32", "tf32"), **dict.fromkeys(STRUCTURED, ("fp32",))}
