@@ -213,6 +213,8 @@ def test_a_machine_on_which_empty_rows_are_late_too_refuses_nothing() -> None:
     late = Row(1.5 * row_limit(SHORT), 0.0)
     with pytest.raises(RefusedError):
         scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,), empty_rows=(IN_ROW / 9,))()
+    near = Row(0.95 * row_limit(SHORT), 0.0)
+    assert scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late, near), empty_rows=(IN_ROW / 9,))() == SHORT.wall
     slow = (IN_ROW, IN_ROW, 4 * IN_ROW, 5 * IN_ROW)
     assert scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,), empty_rows=slow)() == SHORT.wall
 
