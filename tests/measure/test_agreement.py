@@ -255,10 +255,22 @@ class Clock:
         return Times(span, span, 3, {}, 0.25)
 
 
-def test_a_pair_is_one_execution_with_and_one_without_a_gate(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock()
-    monkeypatch.setattr(agreement, "time", SimpleNamespace(perf_counter=lambda: clock.now))
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Such a device; its clock is the host's."""
+    made = Clock()
+    monkeypatch.setattr(agreement, "time", SimpleNamespace(perf_counter=lambda: made.now))
+    return made
 
+
+def agreement_on(clock: Clock) -> Agreement:
+    """Clocks are compared on the device, without what is timed when that begins."""
+    made = object.__new__(Agreement)
+    made._device = clock  # type: ignore[assignment]
+    return made
+
+
+def test_a_pair_is_one_execution_with_and_one_without_a_gate(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     def execute() -> None:
         clock.log.append("execute")
         clock.now += 0.5
@@ -268,18 +280,13 @@ def test_a_pair_is_one_execution_with_and_one_without_a_gate(monkeypatch: pytest
         clock.log.append("prepare")
         clock.pending += 100.0
 
-    checked = object.__new__(Agreement)
-    checked._device = clock  # type: ignore[assignment]
     execution = Execution(execute, prepare, lambda: clock.log.append("inspect"))
     monkeypatch.setattr(clock, "timed", lambda enqueue: (clock.finish(), Clock.timed(clock, enqueue))[1])
-    assert checked._pair(execution) == Pair(span=8.0, outside=0.25, enqueue=0.5, wall=8.5, launches=3)
+    assert agreement_on(clock)._pair(execution) == Pair(span=8.0, outside=0.25, enqueue=0.5, wall=8.5, launches=3)
     assert clock.log == ["prepare", "gate", "execute", "inspect", "prepare", "execute", "inspect"]
 
 
-def test_a_row_is_executions_that_are_each_prepared_and_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock()
-    monkeypatch.setattr(agreement, "time", SimpleNamespace(perf_counter=lambda: clock.now))
-
+def test_a_row_is_executions_that_are_each_prepared_and_waited_for_once(clock: Clock) -> None:
     def execute() -> None:
         clock.log.append("execute")
         clock.pending += 8.0
@@ -288,9 +295,7 @@ def test_a_row_is_executions_that_are_each_prepared_and_waited_for_once(monkeypa
         clock.log.append("prepare")
         clock.now += 0.5
 
-    checked = object.__new__(Agreement)
-    checked._device = clock  # type: ignore[assignment]
-    row = checked._row(Execution(execute, prepare, lambda: clock.log.append("inspect")))
+    row = agreement_on(clock)._row(Execution(execute, prepare, lambda: clock.log.append("inspect")))
     assert row == Row(executed=ROW * 8.5, prepared=ROW * 0.5)
     assert row.each == 8.0
     assert clock.log == ["prepare"] * ROW + ["prepare", "execute"] * ROW + ["inspect"]

@@ -97,7 +97,11 @@ def rows(verdicts: Verdicts) -> list[str]:
         records = [verdicts[device, cheat.problem, cheat.name] for device in devices]
         ends = ["**ranked**" if record.status.measured else str(record.status) for record in records]
         table.append([f"`{cheat.name}`", cheat.does, cheat.seen, cheat.guard, *ends])
-    return ["| " + " | ".join(row) + " |" for row in table]
+    return [_line(row) for row in table]
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
 
 
 def columns(lines: Iterable[str]) -> dict[str, list[str]]:
@@ -122,8 +126,5 @@ def write(page: Path, verdicts: Verdicts) -> None:
     before, rest = page.read_text().split(START)
     table, after = rest.split(END)
     made = merged(columns(table.splitlines()), columns(rows(verdicts)))
-    lines = [
-        " | ".join(row).join(("| ", " |"))
-        for row in zip(*([head, *cells] for head, cells in made.items()), strict=True)
-    ]
+    lines = [_line(row) for row in zip(*([head, *cells] for head, cells in made.items()), strict=True)]
     page.write_text("\n".join([before + START, "", *lines, "", END + after]))
