@@ -50,16 +50,18 @@ def scripted(
     around: float | None = None,
     empties: tuple[float, ...] = (LAUNCH,),
     rows: tuple[Row, ...] = (Row(0.0, 0.0),),
-    empty_rows: tuple[float, ...] = (IN_ROW,),
+    least_rows: tuple[float, ...] = (IN_ROW,),
 ) -> Any:
     """A check whose pairs and rows are given, the last again and again; and samples of this span, with this outside.
 
-    ``empties``, ``empty_rows``: the host's times for empty kernels beside later pairs and rows, again and again.
+    ``empties``, ``least_rows``: the host's times for empty kernels beside later pairs, and for the least kernels beside
+    later rows, again and again.
     """
     checked = object.__new__(Agreement)
-    checked._launch, checked._launch_in_row, checked._empty = LAUNCH, IN_ROW, Execution(lambda: None)
+    checked._launch, checked._launch_in_row = LAUNCH, IN_ROW
+    checked._empty, checked._least = Execution(lambda: None), Execution(lambda: None)
     following, empty = itertools.chain(pairs, itertools.repeat(pairs[-1])), itertools.cycle(empties)
-    following_rows, empty_row = itertools.chain(rows, itertools.repeat(rows[-1])), itertools.cycle(empty_rows)
+    following_rows, least_row = itertools.chain(rows, itertools.repeat(rows[-1])), itertools.cycle(least_rows)
     host: Any = agreement.time
 
     def pair(execution: Execution) -> Pair:
@@ -68,7 +70,7 @@ def scripted(
 
     def row(execution: Execution) -> Row:
         host.now += host.each
-        return Row(ROW * next(empty_row), 0.0) if execution is checked._empty else next(following_rows)
+        return Row(ROW * next(least_row), 0.0) if execution is checked._least else next(following_rows)
 
     vars(checked)["_pair"], vars(checked)["_row"] = pair, row
     span, outside = samples
@@ -137,12 +139,23 @@ def test_empty_kernels_that_are_quicker_beside_it_refuse_nothing() -> None:
     assert scripted([late, limit], empties=(LAUNCH / 100,))() == limit.wall
 
 
-def test_an_empty_kernel_takes_the_least_of_eight(opencl: OpenDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_launch_takes_is_the_least_of_eight(opencl: OpenDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     walls = iter([9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
     rows = iter([9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
-    monkeypatch.setattr(Agreement, "_pair", lambda self, execution: Pair(0.0, 0.0, 0.0, next(walls)))
-    monkeypatch.setattr(Agreement, "_row", lambda self, execution: Row(ROW * next(rows), 0.0))
+    launched = []
+
+    def pair(self: Agreement, execution: Execution) -> Pair:
+        launched.append(execution)
+        return Pair(0.0, 0.0, 0.0, next(walls))
+
+    def row(self: Agreement, execution: Execution) -> Row:
+        launched.append(execution)
+        return Row(ROW * next(rows), 0.0)
+
+    monkeypatch.setattr(Agreement, "_pair", pair)
+    monkeypatch.setattr(Agreement, "_row", row)
     made = Agreement(opencl)
+    assert launched == [made._empty] * 8 + [made._least] * 8
     assert (made._launch, made._launch_in_row) == (2.0, 2.0)
 
 
@@ -197,26 +210,26 @@ def test_only_what_is_short_for_its_launches_is_timed_in_a_row(
 def test_a_disturbed_row_is_taken_again(host: HostTime) -> None:
     """Of both times the least counts; eight rows are taken at least, and for two seconds."""
     late, quiet = Row(1.0 + row_limit(SHORT), 0.0), Row(0.5 * row_limit(SHORT), 0.0)
-    assert scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,) * 7 + (quiet,))() == SHORT.wall
+    assert scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,) * 8 + (quiet,))() == SHORT.wall
     with pytest.raises(RefusedError):
-        scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,) * 8 + (quiet,))()
+        scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,) * 9 + (quiet,))()
     high = Row(3.0, 3.0 - row_limit(SHORT) / 2), Row(2.0, 0.0)
     with pytest.raises(RefusedError):
-        scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(high[1], high[0]))()
+        scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(high[1], high[1], high[0]))()
     host.each = 1e-3
     assert scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,) * 1500 + (quiet,))() == SHORT.wall
     with pytest.raises(RefusedError):
         scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,) * 2100 + (quiet,))()
 
 
-def test_a_machine_on_which_empty_rows_are_late_too_refuses_nothing() -> None:
+def test_a_machine_on_which_the_least_kernels_in_a_row_are_late_too_refuses_nothing() -> None:
     late = Row(1.5 * row_limit(SHORT), 0.0)
     with pytest.raises(RefusedError):
-        scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,), empty_rows=(IN_ROW / 9,))()
+        scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,), least_rows=(IN_ROW / 9,))()
     near = Row(0.95 * row_limit(SHORT), 0.0)
-    assert scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late, near), empty_rows=(IN_ROW / 9,))() == SHORT.wall
+    assert scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late, near), least_rows=(IN_ROW / 9,))() == SHORT.wall
     slow = (IN_ROW, IN_ROW, 4 * IN_ROW, 5 * IN_ROW)
-    assert scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,), empty_rows=slow)() == SHORT.wall
+    assert scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,), least_rows=slow)() == SHORT.wall
 
 
 @pytest.mark.parametrize(("busy", "refused"), [

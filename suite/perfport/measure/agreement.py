@@ -31,9 +31,11 @@ PAIRS, PATIENCE = 8, 2.0
 REST = 20
 #: So many short executions are timed in a row, with one wait for the device, which takes the host longer than they do.
 ROW = 32
-#: How many times the host's time for an empty kernel in a row they may take for each launch, beyond `WALL_LIMIT` of the
-#: span; beyond both all of them together `LAUNCHES` times that for an empty kernel alone.
+#: How many times the host's time for the least kernel in a row they may take for each launch, beyond `WALL_LIMIT` of
+#: the span; beyond both all of them together `LAUNCHES` times that for an empty kernel alone.
 ROW_LAUNCHES = 3
+#: The least kernel: its work-items in a group, and as many groups as occupy each compute unit twice; its arguments.
+LEAST_GROUP, LEAST_ARGUMENTS = 64, 11
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,14 @@ def _quiet(taken: Sequence[Taken]) -> Taken:
     return type(taken[0])(*np.min([astuple(each) for each in taken], axis=0))
 
 
+def _again(take: Callable[[], Taken], disagrees: Callable[[Taken], bool]) -> Taken:
+    """Take times again while these disagree, `PAIRS` times at least, and for `PATIENCE`; return the least of each."""
+    quiet, tried, until = take(), 1, time.perf_counter() + PATIENCE
+    while disagrees(quiet) and (tried < PAIRS or time.perf_counter() < until):
+        quiet, tried = _quiet([quiet, take()]), tried + 1
+    return quiet
+
+
 class Agreement:
     """Compares the clocks of executions on one device.
 
@@ -82,12 +92,18 @@ class Agreement:
 
     def __init__(self, device: OpenDevice) -> None:
         self._device = device
-        source = (files("perfport.measure.kernels") / "empty.cl").read_text()
-        artifact = backend.get(device.info.backend).build("empty.cl", source, {}, device.target)
-        kernel = device.load(artifact).kernel("empty")
-        self._empty = Execution(lambda: device.launch(kernel, 1, 1))
+        empty, least = self._kernel("empty"), self._kernel("least")
+        groups = 2 * device.info.compute_units
+        words = device.upload(np.zeros(groups * LEAST_GROUP, np.uint32))
+        self._empty = Execution(lambda: device.launch(empty, 1, 1))
+        self._least = Execution(lambda: device.launch(least, groups, LEAST_GROUP, *[words] * LEAST_ARGUMENTS))
         self._launch = _quiet([self._pair(self._empty) for _ in range(PAIRS)]).wall
-        self._launch_in_row = _quiet([self._row(self._empty) for _ in range(PAIRS)]).each
+        self._launch_in_row = _quiet([self._row(self._least) for _ in range(PAIRS)]).each
+
+    def _kernel(self, name: str) -> backend.Kernel:
+        source = (files("perfport.measure.kernels") / f"{name}.cl").read_text()
+        artifact = backend.get(self._device.info.backend).build(f"{name}.cl", source, {}, self._device.target)
+        return self._device.load(artifact).kernel(name)
 
     def check(self, execution: Execution, library: bool) -> float:
         """Return the host's time for one execution that is not gated; for executions that are ranked by their span.
@@ -112,10 +128,7 @@ class Agreement:
             time.sleep(REST * quiet.wall)  # work that is hidden from the queue would delay what follows
             empties = [self._pair(self._empty).wall for _ in range(PAIRS)]
             launch = max(launch, float(np.quantile(empties, 0.75)))
-            quiet, until = self._pair(execution), time.perf_counter() + PATIENCE
-            tried = 1
-            while _hides(quiet, library, launch) and (tried < PAIRS or time.perf_counter() < until):
-                quiet, tried = _quiet([quiet, self._pair(execution)]), tried + 1
+            quiet = _again(lambda: self._pair(execution), lambda pair: _hides(pair, library, launch))
         if _hides(quiet, library, launch):
             raise RefusedError(
                 f"refused: {quiet.outside:.3g} s of the device's time and {quiet.wall:.3g} s of the host's do not "
@@ -127,13 +140,11 @@ class Agreement:
 
     def _check_row(self, execution: Execution, pair: Pair, launch: float) -> None:
         """Refuse a short execution that takes longer in a row than its span and launches, less than waiting for it."""
-        row, in_row, until = self._row(execution), self._launch_in_row, time.perf_counter() + PATIENCE
-        tried = 1
+        row, in_row = self._row(execution), self._launch_in_row
         if _hides_in_row(row, pair, launch, in_row):
-            empties = [self._row(self._empty).each for _ in range(PAIRS)]
-            in_row = max(in_row, float(np.quantile(empties, 0.75)))
-        while _hides_in_row(row, pair, launch, in_row) and (tried < PAIRS or time.perf_counter() < until):
-            row, tried = _quiet([row, self._row(execution)]), tried + 1
+            least = [self._row(self._least).each for _ in range(PAIRS)]
+            in_row = max(in_row, float(np.quantile(least, 0.75)))
+            row = _again(lambda: self._row(execution), lambda row: _hides_in_row(row, pair, launch, in_row))
         if _hides_in_row(row, pair, launch, in_row):
             raise RefusedError(
                 f"refused: one of {ROW} executions in a row takes {row.each:.3g} s of the host's time, which does not "
@@ -181,7 +192,7 @@ def _untraced(span: float, outside: float, launch: float) -> bool:
 
 
 def _hides_in_row(row: Row, pair: Pair, launch: float, in_row: float) -> bool:
-    """Whether a row takes longer than its pair explains; the host's time for an empty kernel alone, and in a row."""
+    """Whether a row takes longer than its pair explains; the host's for an empty kernel, the least one in a row."""
     each = WALL_LIMIT * pair.span + ROW_LAUNCHES * max(1.0, pair.launches) * in_row
     return row.executed - row.prepared > ROW * each + LAUNCHES * launch
 
