@@ -297,7 +297,8 @@ def test_tunables_that_do_not_fit_together(build: Any, variant: str, tunables: d
         ({"width": 0, "height": 30}, "width"), ({"width": 30, "height": 40_000}, "height"),
         ({"scale_factor": 1.0}, "scale_factor"), ({"scale_factor": 0.5}, "scale_factor"),
         ({"scale_factor": float("nan")}, "scale_factor"), ({"frames": 0}, "frames"), ({"step": "half"}, "step"),
-        ({"capacity": 0}, "capacity"), ({"stride": 1}, "stride"),
+        ({"capacity": 0}, "capacity"), ({"stride": 1}, "stride"), ({"source": "astronought"}, "source"),
+        ({"cascade": "frontalface"}, "cascade"),
     ],
 )  # fmt: skip
 def test_bad_parameters_are_named(parameters: dict[str, Any], key: str) -> None:
@@ -313,8 +314,6 @@ def test_bad_parameters_are_named(parameters: dict[str, Any], key: str) -> None:
         ({"width": 30}, "composite frames need both"),
         ({"source": "astronaut", "width": 30}, "given by the image 'astronaut'"),
         ({"source": "astronaut", "frames": 2}, "given by the image 'astronaut'"),
-        ({"source": "astronought"}, "'astronought' is neither one of composite"),
-        ({"width": 30, "height": 30, "cascade": "frontalface"}, "one of eye, "),
         ({"width": 32_768, "height": 32_768, "frames": 2}, r"less than 2\^31 pixels"),
     ],
 )

@@ -300,7 +300,7 @@ def test_work_counts_the_rows_of_support_vectors(task: SmoTrain, model: dict[str
         ({"source": "digits", "classes": (3, 11)}, "classes: 'digits' has no label 11"),
         ({"source": "digits", "classes": (3, 8), "points": 1000}, "points: 1000"),
         ({"source": "digits", "points": 5000}, "points: 5000"),
-        ({"source": "no_such_file"}, "source: 'no_such_file'"),
+        ({"source": "./no_such_file"}, "source: './no_such_file'"),
     ],
 )
 def test_bad_input_is_named(parameters: dict[str, Any], named: str) -> None:

@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from perfport.workload import UnavailableError, UsageError, read_file, xml
+from perfport.workload import UnavailableError, UsageError, name_or_path, read_file, xml
 
 #: Sums of leaves are kept in units of 2^-FRACTION as 64-bit integers: exact, so that their order does not matter.
 FRACTION = 40
@@ -110,6 +110,18 @@ def folders() -> list[Path]:
     return [folder for folder in (*packaged, SYSTEM_FOLDER) if folder.is_dir()]
 
 
+def stock() -> dict[str, Path]:
+    """Return where each stock cascade lies, by its name."""
+    found = [path for folder in reversed(folders()) for path in sorted(folder.glob("haarcascade_*.xml"))]
+    return {path.stem.removeprefix("haarcascade_"): path for path in found}
+
+
+def known(name: str) -> str:
+    """Return a stock name or a path. Raises `ValueError` for a name that none of this machine's cascades has."""
+    names = stock()
+    return name_or_path(names)(name) if names else name
+
+
 def load(source: str) -> Cascade:
     """Load a cascade by the stock name (``frontalface_default``) or by path.
 
@@ -122,12 +134,9 @@ def load(source: str) -> Cascade:
     """
     if source.endswith(".xml") or "/" in source:
         return read(Path(source))
-    names = set()
-    for folder in folders():
-        for path in folder.glob("haarcascade_*.xml"):
-            names.add(path.stem.removeprefix("haarcascade_"))
-            if path.stem == f"haarcascade_{source}":
-                return read(path)
+    names = stock()
+    if source in names:
+        return read(names[source])
     if not names:
         raise UnavailableError(
             "cascade: stock cascades ship in opencv-python-headless 4, which is not installed (5 has none)"

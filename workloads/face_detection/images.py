@@ -6,11 +6,13 @@ import importlib.util
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from PIL import Image
+from pydantic import AfterValidator
 
-from perfport.workload import UnavailableError, UsageError, damaged, opened, read_npy
+from perfport.workload import UnavailableError, UsageError, damaged, name_or_path, opened, read_npy
 
 #: Photographs by name: package that ships it, and path inside.
 PHOTOGRAPHS = {
@@ -159,6 +161,7 @@ def extreme(width: int, height: int, frames: int, seed: int) -> Frames:
 
 #: What makes frames by the name of a source.
 MADE = {"composite": composite, "equal": equal, "extreme": extreme}
+Source = Annotated[str, AfterValidator(name_or_path((*MADE, *PHOTOGRAPHS)))]
 
 
 def _paste(frame: np.ndarray, faces: np.ndarray, rng: np.random.Generator) -> np.ndarray:

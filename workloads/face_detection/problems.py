@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from perfport.workload import Metric, Output, OutputError, Problem, UsageError, Work, compare_exact
 
 from . import cascade, grouping, images, pyramid, reference
+from .cascade import known
 from .pyramid import StepRule
 
 #: Faces by the windows that OpenCV's detectors visit: on CPUs, and by OpenCL, where flat windows are evaluated too.
@@ -61,12 +62,12 @@ class Scene(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    source: str = "composite"
+    source: images.Source = "composite"
     width: int | None = Field(None, ge=1, le=32_768)
     height: int | None = Field(None, ge=1, le=32_768)
     frames: int = Field(1, ge=1, le=1024)
     scenes: int | None = Field(None, ge=1, le=1024)
-    cascade: str = "frontalface_default"
+    cascade: Annotated[str, AfterValidator(known)] = "frontalface_default"
     scale_factor: float = Field(1.1, ge=1.01, le=100)
     step: StepRule = "opencv"
     capacity: int = Field(1 << 18, ge=1, lt=2**28)

@@ -82,8 +82,6 @@ class _Layer(Problem):
         if self.channels * self.positions >= ELEMENT_LIMIT:
             sizes = f"{self.channels} x {parameters.height} x {parameters.width} x {self.batch}"
             raise UsageError(f"{self.name}: expected channels x height x width x batch < {ELEMENT_LIMIT}, got {sizes}")
-        if parameters.source not in data.SOURCES:
-            raise UsageError(f"source: {parameters.source!r} is not one of {', '.join(data.SOURCES)}")
         if parameters.layer is None:
             self.gamma, self.beta = data.layer(self.channels, seed + 1, parameters.beta_min)
         else:

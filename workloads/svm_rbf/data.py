@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from pydantic import AfterValidator
 
-from perfport.workload import UnavailableError, UsageError, damaged, opened
+from perfport.workload import UnavailableError, UsageError, damaged, name_or_path, opened
 
 PACKAGED = ("breast_cancer", "digits", "patches", "mnist")
+Source = Annotated[str, AfterValidator(name_or_path((*PACKAGED, "generated")))]
 VALUES_LIMIT = 1 << 29  # of a file: they are kept dense, 4 GiB in FP64
 #: What an operation of the direct form of distances (difference, square, sum: 3 for an element) takes: with norms made
 #: beforehand |x - y|^2 needs a multiply-add for an element, of matrix units three.

@@ -49,7 +49,7 @@ class RbfRows(Problem):
 
         model_config = ConfigDict(extra="forbid")
 
-        source: str = "generated"
+        source: data.Source = "generated"
         points: int | None = Field(None, ge=1, lt=2**31)
         dims: int | None = Field(None, ge=1, le=1_000_000)
         gamma: float | None = Field(None, gt=0, allow_inf_nan=False)

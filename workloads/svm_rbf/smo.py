@@ -57,7 +57,7 @@ class SmoTrain(Problem):
 
         model_config = ConfigDict(extra="forbid")
 
-        source: str = "generated"
+        source: data.Source = "generated"
         points: int | None = Field(None, lt=2**26)
         dims: int | None = Field(None, ge=1, le=1_000_000)
         classes: tuple[int, int] | None = None

@@ -5,14 +5,16 @@ from __future__ import annotations
 import importlib.util
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from PIL import Image
+from pydantic import AfterValidator
 
-from perfport.workload import UnavailableError, UsageError, damaged, in_blocks, opened, read_npy
+from perfport.workload import UnavailableError, UsageError, damaged, in_blocks, name_or_path, opened, read_npy
 
 SOURCES = ("generated", "sift", "equal", "extreme")
+Source = Annotated[str, AfterValidator(name_or_path(SOURCES))]
 SIFT_DIMS = 128
 BLOCK = 1 << 16  # points that one stream of random numbers makes
 

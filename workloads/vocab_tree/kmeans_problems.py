@@ -34,7 +34,7 @@ class NodeParameters(BaseModel):
     points: int = Field(ge=2, le=fixed_point.POINTS_LIMIT)
     dims: int = Field(128, ge=16, le=fixed_point.DIMS_LIMIT, multiple_of=16)
     clusters: int = Field(10, ge=2, le=fixed_point.CLUSTERS_LIMIT)
-    source: str = "generated"
+    source: data.Source = "generated"
 
 
 class _Iteration(Problem):
@@ -237,7 +237,7 @@ class KmeansFragments(_Iteration):
         dims: int = Field(128, ge=16, le=fixed_point.DIMS_LIMIT, multiple_of=16)
         clusters: int = Field(10, ge=2, le=fixed_point.CLUSTERS_LIMIT)
         equal: bool = False
-        source: str = "generated"
+        source: data.Source = "generated"
 
     name = "kmeans_fragments"
     title = "One k-means iteration over many small nodes"

@@ -40,7 +40,7 @@ class TreeParameters(BaseModel):
     clusters: int = Field(10, ge=2, le=fixed_point.CLUSTERS_LIMIT)
     levels: int = Field(ge=1, le=16)
     iterations: int = Field(10, ge=1, le=1000)
-    source: str = "generated"
+    source: data.Source = "generated"
 
 
 class _OnTree(Problem):

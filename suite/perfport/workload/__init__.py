@@ -27,6 +27,7 @@ from .discovery import Workload, code_files, discover, load_copy
 from .execution import Built, build
 from .libraries import THREADS, thread_count, version_of
 from .mismatch import Sampled
+from .names import name_or_path
 from .outputs import Output, compare, compare_exact, compare_signed, digest_of, signs
 from .peers import COMPILER, CudaPeer, HostPeer, Peer, TorchCudaPeer, TorchHostPeer, TorchPeer
 from .problem import Metric, Problem
@@ -88,6 +89,7 @@ __all__ = [
     "discover",
     "in_blocks",
     "load_copy",
+    "name_or_path",
     "nearest",
     "opened",
     "parse_json",
