@@ -51,6 +51,7 @@ def scripted(
     empties: tuple[float, ...] = (LAUNCH,),
     rows: tuple[Row, ...] = (Row(0.0, 0.0),),
     least_rows: tuple[float, ...] = (IN_ROW,),
+    kind: str = "gpu",
 ) -> Any:
     """A check whose pairs and rows are given, the last again and again; and samples of this span, with this outside.
 
@@ -58,6 +59,7 @@ def scripted(
     later rows, again and again.
     """
     checked = object.__new__(Agreement)
+    checked._device = SimpleNamespace(info=SimpleNamespace(kind=kind))  # type: ignore[assignment]
     checked._launch, checked._launch_in_row = LAUNCH, IN_ROW
     checked._empty, checked._least = Execution(lambda: None), Execution(lambda: None)
     following, empty = itertools.chain(pairs, itertools.repeat(pairs[-1])), itertools.cycle(empties)
@@ -230,6 +232,50 @@ def test_a_machine_on_which_the_least_kernels_in_a_row_are_late_too_refuses_noth
     assert scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late, near), least_rows=(IN_ROW / 9,))() == SHORT.wall
     slow = (IN_ROW, IN_ROW, 4 * IN_ROW, 5 * IN_ROW)
     assert scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,), least_rows=slow)() == SHORT.wall
+
+
+def on_cpu(*pairs: Pair, **keys: Any) -> Any:
+    """Short executions on a CPU, where a row would be refused."""
+    return scripted(list(pairs), (20e-6, 0.0), 1e-5, kind="cpu", rows=(Row(1.0, 0.0),), **keys)
+
+
+def alone_limit(span: float, launches: int = 1) -> float:
+    return 2 * span + 3 * max(1, launches) * IN_ROW + 3 * LAUNCH
+
+
+@pytest.mark.parametrize("launches", [0, 1, 7])
+def test_a_short_execution_on_a_cpu_takes_its_span_launches_and_a_wait(launches: int) -> None:
+    on_cpu(Pair(20e-6, 0.0, 20e-6, 0.99 * alone_limit(20e-6, launches), launches))()
+    late = Pair(20e-6, 0.0, 20e-6, 1.01 * alone_limit(20e-6, launches), launches)
+    with pytest.raises(RefusedError, match=f"refused: a short execution takes {late.wall:.3g} s of the host's time"):
+        on_cpu(late)()
+
+
+def test_on_a_cpu_the_least_of_three_and_then_of_many_counts(host: HostTime) -> None:
+    late, quiet = Pair(20e-6, 0.0, 20e-6, 300e-6), Pair(20e-6, 0.0, 20e-6, 100e-6)
+    on_cpu(late, late, quiet, late)()
+    on_cpu(*[late] * 10, quiet)()
+    with pytest.raises(RefusedError):
+        on_cpu(*[late] * 11, quiet)()
+    host.each = 1e-3
+    on_cpu(*[late] * 1500, quiet)()
+
+
+def test_on_a_cpu_the_span_is_of_the_time_that_it_is_compared_at() -> None:
+    """A machine that others have made slower makes spans longer, too."""
+    before, now = Pair(20e-6, 0.0, 20e-6, 200e-6), Pair(60e-6, 0.0, 20e-6, 200e-6)
+    assert alone_limit(before.span) < now.wall < alone_limit(now.span)
+    on_cpu(before, before, before, now)()
+    with pytest.raises(RefusedError):
+        on_cpu(before)()
+
+
+def test_on_a_cpu_launches_are_of_the_time_that_they_are_compared_at() -> None:
+    late = Pair(20e-6, 0.0, 20e-6, 1.5 * alone_limit(20e-6))
+    on_cpu(late, empties=(2 * LAUNCH,))()
+    on_cpu(late, least_rows=(6 * IN_ROW,))()
+    with pytest.raises(RefusedError):
+        on_cpu(late, empties=(LAUNCH, LAUNCH, 1.1 * LAUNCH, 3 * LAUNCH))()
 
 
 @pytest.mark.parametrize(("busy", "refused"), [
