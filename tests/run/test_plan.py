@@ -122,6 +122,16 @@ def test_profiles_are_compiled_in(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (native.identity.profile, native.identity.tunables, native.macros) == (None, {"group": 64}, {})
     assert (profiled.identity.profile, profiled.identity.tunables) == ("hd7970", {"group": 32})
     assert profiled.macros == {"pitch_multiple": 16} and native.key != profiled.key
+    (later,) = cases(study(variants=["column_major"], profiles=["titan_xp"]))
+    assert later.identity.profile == "titan_xp", "whatever its name"
+
+
+def test_too_many_cases_name_the_entry_that_has_most_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "MOST_CASES", 5)
+    small = study(variants=["column_major"])
+    large = study(variants=["column_major", "row_major"], tunables={"group": [32, 64, 128]})
+    with pytest.raises(UsageError, match=r"experiments\[1\]: 6 variants with their tunables; 7 cases in all, .* 5 in"):
+        cases(small, large)  # an axis of one value multiplies nothing, and is not named
 
 
 def test_the_same_case_twice_is_one_case() -> None:

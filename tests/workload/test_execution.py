@@ -102,6 +102,16 @@ def test_scratch_is_poisoned_where_that_is_asked_for_and_tables_never(session: S
     assert setup.device_bytes == 16 and setup.buffers[1:] == [scratch, table]
 
 
+@pytest.mark.parametrize(("cls", "phase"), [(Doubles, "results"), (type("Library", (Doubles, Peer), {}), "build")])
+def test_a_library_alone_may_still_work_when_results_are_asked_for(
+    session: Session, cls: type[Variant], phase: str
+) -> None:
+    seen: list[str] = []
+    asks = type("Asks", (cls,), {"results": lambda self: seen.append(self.device.phase) or {}})
+    doubles(session, asks).execute()
+    assert seen == [phase]
+
+
 def test_results_may_not_name_a_buffer(session: Session) -> None:
     both = type("Both", (Doubles,), {"results": lambda self: {"y": np.zeros(2, np.float32)}})
     with pytest.raises(RefusedError, match=r"results\(\) gives y, which is read from a buffer"):

@@ -11,7 +11,9 @@ from perfport.workload import name_or_path
 check = name_or_path(("composite", "astronaut"))
 
 
-@pytest.mark.parametrize("value", ["composite", "astronaut", "folder/picture", "/picture", "picture.png", "./picture"])
+@pytest.mark.parametrize(
+    "value", ["composite", "astronaut", "folder/picture", "zoo/picture", "/picture", "picture.png", "./picture"]
+)
 def test_names_and_what_may_be_a_path_pass(value: str) -> None:
     assert check(value) == value
 

@@ -121,3 +121,15 @@ def test_everything_declared_is_verified_by_the_tolerance_of_its_class() -> None
     assert problem.verify({"a": right}).seed == 7
     empty = type("Empty", (Declared,), {"outputs": lambda self, *which: {}})(None, 1)
     assert not empty.verify({}).passed, "no output is no result"
+
+
+def test_what_is_expected_is_told_of_outputs_that_are_not_finite_too() -> None:
+    problem, hole = Declared(None, 7), np.array([1, np.nan], np.float32)
+    verified = problem.verify({"a": np.ones(2, np.float32), "b": hole})
+    assert not verified.passed and verified.outputs["b"].mismatch
+    assert (verified.outputs["b"].mismatch.first.index, verified.outputs["b"].mismatch.first.expected) == ([1], "1")
+    other = problem.verify({"a": np.ones(2, np.float32), "b": np.full(2, 1.01)})
+    assert "float64" in (other.outputs["b"].detail or "") and not other.outputs["b"].mismatch, "values of another dtype"
+    mute = type("Mute", (Declared,), {"check": lambda self, *which: 1 / 0})(None, 7)
+    found = mute.verify({"a": np.ones(2, np.float32), "b": hole}).outputs["b"].mismatch
+    assert found and found.first.expected is None, "that a check cannot take such values changes nothing"

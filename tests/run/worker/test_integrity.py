@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from perfport.measure import sampling
 from perfport.model.errors import RefusedError
@@ -40,6 +42,14 @@ def test_code_that_is_replaced_is_named_and_put_back(owner: Any, name: str) -> N
     with pytest.raises(RefusedError, match=rf"refused: {owner.__name__}\.{name} was replaced"):
         integrity.restore()
     assert vars(owner)[name] is before
+    integrity.restore()
+
+
+def test_code_of_other_libraries_is_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever their names: libraries replace functions of their own."""
+    integrity = Integrity()
+    for library in (json, yaml):
+        monkeypatch.setattr(library, "dump", lambda *args: None)
     integrity.restore()
 
 

@@ -13,6 +13,7 @@ from perfport.measure.roofline import measured_ceilings
 from perfport.model.errors import DeviceMemoryError
 from perfport.model.record import Failure, Record, Status
 from perfport.model.work import Work
+from perfport.run.worker import placement
 from perfport.run.worker.placement import Placement
 from perfport.workload import Metric
 
@@ -78,13 +79,19 @@ def placed(
     return record, place(record, probe, disturbed, factors)
 
 
-def place(record: Record, probe: Ceilings | None, disturbed: str = "", factors: tuple[float, ...] = (1.0,)) -> Probed:
-    """Place a record; returns the ceilings."""
-    info = type("I", (), {"name": "made up", "kind": "gpu"})()
-    known = Probed(probe, disturbed)
+def placement_of(known: Probed, factors: tuple[float, ...] = (1.0,), kind: str = "gpu") -> Placement:
+    """A placement of cases on a device that is made up."""
+    info = type("I", (), {"name": "made up", "kind": kind})()
     device: Any = type("D", (), {"info": info})()
-    problems = cast(Any, [Problem(factor) for factor in factors])
-    Placement(device, problems, cast(Any, known)).place(record)
+    return Placement(device, cast(Any, [Problem(factor) for factor in factors]), cast(Any, known))
+
+
+def place(
+    record: Record, probe: Ceilings | None, disturbed: str = "", factors: tuple[float, ...] = (1.0,), kind: str = "gpu"
+) -> Probed:
+    """Place a record; returns the ceilings."""
+    known = Probed(probe, disturbed)
+    placement_of(known, factors, kind).place(record)
     return known
 
 
@@ -144,6 +151,21 @@ def test_several_devices_are_not_held_to_the_ceilings_of_one() -> None:
 def test_the_metric_of_several_instances_is_their_geometric_mean() -> None:
     (one, _), (several, _) = placed(None, 0.2), placed(None, 0.2, factors=(1.0, 4.0))
     assert several.metric.value == pytest.approx(2 * one.metric.value)
+
+
+def test_on_cpus_alone_compilers_merge_accesses(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[bool] = []
+    monkeypatch.setattr(placement, "place", lambda record, datasheet, *, merged: told.append(merged))
+    for kind in ("cpu", "gpu", "accelerator"):
+        place(read(0.2), None, kind=kind)
+    assert told == [True, False, False]
+
+
+@pytest.mark.parametrize(("disturbed", "status"), [("", Status.OK), ("moved", Status.CONTENDED)])
+def test_only_what_was_disturbed_is_contended(disturbed: str, status: Status) -> None:
+    record = read(0.2)
+    record.status = Status.OK
+    assert placement_of(Probed(None, disturbed)).contend(record) is bool(disturbed) and record.status is status
 
 
 @pytest.mark.parametrize("devices", [1, 2])

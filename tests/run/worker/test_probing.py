@@ -155,6 +155,14 @@ def test_an_empty_execution_that_is_off_is_nothing_to_a_long_case(monkeypatch: p
     assert "dram_read at 60%" in (reason := both.disturbed_for(25e-6)) and "empty_span" not in reason
 
 
+def test_any_other_ceiling_that_is_off_matters_to_a_case_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = "dram_read", "fp32_fma", "launch_latency"
+    bench = Bench(monkeypatch, ceilings(5e-6, *names), rate=3e-6)
+    monkeypatch.setattr(probing.time, "sleep", lambda _: None)
+    for name in names:
+        assert f"{name} at 60%" in bench.start(name).disturbed_for(1e3)
+
+
 def test_a_disturbed_probe_does_not_open_the_next_group(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(monkeypatch, ceilings(1e10))
     first = bench.start("dram_read")
