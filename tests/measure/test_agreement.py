@@ -268,6 +268,9 @@ def test_on_a_cpu_the_span_is_of_the_time_that_it_is_compared_at() -> None:
     on_cpu(before, before, before, now)()
     with pytest.raises(RefusedError):
         on_cpu(before)()
+    later = Pair(30e-6, 0.0, 20e-6, 900e-6)
+    with pytest.raises(RefusedError, match="a span of 3e-05 s"):
+        on_cpu(before, before, before, later)()
 
 
 def test_on_a_cpu_launches_are_of_the_time_that_they_are_compared_at() -> None:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
-from importlib.resources import files
 from statistics import median
 from typing import TypeVar
 
 import numpy as np
 
-from .. import backend
 from ..backend import OpenDevice
 from ..model.errors import RefusedError
+from . import kernels
 from .sampling import Execution
 
 #: Kernels of one queue do not overlap: how far their sum may exceed the span, by the resolution of clocks.
@@ -98,18 +97,13 @@ class Agreement:
 
     def __init__(self, device: OpenDevice) -> None:
         self._device = device
-        empty, least = self._kernel("empty"), self._kernel("least")
+        empty, least = (kernels.load(device, f"{name}.cl").kernel(name) for name in ("empty", "least"))
         groups = 2 * device.info.compute_units
         words = device.upload(np.zeros(groups * LEAST_GROUP, np.uint32))
         self._empty = Execution(lambda: device.launch(empty, 1, 1))
         self._least = Execution(lambda: device.launch(least, groups, LEAST_GROUP, *[words] * LEAST_ARGUMENTS))
         self._launch = _quiet([self._pair(self._empty) for _ in range(PAIRS)]).wall
         self._launch_in_row = _quiet([self._row(self._least) for _ in range(PAIRS)]).each
-
-    def _kernel(self, name: str) -> backend.Kernel:
-        source = (files("perfport.measure.kernels") / f"{name}.cl").read_text()
-        artifact = backend.get(self._device.info.backend).build(f"{name}.cl", source, {}, self._device.target)
-        return self._device.load(artifact).kernel(name)
 
     def check(self, execution: Execution, library: bool) -> float:
         """Return the host's time for one execution that is not gated; for executions that are ranked by their span.
@@ -156,11 +150,13 @@ class Agreement:
         def take() -> Pair | Row:
             return self._pair(execution) if alone else self._row(execution)
 
+        def span_beside(taken: Pair | Row) -> float:
+            return taken.span if isinstance(taken, Pair) else pair.span
+
         def disagrees(taken: Pair | Row) -> bool:
-            span = taken.span if isinstance(taken, Pair) else pair.span
             launches = SHORT_LAUNCHES * max(1.0, pair.launches) * in_row
             waiting = SHORT_LAUNCHES * launch if alone else LAUNCHES * launch / ROW
-            return taken.each > WALL_LIMIT * span + launches + waiting
+            return taken.each > WALL_LIMIT * span_beside(taken) + launches + waiting
 
         taken = pair if alone else take()
         if disagrees(taken):
@@ -171,7 +167,7 @@ class Agreement:
             how = "a short execution" if alone else f"one of {ROW} executions in a row"
             raise RefusedError(
                 f"refused: {how} takes {taken.each:.3g} s of the host's time, which does not agree with a span of "
-                f"{pair.span:.3g} s and {pair.launches:g} launches: work where no clock is"
+                f"{span_beside(taken):.3g} s and {pair.launches:g} launches: work where no clock is"
             )
 
     def _now(self, take: Callable[[Execution], Pair | Row], execution: Execution) -> float:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-
 import numpy as np
 
-from .. import backend
 from ..backend import OpenDevice
 from ..model.device import DeviceInfo
+from . import kernels
 
 #: Least size of the buffer that is streamed on a GPU, and its largest.
 LEAST_ON_GPU, MOST_ON_GPU = 64 << 20, 512 << 20
@@ -47,10 +45,8 @@ class CacheFlush:
 
     def __init__(self, device: OpenDevice) -> None:
         self.nbytes = nbytes = flush_bytes(device.info)
-        source = (files("perfport.measure.kernels") / "flush.cl").read_text()
-        artifact = backend.get(device.info.backend).build("flush.cl", source, {}, device.target)
         self._device = device
-        self._kernel = device.load(artifact).kernel("flush")
+        self._kernel = kernels.load(device, "flush.cl").kernel("flush")
         self._buffer = device.empty(nbytes)
         device.fill(self._buffer, 1)
         cpu = device.info.kind == "cpu"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
-from .. import backend
 from ..backend import Buffer, OpenDevice
+from . import kernels
 
 
 class Contents:
@@ -22,8 +21,7 @@ class Contents:
     """
 
     def __init__(self, device: OpenDevice) -> None:
-        source = (files("perfport.measure.kernels") / "contents.cl").read_text()
-        module = device.load(backend.get(device.info.backend).build("contents.cl", source, {}, device.target))
+        module = kernels.load(device, "contents.cl")
         self._device = device
         self._exchange, self._checksum = module.kernel("exchange"), module.kernel("checksum")
         cpu = device.info.kind == "cpu"
