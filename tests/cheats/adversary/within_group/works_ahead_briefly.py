@@ -18,7 +18,7 @@ class WorksAheadBriefly(WorksAhead):
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self.waiting = min(self._wait() for _ in range(20))
+        self.waiting = max(self._wait() for _ in range(20))  # where the machine is busy limits are wider, too
 
     def _wait(self) -> float:
         started = time.perf_counter()
