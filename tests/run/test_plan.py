@@ -94,6 +94,22 @@ def test_patterns_add_up_and_each_has_to_name_something() -> None:
         cases(ladder, patterns=["rows/vectorized", "rows/lokal"])
 
 
+def test_all_mistakes_are_told_at_once_a_line_each() -> None:
+    """Names of variants and presets in every entry; then the values of every entry."""
+    with pytest.raises(UsageError) as names:
+        cases(study(variants=["colum_major", "imaje"], presets=["tinny"]), study(), study(workload="svm"))
+    assert [line.split(": ")[1:3] for line in str(names.value).splitlines()] == [
+        ["experiments[0].variants", "unknown variant 'colum_major' (did you mean 'column_major'?); allowed"],
+        ["experiments[0].variants", "unknown variant 'imaje' (did you mean 'image'?); allowed"],
+        ["experiments[0].presets", "unknown preset 'tinny' (did you mean 'tiny'?); allowed"],
+        ["experiments[2].workload", "unknown workload 'svm' (did you mean 'svm_rbf'?); allowed"],
+    ]
+    with pytest.raises(UsageError) as values:
+        cases(study(parameters={"points": -1}), study(), study(parameters={"pints": 3}))
+    lines = str(values.value).splitlines()
+    assert len(lines) == 2 and "experiments[0].parameters.points" in lines[0] and "[2].parameters.pints" in lines[1]
+
+
 def test_tunables_default_by_kind_of_device() -> None:
     (cpu,), (gpu,) = cases(study(), devices=(POCL,)), cases(study(), devices=(GPU,))
     assert (cpu.identity.tunables, gpu.identity.tunables) == ({"group": 64}, {"group": 256})

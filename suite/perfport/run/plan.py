@@ -6,9 +6,10 @@ import itertools
 import json
 import math
 import string
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -26,6 +27,7 @@ from .keys import case_key
 
 #: An experiment of more cases is refused: at a second each, this many take longer than a day.
 MOST_CASES = 100_000
+T = TypeVar("T")
 
 
 def select_devices(selectors: Iterable[str], devices: list[DeviceInfo], where: str) -> list[DeviceInfo]:
@@ -187,10 +189,10 @@ def check(
     UsageError
         For any name or value that does not exist, and for more than `MOST_CASES`.
     """
-    entries = [
-        _resolve(study, experiment, f"{where}: experiments[{n}]", workloads)
+    entries = _all(
+        partial(_resolve, study, experiment, f"{where}: experiments[{n}]", workloads)
         for n, study in enumerate(experiment.experiments)
-    ]
+    )
     names = [entry.name_of(variant) for entry in entries for variant in entry.variants]
     for pattern in patterns:
         if not any(pattern in name for name in names):
@@ -208,21 +210,35 @@ def check(
         raise UsageError(
             f"{largest.at}: {factors}; {total:,} cases in all, expected at most {MOST_CASES:,} in one experiment"
         )
-    return [
-        replace(entry, sizes=_sizes(study, entry.problem, entry.at))
+    sizes = _all(
+        partial(_sizes, study, entry.problem, entry.at)
         for study, entry in zip(experiment.experiments, entries, strict=True)
-    ]
+    )
+    return [replace(entry, sizes=own) for entry, own in zip(entries, sizes, strict=True)]
+
+
+def _all(calls: Iterable[Callable[[], T]]) -> list[T]:
+    """Return what calls return; where some raise `UsageError`, one error has the lines of all of these."""
+    made, mistakes = [], []
+    for call in calls:
+        try:
+            made.append(call())
+        except UsageError as error:
+            mistakes.append(str(error))
+    if mistakes:
+        raise UsageError("\n".join(mistakes))
+    return made
 
 
 def _resolve(study: Study, experiment: Experiment, at: str, workloads: dict[str, Workload]) -> Resolved:
     workload = _lookup(workloads, study.workload, f"{at}.workload", "workload")
     problem = _lookup(workload.problems, study.problem, f"{at}.problem", "problem")
     known = workload.variants[study.problem]
-    variants = [_lookup(known, name, f"{at}.variants", "variant") for name in study.variants or known]
+    named = [partial(_lookup, known, name, f"{at}.variants", "variant") for name in study.variants or known]
+    sized = [partial(_lookup, problem.presets, name, f"{at}.presets", "preset") for name in study.presets or ()]
+    variants, _ = _all((partial(_all, named), partial(_all, sized)))
     if not study.presets and not study.parameters:
         raise UsageError(f"{at}: give 'presets' (one of: {', '.join(problem.presets)}) or 'parameters'")
-    for preset in study.presets or ():
-        _lookup(problem.presets, preset, f"{at}.presets", "preset")
     _check_tunables(study, variants, at)
     profiles = {
         name: load_profile(name, f"{at}.profiles[{number}]: ")
