@@ -62,8 +62,10 @@ def test_a_new_profile_holds_what_was_found_and_how(own: Path) -> None:
 
 
 def test_what_others_wrote_stays_byte_for_byte(own: Path, tmp_path: Path) -> None:
-    shipped = (Path(device_profile.__file__).parents[3] / "device_profiles" / "h200.yaml").read_text()
     path = tmp_path / "h200.yaml"
+    shipped = profiles.split(
+        (Path(device_profile.__file__).parents[3] / "device_profiles" / path.name).read_text(), path
+    )[0]
     path.write_text(shipped)
     gpu = CPU.model_copy(update={"id": "cuda:nvidia:0", "name": "NVIDIA H200"})
     profiles.update(path, gpu, {tunable.VARIANT: TURNS}, 1)

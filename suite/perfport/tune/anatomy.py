@@ -22,7 +22,7 @@ from .space import name_of
 #: A configuration counts as near the best within this factor.
 NEAR = 1.05
 #: Configurations that a forest needs to say something; trees, permutations of each column.
-LEAST, TREES, PERMUTATIONS = 20, 200, 20
+LEAST, TREES, PERMUTATIONS = 20, 200, 5
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,8 @@ def check(path: Path, info: DeviceInfo) -> None:
         if not profile.names(info.name):
             patterns = ", ".join(profile.match) or "none"
             raise UsageError(f"{path}: match: expected a pattern that finds {info.name!r}, got {patterns}")
-        head, held = _split(read_text(path), path)
-        if _profile(_joined(head, held), path) != profile:
+        head, held = split(read_text(path), path)
+        if _profile(joined(head, held), path) != profile:
             raise UsageError(f"{path}: tuned: expected a line that begins with {BLOCK!r}, as perfport tune writes it")
 
 
@@ -86,11 +86,11 @@ def update(path: Path, info: DeviceInfo, results: Mapping[str, Result], seed: in
     if not winners:
         return []
     text = read_text(path) if path.exists() else _new(path, info)
-    head, held = _split(text, path)
+    head, held = split(text, path)
     own = dict(held.get(family(info)) or {})
     own |= {name: _entry(each, info, seed) for name, each in winners.items()}
     held = {**held, family(info): dict(sorted(own.items()))}
-    content = _joined(head, held)
+    content = joined(head, held)
     _profile(content, path)  # what is written can be read
     write(path, content)
     return sorted(winners)
@@ -100,13 +100,13 @@ def _profile(text: str, path: Path) -> DeviceProfile:
     return schema.validate(DeviceProfile, schema.parse(text, str(path)), str(path))
 
 
-def _joined(head: str, held: Mapping[str, Any]) -> str:
+def joined(head: str, held: Mapping[str, Any]) -> str:
     """The text of a profile: what stands before the block ``tuned``, and that."""
     block = yaml.safe_dump({"tuned": held}, sort_keys=False, width=120, allow_unicode=True, default_flow_style=None)
     return f"{head.rstrip()}\n{block}"
 
 
-def _split(text: str, path: Path) -> tuple[str, dict[str, Any]]:
+def split(text: str, path: Path) -> tuple[str, dict[str, Any]]:
     """Return what stands before the block ``tuned``, and what that holds."""
     lines = text.splitlines(keepends=True)
     begin = next((number for number, line in enumerate(lines) if line.startswith(BLOCK)), len(lines))

@@ -29,6 +29,42 @@ def test_the_page_has_gains_spaces_and_a_plot(tmp_path: Path) -> None:
     assert page.render("html").startswith("<!DOCTYPE html>")
 
 
+def _other_seed(folder: Path, chip: str = "AMD EPYC 9999", gain: str = "4.0") -> Path:
+    """A search by seed 2 of the same space, on another chip or with another gain."""
+    log = search_log.write(folder) / "tune.jsonl"
+    content = log.read_text().replace('"seed":1', '"seed":2').replace("AMD EPYC 9999", chip)
+    assert '"value":4.0' in content
+    log.write_text(content.replace('"value":4.0', f'"value":{gain}'))
+    return folder
+
+
+def test_two_seeds_of_one_chip_are_told_side_by_side(tmp_path: Path) -> None:
+    searches = [found(search_log.write(tmp_path / "one")), found(_other_seed(tmp_path / "two", gain="3.95"))]
+    text = view(searches).markdown
+    again = text[text.index("## Searched with several seeds") :].split("## ")[1]
+    assert "4.000 (seed 1); 3.950 (seed 2)" in again and "1.3 %" in again
+    assert [row.split("|")[2].strip() for row in text.splitlines() if "| `demo`" in row] == ["1", "2"]
+
+
+def test_devices_of_two_machines_with_one_id_are_kept_apart(tmp_path: Path) -> None:
+    page = view([found(search_log.write(tmp_path / "one")), found(_other_seed(tmp_path / "two", "Xeon"))])
+    assert "Searched with several seeds" not in page.markdown
+    assert "## The spaces on AMD EPYC 9999, opencl:pocl:0" in page.markdown
+    assert "## The spaces on Xeon, opencl:pocl:0" in page.markdown
+    assert len({plot.name for plot in page.plots}) == 2
+
+
+def test_the_mean_takes_one_for_a_variant_without_a_gain(tmp_path: Path) -> None:
+    log = search_log.write(tmp_path) / "tune.jsonl"
+    lost = Result(
+        device=search_log.DEVICE, variant="demo/rows/other", presets={"quick": 1.0}, tried=1, of=9, reason="no gain"
+    )
+    log.write_text(log.read_text() + lost.model_dump_json() + "\n")
+    row = next(line for line in view([found(tmp_path)]).markdown.splitlines() if "| `demo`" in line)
+    cells = [cell.strip() for cell in row.split("|")]
+    assert cells[4:7] == ["2", "1", "2.000 (1.975–2.025)"] and "4.00 `rows/tuned`" in row
+
+
 def test_names_of_others_are_shown_as_text(tmp_path: Path) -> None:
     text = view([found(search_log.write(tmp_path, "demo/<script>alert(1)</script>/a|b"))]).render("html")
     assert "<script>alert" not in text

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 from tabulate import tabulate
 
+from ...model.arithmetic import geometric_mean
 from ...model.record import Interval
 from ...model.untrusted import line, slug
 from ...tune.anatomy import NEAR, Anatomy, Found
@@ -25,6 +27,14 @@ READING = (
     "more where it is good, so shares are of what was tried. A configuration that was dropped after its first samples "
     "has the time that these gave. *Importance* is the share of the variance of the logarithm of the time that a "
     "forest no longer explains when the tunable is permuted."
+)
+MEANS = (
+    "A profile has what beats the code's defaults beyond the interval of the gain; the geometric mean takes 1 for the "
+    "other variants, and its ends are those of the gains' ends."
+)
+AGAIN = (
+    "Each search of a variant has a final of its own, beside the code's defaults: how far apart the gains are that "
+    "they led to, 1 where nothing was written."
 )
 
 
@@ -50,41 +60,139 @@ def _interval(value: Interval) -> str:
 
 def view(searches: Sequence[Found]) -> View:
     """Return what searches tell: gains, and for each device the spaces with a plot of their distributions."""
-    blocks, plots = ["# What tuning tells", READING], []
-    results = [each for search in searches for each in search.results]
-    anatomies = [each for search in searches for each in search.anatomies]
-    if results:
-        blocks += ["## Gains over the code's defaults", gains(results)]
-    for device in sorted({each.device for each in anatomies}):
-        own = [each for each in anatomies if each.device == device]
-        plot = distributions(device, own)
+    blocks, plots = ["# What tuning tells", READING, "## Searches", _searches(searches)], []
+    ended = [Ended(_place(search, each.device), _seed(search), each) for search in searches for each in search.results]
+    if ended:
+        blocks += ["## Gains over the code's defaults", MEANS, means(ended), gains(ended)]
+    if again := repeated(ended):
+        blocks += ["## Searched with several seeds", AGAIN, again]
+    rows = []
+    for place, own in _by_place(searches).items():
+        plot = distributions(place, own)
         plots.append(plot)
-        blocks += [f"## The spaces on {code(device)}", spaces(own), *image(plot)]
-    if not anatomies:
+        blocks += [f"## The spaces on {text(place)}", spaces(own), *image(plot)]
+        rows += [_row(place, seed, each) for seed, each in own]
+    if not rows:
         blocks.append("No configuration was timed.")
-    return View("What tuning tells", join(blocks), [_row(each) for each in anatomies], plots)
+    return View("What tuning tells", join(blocks), rows, plots)
 
 
-def gains(results: Sequence[Result]) -> str:
-    """Return a table of how searches ended."""
+@dataclass(frozen=True)
+class Ended:
+    """How the search of a variant ended: on which chip (``place``), by which seed, with which result."""
+
+    place: str
+    seed: int | None
+    result: Result
+
+    @property
+    def gain(self) -> Interval:
+        """The gain over the code's defaults of what the profile has: 1 where it has nothing."""
+        if self.result.parameters and self.result.gain:
+            return self.result.gain
+        return Interval(value=1.0, low=1.0, high=1.0)
+
+
+def _place(search: Found, device: str) -> str:
+    """The chip and the device's id: ids alone are those of many machines."""
+    known = search.search.devices.get(device, {}) if search.search else {}
+    chip = known.get("chip") or known.get("name")
+    return line(f"{chip}, {device}" if chip else device, 200)
+
+
+def _seed(search: Found) -> int | None:
+    return search.search.seed if search.search else None
+
+
+def _by_place(searches: Sequence[Found]) -> dict[str, list[tuple[int | None, Anatomy]]]:
+    held: dict[str, list[tuple[int | None, Anatomy]]] = {}
+    for search in searches:
+        for each in search.anatomies:
+            held.setdefault(_place(search, each.device), []).append((_seed(search), each))
+    return {place: sorted(held[place], key=lambda own: (own[1].variant, own[1].preset)) for place in sorted(held)}
+
+
+def _searches(searches: Sequence[Found]) -> str:
     rows = [
         [
-            code(each.device), code(each.variant), text(", ".join(each.presets)), f"{each.tried} of {each.of:,}",
-            _interval(each.gain) if each.gain else NONE, percent(each.share) if each.share else NONE,
-            _settings(each.parameters) if each.parameters else text(each.reason, 120),
+            code(found.folder.name), text(_place(found, device)), text(known.get("driver") or NONE),
+            text(found.search.cache or NONE), str(found.search.seed), text(found.search.started),
+            code(found.search.commit[:12]),
         ]
-        for each in results
+        for found in searches if found.search for device, known in found.search.devices.items()
+    ]  # fmt: skip
+    return table(["folder", "device", "driver", "cache", "seed", "started", "commit"], rows, "lllllll")
+
+
+def means(ended: Sequence[Ended]) -> str:
+    """Return a table of the mean gain of each workload's variants, by device and seed."""
+    groups: dict[tuple[str, int | None, str], list[Ended]] = {}
+    for each in ended:
+        groups.setdefault((each.place, each.seed, each.result.variant.partition("/")[0]), []).append(each)
+    rows = []
+    for (place, seed, workload), own in sorted(groups.items(), key=str):
+        most = max(own, key=lambda each: each.gain.value)
+        won = [each for each in own if each.gain.value != 1]
+        mean = Interval(**{
+            end: geometric_mean([getattr(each.gain, end) for each in own]) for end in ("value", "low", "high")
+        })  # fmt: skip
+        largest = f"{most.gain.value:.2f} {code(most.result.variant.partition('/')[2])}" if won else NONE
+        rows.append(
+            [
+                text(place),
+                str(NONE if seed is None else seed),
+                code(workload),
+                str(len(own)),
+                str(len(won)),
+                _interval(mean),
+                largest,
+            ]
+        )
+    return table(
+        ["device", "seed", "workload", "variants", "with a gain", "geometric mean", "largest"], rows, "lllrrrl"
+    )
+
+
+def gains(ended: Sequence[Ended]) -> str:
+    """Return a table of how searches ended."""
+    several = len({each.seed for each in ended}) > 1
+    rows = [
+        [
+            text(each.place), code(each.result.variant), text(", ".join(each.result.presets)),
+            str(each.seed) if several else "", f"{each.result.tried} of {each.result.of:,}",
+            _interval(each.result.gain) if each.result.gain else NONE,
+            percent(each.result.share) if each.result.share else NONE,
+            _settings(each.result.parameters) if each.result.parameters else text(each.result.reason, 120),
+        ]
+        for each in sorted(ended, key=lambda each: (each.place, each.result.variant, each.seed or 0))
     ]  # fmt: skip
     headers = [
         "device",
         "variant",
         "sizes",
+        "seed",
         "tried",
         "gain",
         "share of problem bound",
         "parameters, or why there are none",
     ]
-    return table(headers, rows, "lllrrrl")
+    return table(headers, rows, "llllrrrl")
+
+
+def repeated(ended: Sequence[Ended]) -> str:
+    """Return a table of the variants that were searched with several seeds; empty where none was."""
+    held: dict[tuple[str, str, tuple[str, ...]], dict[int, Ended]] = {}
+    for each in ended:
+        if each.seed is not None:
+            key = each.place, each.result.variant, tuple(sorted(each.result.presets))
+            held.setdefault(key, {})[each.seed] = each
+    rows = []
+    for (place, variant, presets), by_seed in sorted(held.items()):
+        if len(by_seed) > 1:
+            own = [by_seed[seed].gain.value for seed in sorted(by_seed)]
+            told = "; ".join(f"{value:.3f} (seed {seed})" for seed, value in zip(sorted(by_seed), own, strict=True))
+            rows.append([text(place), code(variant), text(", ".join(presets)), told, percent(max(own) / min(own) - 1)])
+    return table(["device", "variant", "sizes", "gains", "apart"], rows, "llllr") if rows else ""
 
 
 def _settings(values: object) -> str:
@@ -92,12 +200,27 @@ def _settings(values: object) -> str:
     return text(", ".join(f"{name}={value}" for name, value in values.items()), 200)
 
 
-def spaces(anatomies: Sequence[Anatomy]) -> str:
-    """Return a table of the spaces of one device."""
-    rows = [[code(each.variant), text(each.preset), *_numbers(each), _importance(each)] for each in anatomies]
+def spaces(own: Sequence[tuple[int | None, Anatomy]]) -> str:
+    """Return a table of the spaces of one device; each with the seed of its search."""
+    several = len({seed for seed, _ in own}) > 1
+    rows = [
+        [code(each.variant), text(each.preset), str(seed) if several else "", *_numbers(each), _importance(each)]
+        for seed, each in own
+    ]
     near = f"within {NEAR - 1:.0%} of the best"
-    headers = ["variant", "size", "tried", "without a result", near, "median", "worst", "defaults", "importance"]
-    return table(headers, rows, "llrrrrrrl")
+    headers = [
+        "variant",
+        "size",
+        "seed",
+        "tried",
+        "without a result",
+        near,
+        "median",
+        "worst",
+        "defaults",
+        "importance",
+    ]
+    return table(headers, rows, "lllrrrrrrl")
 
 
 def _numbers(each: Anatomy) -> list[str]:
@@ -112,19 +235,22 @@ def _importance(each: Anatomy) -> str:
     return ", ".join(f"{code(name, 40)} {value:.2f}" for name, value in named) or NONE
 
 
-def distributions(device: str, anatomies: Sequence[Anatomy]) -> Plot:
+def distributions(place: str, own: Sequence[tuple[int | None, Anatomy]]) -> Plot:
     """Draw the share of the configurations of each space that is within a factor of the best."""
+    several = len({seed for seed, _ in own}) > 1
     with style():
-        figure = Figure(figsize=(8.0, 1.2 + 0.34 * len(anatomies)), layout="constrained")
+        figure = Figure(figsize=(8.0, 1.2 + 0.34 * len(own)), layout="constrained")
         axes = figure.add_subplot()
-        for y, each in enumerate(anatomies):
+        for y, (_, each) in enumerate(own):
             axes.scatter(each.relative, [y] * len(each.relative), s=9, color=COLOURS["rung"], alpha=0.35, linewidths=0)
             if each.default:
                 axes.scatter([each.default], [y], s=50, marker="|", color=COLOURS["control"], linewidths=2)
         axes.axvline(NEAR, color=GREY, linewidth=0.8, linestyle=":")
         axes.set_xscale("log")
         axes.set_yticks(
-            range(len(anatomies)), [middle(f"{each.variant} ({each.preset})", 44) for each in anatomies], fontsize=8
+            range(len(own)),
+            [middle(f"{each.variant} ({each.preset}{f', {seed}' * several})", 44) for seed, each in own],
+            fontsize=8,
         )
         axes.invert_yaxis()
         axes.set_xlabel("time over that of the best configuration")
@@ -133,12 +259,13 @@ def distributions(device: str, anatomies: Sequence[Anatomy]) -> Plot:
         "Every configuration that was timed, by its time over that of the best (measured). "
         f"Dotted: {NEAR:g}; bars: the code's defaults."
     )
-    return Plot(f"{slug('spaces', device)}.svg", content, f"Spaces of variants on {device}", caption)
+    return Plot(f"{slug('spaces', place)}.svg", content, f"Spaces of variants on {place}", caption)
 
 
-def _row(each: Anatomy) -> dict[str, object]:
+def _row(place: str, seed: int | None, each: Anatomy) -> dict[str, object]:
     return {
-        "device": each.device, "variant": each.variant, "size": each.preset, "tried": each.tried, "of": each.size,
+        "device": place, "seed": seed, "variant": each.variant, "size": each.preset, "tried": each.tried,
+        "of": each.size,
         "timed": len(each.relative), "not timed": each.hopeless, "without a result": sum(each.failed.values()),
         "near": each.near, "median": each.median, "worst": each.relative[-1], "default": each.default,
         **{f"importance {name}": value for name, value in each.importance.items()},
