@@ -22,6 +22,7 @@ def test_the_page_has_gains_spaces_and_a_plot(tmp_path: Path) -> None:
     )
     assert "`group`" in row and "4.00" in row
     (plot,) = page.plots
+    assert b"mathdefault" not in plot.content, "labels of decades are numbers"
     assert b"<svg" in plot.content and f"]({plot.name})" in page.markdown
     assert view([found(tmp_path)]).plots == page.plots  # the same bytes
     (known,) = json.loads(page.render("json"))

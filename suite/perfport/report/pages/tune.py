@@ -15,7 +15,7 @@ from ...tune.anatomy import NEAR, Anatomy, Found
 from ...tune.log import Result
 from ...tune.tune import Done
 from ..parts.markdown import NONE, code, join, middle, table, text
-from ..parts.plots import COLOURS, GREY, Plot, image, style, svg
+from ..parts.plots import COLOURS, GREY, Plot, image, plain_numbers, style, svg
 from ..parts.quantities import percent
 from ..parts.view import View
 
@@ -247,12 +247,13 @@ def distributions(place: str, own: Sequence[tuple[int | None, Anatomy]]) -> Plot
                 axes.scatter([each.default], [y], s=50, marker="|", color=COLOURS["control"], linewidths=2)
         axes.axvline(NEAR, color=GREY, linewidth=0.8, linestyle=":")
         axes.set_xscale("log")
+        plain_numbers(axes.xaxis)
+        axes.set_ylim(len(own) - 0.5, -0.5)
         axes.set_yticks(
             range(len(own)),
-            [middle(f"{each.variant} ({each.preset}{f', {seed}' * several})", 44) for seed, each in own],
+            [middle(f"{each.variant} ({each.preset}{f', seed {seed}' * several})", 52) for seed, each in own],
             fontsize=8,
         )
-        axes.invert_yaxis()
         axes.set_xlabel("time over that of the best configuration")
         content = svg(figure)
     caption = (

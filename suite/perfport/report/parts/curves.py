@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from ...model.names import settings
 from ...model.untrusted import slug
@@ -16,7 +15,7 @@ from ...store.comparable import is_peer
 from ...store.ratios import is_ranked
 from .ladder import Ladder, Row
 from .markdown import middle
-from .plots import Plot, style, svg
+from .plots import Plot, plain_numbers, style, svg
 from .points import look
 from .quantities import significant
 from .sweeps import LEAST_VALUES, crossings
@@ -178,12 +177,10 @@ def _crossed(own: str, peer: str, curves: Mapping[str, Mapping[float, Point]], a
 
 def _scales(axes: Any, points: Sequence[Point]) -> None:
     """Take a logarithmic scale for what spans more than a decade or so, with plain numbers."""
-    plain = FuncFormatter(lambda value, _: f"{value:g}")
     for values, set_scale, axis in (
         ([point.x for point in points], axes.set_xscale, axes.xaxis),
         ([point.y for point in points], axes.set_yscale, axes.yaxis),
     ):
         if min(values) > 0 and max(values) > WIDE * min(values):
             set_scale("log")
-            axis.set_major_formatter(plain)
-            axis.set_minor_formatter(NullFormatter())
+            plain_numbers(axis)

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from ...judge.predict import Device, Origin, Outcome, Prediction, figure_of
 from ...measure.roofline import memory_seconds
 from ...model.work import Work
 from .markdown import middle
-from .plots import GREY, Plot, style, svg
+from .plots import GREY, Plot, plain_numbers, style, svg
 
 #: Okabe and Ito's palette, black last: told apart by readers with any of the common colour-vision deficiencies.
 _PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999933", "#882255", "#000000")
@@ -71,8 +70,7 @@ def roofs_plot(columns: Sequence[Sequence[Prediction]], name: str, title: str) -
         axes.set_xlabel("operational intensity, useful FLOP per compulsory byte")
         axes.set_ylabel("useful GFLOP/s")
         for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-            axis.set_minor_formatter(NullFormatter())
+            plain_numbers(axis)
         axes.grid(True, which="major", color="#E5E5E5", linewidth=0.6, zorder=0)
         figure.legend(loc="lower left", bbox_to_anchor=(0.05, 0.0), fontsize=8.5, frameon=False, ncols=1)
         content = svg(figure)

@@ -202,9 +202,14 @@ def percent_axis(axes: Any, shares: Iterable[float], most: float) -> float:
     left = 100 * least / 2
     axes.set_xscale("log")
     axes.set_xlim(left, 100 * most * 1.3)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    plain_numbers(axes.xaxis)
     return left
+
+
+def plain_numbers(axis: Any) -> None:
+    """Label the decades of a logarithmic axis by plain numbers: no text of a plot is read as a formula, as 10^3 is."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _bar(axes: Any, y: int, row: Row, reach: float, left: float) -> None:
