@@ -50,6 +50,35 @@ def test_a_checksum_is_of_every_byte_and_of_its_place(device: OpenDevice, conten
         buffer.free()
 
 
+@pytest.mark.parametrize("nbytes", [*SIZES, 16, 47, 48])
+def test_a_mixture_has_runs_of_either_and_no_strangers(device: OpenDevice, contents: Contents, nbytes: int) -> None:
+    held = arrays(nbytes)
+    one, other, out = (device.upload(array) for array in (*held, np.zeros(nbytes, np.uint8)))
+    contents.blend(one, other, out)
+    mixed, whole = device.read(out, np.uint8, (nbytes,)), nbytes // 16 * 16
+    runs = [array[:whole].reshape(-1, 16) for array in (mixed, *held)]
+    from_one, from_other = ((runs[0] == each).all(axis=1) for each in runs[1:])
+    assert (from_one | from_other).all() and (mixed[whole:] == held[0][whole:]).all()
+    if nbytes >= 4096:
+        assert 0.25 < from_other.mean() < 0.75, "by chance: beyond 6 sigma of 256 runs"
+    assert contents.strangers(out, one, other) == 0
+    for buffer in (one, other, out):
+        buffer.free()
+
+
+@pytest.mark.parametrize("nbytes", [each for each in SIZES if each])
+def test_every_byte_that_neither_has_is_counted(device: OpenDevice, contents: Contents, nbytes: int) -> None:
+    one, other = arrays(nbytes)
+    mixed = np.where(np.arange(nbytes) % 3 == 0, one, other)
+    places = sorted({0, nbytes // 2, nbytes - 1})
+    for place in places:
+        mixed[place] = next(value for value in range(3) if value not in (one[place], other[place]))
+    buffers = [device.upload(array) for array in (mixed, one, other)]
+    assert contents.strangers(*buffers) == len(places)
+    for buffer in buffers:
+        buffer.free()
+
+
 def test_checksums_of_fewer_buffers_follow_those_of_more(device: OpenDevice, contents: Contents) -> None:
     buffers = [device.upload(array) for array in arrays(10)]
     both = contents.checksums(buffers)

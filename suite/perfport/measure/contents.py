@@ -1,4 +1,4 @@
-"""The contents of device buffers: exchanged in place, and told apart by checksums."""
+"""The contents of device buffers: exchanged in place, mixed, and told apart by checksums and byte by byte."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from . import kernels
 
 
 class Contents:
-    """Exchanges what buffers of a device hold, and forms checksums of it, on the device.
+    """Exchanges and mixes what buffers of a device hold, compares it and forms checksums of it, on the device.
 
     Parameters
     ----------
@@ -24,6 +24,7 @@ class Contents:
         module = kernels.load(device, "contents.cl")
         self._device = device
         self._exchange, self._checksum = module.kernel("exchange"), module.kernel("checksum")
+        self._blend, self._strangers = module.kernel("blend"), module.kernel("strangers")
         cpu = device.info.kind == "cpu"
         self._shape = device.info.compute_units * (1 if cpu else 4), 1 if cpu else 256
         self._items = self._shape[0] * self._shape[1]
@@ -39,12 +40,28 @@ class Contents:
 
         It is of this object's own: a key that is drawn when it is made enters every term.
         """
-        while len(self._sums) < len(buffers):
-            self._sums.append(self._device.empty(8 * self._items))
-        for buffer, sums in zip(buffers, self._sums, strict=False):
+        own = self._sums_of(len(buffers))
+        for buffer, sums in zip(buffers, own, strict=True):
             self._launch(self._checksum, buffer, np.uint64(buffer.nbytes), self._key, sums)
-        read = [self._device.read(sums, np.uint64, (self._items,)) for sums in self._sums[: len(buffers)]]
-        return [int(sums.sum(dtype=np.uint64)) for sums in read]
+        return [self._total(sums) for sums in own]
+
+    def blend(self, one: Buffer, other: Buffer, out: Buffer) -> None:
+        """Enqueue that ``out`` has each run of 16 bytes by chance from one or the other of two buffers of its size."""
+        self._launch(self._blend, one, other, out, np.uint64(out.nbytes), np.uint32(secrets.randbits(32)))
+
+    def strangers(self, mixed: Buffer, one: Buffer, other: Buffer) -> int:
+        """Return how many bytes of a buffer neither of two others of its size has at the same place (waits)."""
+        (sums,) = self._sums_of(1)
+        self._launch(self._strangers, mixed, one, other, np.uint64(mixed.nbytes), sums)
+        return self._total(sums)
+
+    def _sums_of(self, count: int) -> list[Buffer]:
+        while len(self._sums) < count:
+            self._sums.append(self._device.empty(8 * self._items))
+        return self._sums[:count]
+
+    def _total(self, sums: Buffer) -> int:
+        return int(self._device.read(sums, np.uint64, (self._items,)).sum(dtype=np.uint64))
 
     def close(self) -> None:
         """Give the memory back."""

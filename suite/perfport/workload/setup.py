@@ -18,6 +18,7 @@ from .source import read_source
 
 WORK = "work "  # how keys of shared work space begin
 INPUT = "input "  # and those of inputs as the problem states them
+LAYOUT = "layout "  # and of re-laid-out copies
 POISON = 0xFF  # NaN as float32 and float64, the largest unsigned integer, -1
 
 
@@ -203,7 +204,7 @@ class Setup:
 
     def layout(self, key: str, make: Callable[[], Any]) -> Any:
         """Return a re-laid-out input, made once for all variants; its cost is charged to each of them."""
-        value, seconds = self._shared(f"layout {key}", make)
+        value, seconds = self._shared(f"{LAYOUT}{key}", make)
         self.layout_s = (self.layout_s or 0.0) + seconds
         return value
 

@@ -38,3 +38,30 @@ __kernel void checksum(__global const uint *a, ulong nbytes, uint key, __global 
     for (; tail < nbytes; tail += get_global_size(0)) sum += term(((__global const uchar *)a)[tail], (uint)tail, key);
     sums[get_global_id(0)] = sum;
 }
+
+/* `out` has each run of 16 bytes from `a` or from `b`, as the place and `key` say; a shorter run at the end is from `a`. */
+__kernel void blend(__global const uint *a, __global const uint *b, __global uint *out, ulong nbytes, uint key) {
+    TAKE(nbytes)
+    for (ulong i = begin + get_local_id(0); i < end; i += get_local_size(0)) {
+        int whole = i / 4 < nbytes / 16;
+        out[i] = whole && term(0, (uint)(i / 4), key) & 1 ? b[i] : a[i];
+    }
+    for (; tail < nbytes; tail += get_global_size(0))
+        ((__global uchar *)out)[tail] = ((__global const uchar *)a)[tail];
+}
+
+/* How many bytes of `mixed` neither `a` nor `b` has at their place. */
+__kernel void strangers(__global const uint *mixed, __global const uint *a, __global const uint *b, ulong nbytes,
+                        __global ulong *sums) {
+    TAKE(nbytes)
+    ulong sum = 0;
+    for (ulong i = begin + get_local_id(0); i < end; i += get_local_size(0)) {
+        uint x = mixed[i] ^ a[i], y = mixed[i] ^ b[i];
+        for (uint byte = 0xff; byte && x && y; byte <<= 8) sum += (x & byte) && (y & byte);
+    }
+    for (; tail < nbytes; tail += get_global_size(0)) {
+        uchar value = ((__global const uchar *)mixed)[tail];
+        sum += value != ((__global const uchar *)a)[tail] && value != ((__global const uchar *)b)[tail];
+    }
+    sums[get_global_id(0)] = sum;
+}

@@ -21,6 +21,7 @@ from .audit import Audit
 from .energy import UNMEASURED, GroupEnergy
 from .inputs import SharedInputs
 from .integrity import Integrity
+from .layouts import Layouts
 from .live import Live
 from .placement import Placement
 from .probing import GroupCeilings
@@ -64,8 +65,10 @@ class GroupRun:
             name: SharedInputs(session, self.others[name], self.contents) for name, session in self.sessions.items()
         }
         self.drawn_inputs = SharedInputs(self.drawn, None, self.contents)
+        first, session = next(iter(self.sessions.items()))
+        self.layouts = Layouts(session, self.others[first], self.contents)
         sessions = *self.sessions.values(), self.drawn, *self._redrawn
-        harness = self.device, self.contents, self.agreement, self.drawn_inputs, *self.inputs.values()
+        harness = self.device, self.contents, self.agreement, self.layouts, self.drawn_inputs, *self.inputs.values()
         self.integrity = Integrity(*harness, *sessions, *(session.problem for session in sessions))
 
     def _result(self, case: Case) -> tuple[str, str]:
@@ -166,6 +169,9 @@ class GroupRun:
                 audit.execute()
             self._verify_drawn(live, modules)
             self._exchange(live, modules)
+            self._at(case.key, "verify layouts")
+            anew = partial(build, cls, tunables=case.identity.tunables, macros=case.macros, modules=modules)
+            self.layouts.check(live.first, anew)
         except Exception as error:
             self._fail(live, error)
             return None

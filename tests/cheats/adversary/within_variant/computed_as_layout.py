@@ -1,7 +1,7 @@
 """Declares the kernel matrix a re-laid-out input, made once for all executions.
 
 Seen: here.
-Guard: a layout holds inputs in another order and no results; its cost is reported apart.
+Guard: layouts are made of inputs that are partly others; bytes that are neither's are computed.
 """
 
 from perfport.workload import Buffer, Setup
