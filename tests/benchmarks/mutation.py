@@ -41,10 +41,10 @@ MODULES = (
     "measure/contents.py", "measure/intervals.py", "measure/repeats.py", "measure/roofline.py", "model/work.py",
     "nightly/base.py", "nightly/check.py", "nightly/checkout.py", "nightly/finding.py", "nightly/inturn.py",
     "nightly/levels.py", "nightly/shift.py", "nightly/significance.py", "nightly/trials.py", "run/keys.py",
-    "run/plan.py", "run/worker/audit.py", "run/worker/inputs.py", "run/worker/integrity.py", "run/worker/live.py",
-    "run/worker/placement.py", "run/worker/probing.py", "store/comparable.py", "store/crossfit.py",
-    "store/results.py", "store/writing.py", "workload/execution.py", "workload/guarded.py", "workload/names.py",
-    "workload/outputs.py", "workload/problem.py",
+    "run/plan.py", "run/worker/audit.py", "run/worker/inputs.py", "run/worker/integrity.py", "run/worker/layouts.py",
+    "run/worker/live.py", "run/worker/placement.py", "run/worker/probing.py", "store/comparable.py",
+    "store/crossfit.py", "store/results.py", "store/writing.py", "workload/execution.py", "workload/guarded.py",
+    "workload/names.py", "workload/outputs.py", "workload/problem.py",
 )  # fmt: skip
 #: Beginnings of the names of tests that are left out, by file below ``tests``: what they start is the code of the
 #: working tree, or they draw for seconds what tests of single cases tell as well.

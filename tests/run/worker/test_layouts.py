@@ -14,7 +14,7 @@ from perfport.backend import OpenDevice
 from perfport.measure.contents import Contents
 from perfport.model.errors import RefusedError
 from perfport.run.worker.layouts import Layouts, blend
-from perfport.workload import Problem, Session, Setup, discover
+from perfport.workload import Session, Setup, discover
 
 FAULTY = Path(__file__).parents[2] / "data" / "faulty"
 N = 1003  # not a multiple of a run
@@ -126,20 +126,30 @@ def test_without_other_inputs_nothing_is_looked_for(pair: Any) -> None:
     assert computed.built == 2
 
 
-def test_a_blend_has_runs_of_either_array_and_all_else_of_the_one() -> None:
-    def of(value: int, **more: Any) -> Problem:
-        arrays = {"bytes_": np.full((5, 37), value, np.uint8), "words": np.full(1001, value, np.float32)}
-        problem: Any = SimpleNamespace(seed=value, **arrays, strange=np.array([str(value)]), **more)
-        return problem
+KINDS = (np.uint8, np.uint16, np.float32, np.float64, np.complex128)
 
-    one, other = of(1, shape=np.zeros(3)), of(2, shape=np.zeros(4))
+
+def test_a_blend_has_runs_of_either_array_and_all_else_of_the_one() -> None:
+    def of(value: int) -> Any:
+        arrays = {np.dtype(kind).name: np.full((3, 337), value, kind) for kind in KINDS}
+        others = {
+            "text": np.array([str(value) * 3] * 99),
+            "longer": np.full(64 + value, value),
+            "shorter": np.full(64 - value, value),
+            "gone": None,
+        }
+        return SimpleNamespace(seed=value, **arrays, **others)
+
+    one, other = of(1), of(2)
+    one.gone = np.ones(64)
     made: Any = blend(one, other, 7)
-    assert made.seed == 1 and (made.strange == ["1"]).all() and made.shape.shape == (3,)
-    for name, together in (("bytes_", 16), ("words", 4)):
-        flat = getattr(made, name).reshape(-1)
+    assert made.seed == 1 and set(made.text) == {"111"} and (made.gone == 1).all()
+    assert (made.longer == 1).all() and (made.shorter == 1).all()
+    for kind in KINDS:
+        array, together = getattr(made, np.dtype(kind).name), 16 // np.dtype(kind).itemsize
+        flat = array.reshape(-1)
         whole = len(flat) // together * together
         runs = flat[:whole].reshape(-1, together)
-        assert (runs == runs[:, :1]).all() and (flat[whole:] == 1).all()
-        assert getattr(made, name).shape == getattr(one, name).shape
-    assert 0.3 < (made.words == 2).mean() < 0.7
-    assert (of(1).words == 1).all() and (one.words == 1).all(), "the one is as it was"  # type: ignore[attr-defined]
+        assert (runs == runs[:, :1]).all() and (flat[whole:] == 1).all() and array.shape == (3, 337)
+        assert 0.2 < (flat == 2).mean() < 0.8
+        assert (getattr(one, np.dtype(kind).name) == 1).all(), "the one is as it was"
