@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,16 @@ def test_shares_are_of_what_was_timed(tmp_path: Path) -> None:
     assert anatomy.near == pytest.approx(6 / 20)  # the smallest group, whatever the others
     assert anatomy.best["group"] == 16 and anatomy.best["unroll"] == 1
     assert known.search and known.search.name == "demo" and known.results[0].gain
+
+
+def test_what_the_profile_had_stands_beside_the_defaults(tmp_path: Path) -> None:
+    log = search_log.write(tmp_path) / "tune.jsonl"
+    assert found(tmp_path).anatomies[0].profile is None
+    content = log.read_text()
+    for config, relative in (({"group": 32, "unroll": 1, "form": "b"}, 2.0), ({"group": 17}, None)):
+        log.write_text(content.replace('"profile":null', f'"profile":{json.dumps(config)}'))
+        (anatomy,) = found(tmp_path).anatomies
+        assert anatomy.profile == (pytest.approx(relative) if relative else None), "none where it was not timed"
 
 
 def test_importance_tells_what_decides(tmp_path: Path) -> None:

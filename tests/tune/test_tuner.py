@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import platformdirs
 import pytest
 import tunable_workload as tunable
 
 from perfport.measure.ceilings import Ceilings, load_cached, store
 from perfport.measure.intervals import Ratio
 from perfport.model.device import DeviceInfo
-from perfport.model.record import Status
+from perfport.model.record import Interval, Status
+from perfport.tune import log, profiles
 from perfport.tune.bench import Contest, Outcome
-from perfport.tune.log import Log, Trial, read
+from perfport.tune.log import Log, Result, Trial, read
 from perfport.tune.space import Config, Space, name_of
 from perfport.tune.target import Goal
 from perfport.tune.tuner import Machine, Settings, Tuner
@@ -53,6 +55,22 @@ def bench(
     yield made
     for machine in made.machines:
         machine.close()
+
+
+def test_the_log_says_what_the_profile_had(bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(platformdirs, "user_config_dir", lambda name: str(tmp_path / "config" / name))
+    bench.tuner()
+    won = {"turns": 4, "fault": "none"}
+    found = Result(
+        device=bench.info.id, variant=tunable.VARIANT, presets={"quick": 1.0}, parameters=won, tried=1, of=9,
+        gain=Interval(value=2.0, low=2.0, high=2.0),
+    )  # fmt: skip
+    profiles.update(profiles.own_file(bench.info), bench.info, {tunable.VARIANT: found}, 1)
+    bench.folder = tmp_path / "later"
+    bench.folder.mkdir()
+    bench.tuner()
+    spaces = [each for folder in (tmp_path, bench.folder) for each in read(folder / "tune.jsonl")]
+    assert [each.profile for each in spaces if isinstance(each, log.Space)] == [None, won]
 
 
 def trials(folder: Path) -> list[Trial]:

@@ -33,8 +33,8 @@ class Anatomy:
     ----------
     relative : tuple of float
         Times over that of the best, from the best on; configurations that were dropped early among them.
-    default : float, optional
-        That of the code's defaults.
+    default, profile : float, optional
+        That of the code's defaults, and of what the device's profile had when the search began.
     failed : dict of int
         Configurations without a result, by status.
     hopeless : int
@@ -50,6 +50,7 @@ class Anatomy:
     size: int
     relative: tuple[float, ...]
     default: float | None
+    profile: float | None
     failed: Mapping[Status, int]
     hopeless: int
     importance: Mapping[str, float]
@@ -114,12 +115,12 @@ def _anatomy(space: Space, preset: str, trials: list[Trial]) -> Anatomy:
     for trial in trials:
         if trial.relative is None:
             failed[trial.status] = failed.get(trial.status, 0) + 1
-    default = values.get(name_of(space.defaults))
+    default, profile = (values.get(name_of(config)) if config else None for config in (space.defaults, space.profile))
     best = next(trial.config for trial in timed if trial.relative == least)
     return Anatomy(
         device=space.device, variant=space.variant, preset=preset, size=space.size,
         relative=tuple(sorted(value / least for value in values.values())),
-        default=default / least if default else None, failed=failed,
+        default=default / least if default else None, profile=profile / least if profile else None, failed=failed,
         hopeless=sum(trial.hopeless for trial in trials), importance=importance(space, timed), best=best,
     )  # fmt: skip
 

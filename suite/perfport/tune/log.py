@@ -46,7 +46,11 @@ class Search(Finite):
 
 
 class Space(Finite):
-    """A variant's space on a device, as it is searched; its first configuration is the reference of ``relative``."""
+    """A variant's space on a device, as it is searched; the code's ``defaults`` are the reference of ``relative``.
+
+    ``profile`` is what the device's profile had for the variant when the search began; ``None`` where it had nothing
+    else than the defaults, and in a log that is older than the key.
+    """
 
     kind: Literal["space"] = "space"
     device: Name
@@ -55,6 +59,7 @@ class Space(Finite):
     values: dict[Name, list[Value]]
     defaults: dict[Name, Value]
     presets: dict[Name, float]
+    profile: dict[Name, Value] | None = None
 
 
 class Trial(Finite):

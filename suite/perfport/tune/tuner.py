@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from ..model.device import DeviceInfo
 from ..model.record import Interval, Status
+from ..run.defaults import Defaults
 from ..run.messages import StepStarted
 from ..run.runner import GROUP_STEP_S, WorkerDied, WorkerHandle
 from .bench import Contest, Outcome, main
@@ -128,9 +129,11 @@ class Tuner:
         return (entry.device, entry.variant) == (self.goal.device.id, self.goal.name)
 
     def _described(self) -> Space:
+        goal = self.goal
+        held = Defaults(goal.device).of(goal.workload.name, goal.variant)
         return Space(
-            device=self.goal.device.id, variant=self.goal.name, size=self.space.size, values=self.space.values,
-            defaults=self.goal.defaults, presets=dict(self.goal.presets),
+            device=goal.device.id, variant=goal.name, size=self.space.size, values=self.space.values,
+            defaults=goal.defaults, presets=dict(goal.presets), profile=held if held != goal.defaults else None,
         )  # fmt: skip
 
     def _settled(self, name: str) -> bool:

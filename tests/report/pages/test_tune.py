@@ -66,6 +66,16 @@ def test_the_mean_takes_one_for_a_variant_without_a_gain(tmp_path: Path) -> None
     assert cells[4:7] == ["2", "1", "2.000 (1.975–2.025)"] and "4.00 `rows/tuned`" in row
 
 
+def test_what_the_profile_had_is_told_with_what_it_loses(tmp_path: Path) -> None:
+    log = search_log.write(tmp_path) / "tune.jsonl"
+    assert "profile had" not in view([found(tmp_path)]).markdown
+    log.write_text(log.read_text().replace('"profile":null', '"profile":{"group":32,"unroll":1,"form":"b"}'))
+    text = view([found(tmp_path)]).markdown
+    assert "takes 2.000 times as long as by the best that was found (median of 1; at most 2.000)" in text
+    heads, _, row = (line.split("|") for line in text[text.index("\n| variant ") + 1 :].splitlines()[:3])
+    assert dict(zip((h.strip() for h in heads), (c.strip() for c in row), strict=True))["profile"] == "2.00"
+
+
 def test_names_of_others_are_shown_as_text(tmp_path: Path) -> None:
     text = view([found(search_log.write(tmp_path, "demo/<script>alert(1)</script>/a|b"))]).render("html")
     assert "<script>alert" not in text

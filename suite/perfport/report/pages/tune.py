@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from matplotlib.figure import Figure
 from tabulate import tabulate
@@ -70,7 +71,7 @@ def view(searches: Sequence[Found]) -> View:
     for place, own in _by_place(searches).items():
         plot = distributions(place, own)
         plots.append(plot)
-        blocks += [f"## The spaces on {text(place)}", spaces(own), *image(plot)]
+        blocks += [f"## The spaces on {text(place)}", spaces(own), lost(own), *image(plot)]
         rows += [_row(place, seed, each) for seed, each in own]
     if not rows:
         blocks.append("No configuration was timed.")
@@ -218,16 +219,31 @@ def spaces(own: Sequence[tuple[int | None, Anatomy]]) -> str:
         "median",
         "worst",
         "defaults",
+        "profile",
         "importance",
     ]
-    return table(headers, rows, "lllrrrrrrl")
+    return table(headers, rows, "lllrrrrrrrl")
+
+
+def lost(own: Sequence[tuple[int | None, Anatomy]]) -> str:
+    """Return what the parameters lose that the device's profile had; empty where it had nothing."""
+    known = [each.profile for _, each in own if each.profile]
+    if not known:
+        return ""
+    return (
+        "By the parameters that the device's profile had when a search began a variant takes "
+        f"{median(known):.3f} times as long as by the best that was found (median of {len(known)}; at most "
+        f"{max(known):.3f}). Where the profile was tuned at other sizes, that is what it loses at these."
+    )
 
 
 def _numbers(each: Anatomy) -> list[str]:
     failed = sum(each.failed.values())
     default = f"{each.default:.2f}" if each.default else NONE
+    profile = f"{each.profile:.2f}" if each.profile else ""
     tried = f"{each.tried} of {each.size:,}"
-    return [tried, str(failed or NONE), percent(each.near), f"{each.median:.2f}", f"{each.relative[-1]:.1f}", default]
+    spread = [percent(each.near), f"{each.median:.2f}", f"{each.relative[-1]:.1f}"]
+    return [tried, str(failed or NONE), *spread, default, profile]
 
 
 def _importance(each: Anatomy) -> str:
@@ -269,5 +285,6 @@ def _row(place: str, seed: int | None, each: Anatomy) -> dict[str, object]:
         "of": each.size,
         "timed": len(each.relative), "not timed": each.hopeless, "without a result": sum(each.failed.values()),
         "near": each.near, "median": each.median, "worst": each.relative[-1], "default": each.default,
+        "profile": each.profile,
         **{f"importance {name}": value for name, value in each.importance.items()},
     }  # fmt: skip
