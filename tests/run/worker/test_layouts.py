@@ -120,6 +120,32 @@ def test_what_was_refused_is_refused_again(pair: Any) -> None:
             computed.check()
 
 
+@pytest.mark.parametrize(("sizes", "told"), [((9, 9, 8), "9, 9 and 8 bytes"), ((9, 9, 0), "9, 9 and no bytes")])
+def test_a_layout_is_made_again_and_of_one_size(device: OpenDevice, sizes: tuple[int, int, int], told: str) -> None:
+    """What is another thing on the third inputs is something else than a re-ordering of them."""
+    made = Pair(device, HONEST["empty"], on_host=True)
+    left = iter(sizes)
+
+    def build(session: Session) -> Any:
+        setup, size = Setup(session, {}, {}), next(left)
+        if size:
+            setup.layout("odd", lambda: device.upload(np.zeros(size, np.uint8)))
+        return SimpleNamespace(setup=setup, release=lambda: None)
+
+    own, _ = (build(session) for session in made.sessions)
+    with pytest.raises(RefusedError, match=f"refused: layout odd has {told} on inputs of one size"):
+        made.layouts.check(own, build)
+    made.close()
+
+
+def test_inputs_of_other_sizes_are_not_mixed(device: OpenDevice) -> None:
+    made = Pair(device, HONEST["reversed"], on_host=False)
+    for session, length in zip(made.sessions, (40, 16), strict=True):
+        Setup(session, {}, {}).input("odd", lambda length=length: device.upload(np.ones(length, np.uint8)))
+    made.check()
+    made.close()
+
+
 def test_without_other_inputs_nothing_is_looked_for(pair: Any) -> None:
     computed = pair(COMPUTED["sums"])
     Layouts(computed.sessions[0], None, computed.contents).check(computed.own, computed.build)

@@ -56,14 +56,17 @@ class Layouts:
             built = build(mixed)
             try:
                 for key in keys:
-                    self._look_at(key, mixed.inputs[key], own.setup.inputs[key], theirs[key])
+                    self._look_at(key, mixed.inputs.get(key), own.setup.inputs[key], theirs[key])
                     self._known.add(key)
             finally:
                 built.release()
         finally:
             mixed.close()
 
-    def _look_at(self, key: str, mixed: Buffer, one: Buffer, other: Buffer) -> None:
+    def _look_at(self, key: str, mixed: Buffer | None, one: Buffer, other: Buffer) -> None:
+        if mixed is None or {mixed.nbytes, other.nbytes} != {one.nbytes}:
+            sizes = f"{one.nbytes}, {other.nbytes} and {mixed.nbytes if mixed else 'no'} bytes"
+            raise RefusedError(f"refused: {key} has {sizes} on inputs of one size")
         if count := self._contents.strangers(mixed, one, other):
             raise RefusedError(
                 f"refused: {key} is computed and not re-ordered: of two inputs mixed by elements, {count} of its "
@@ -76,7 +79,7 @@ class Layouts:
         problem = blend(session.problem, others.problem, secrets.randbits(32))
         made = Session(session.device, problem, session.folder, timed=False, artifacts=session.artifacts)
         for key, own in session.inputs.items():
-            if key.startswith(INPUT) and key in theirs:
+            if key.startswith(INPUT) and key in theirs and own.nbytes == theirs[key].nbytes:
                 made.shared(key, partial(self._mix, own, theirs[key]))
         return made
 
