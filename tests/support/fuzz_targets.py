@@ -166,11 +166,15 @@ def _tuned() -> dict[str, bytes]:
 
 
 def _search(path: Path) -> None:
-    from perfport.report.pages.tune import gains, spaces
+    from perfport.report.pages.tune import by_place, ended, gains, lost, means, repeated, searched, spaces
     from perfport.tune.anatomy import found
 
-    search = found(path.parent)
-    assert gains(search.results) and spaces(search.anatomies)
+    searches = [found(path.parent)]
+    searched(searches)
+    for told in (means, gains, repeated):
+        told(ended(searches))
+    for own in by_place(searches).values():
+        assert spaces(own) and isinstance(lost(own), str)
 
 
 def _searches() -> dict[str, bytes]:

@@ -61,14 +61,13 @@ def _interval(value: Interval) -> str:
 
 def view(searches: Sequence[Found]) -> View:
     """Return what searches tell: gains, and for each device the spaces with a plot of their distributions."""
-    blocks, plots = ["# What tuning tells", READING, "## Searches", _searches(searches)], []
-    ended = [Ended(_place(search, each.device), _seed(search), each) for search in searches for each in search.results]
-    if ended:
-        blocks += ["## Gains over the code's defaults", MEANS, means(ended), gains(ended)]
-    if again := repeated(ended):
+    blocks, plots = ["# What tuning tells", READING, "## Searches", searched(searches)], []
+    if ends := ended(searches):
+        blocks += ["## Gains over the code's defaults", MEANS, means(ends), gains(ends)]
+    if again := repeated(ends):
         blocks += ["## Searched with several seeds", AGAIN, again]
     rows = []
-    for place, own in _by_place(searches).items():
+    for place, own in by_place(searches).items():
         plot = distributions(place, own)
         plots.append(plot)
         blocks += [f"## The spaces on {text(place)}", spaces(own), lost(own), *image(plot)]
@@ -94,6 +93,11 @@ class Ended:
         return Interval(value=1.0, low=1.0, high=1.0)
 
 
+def ended(searches: Sequence[Found]) -> list[Ended]:
+    """Return how the searches of all variants ended."""
+    return [Ended(_place(search, each.device), _seed(search), each) for search in searches for each in search.results]
+
+
 def _place(search: Found, device: str) -> str:
     """The chip and the device's id: ids alone are those of many machines."""
     known = search.search.devices.get(device, {}) if search.search else {}
@@ -105,7 +109,8 @@ def _seed(search: Found) -> int | None:
     return search.search.seed if search.search else None
 
 
-def _by_place(searches: Sequence[Found]) -> dict[str, list[tuple[int | None, Anatomy]]]:
+def by_place(searches: Sequence[Found]) -> dict[str, list[tuple[int | None, Anatomy]]]:
+    """Return the spaces of each device of each chip, with the seeds of their searches, in the order of their names."""
     held: dict[str, list[tuple[int | None, Anatomy]]] = {}
     for search in searches:
         for each in search.anatomies:
@@ -113,7 +118,8 @@ def _by_place(searches: Sequence[Found]) -> dict[str, list[tuple[int | None, Ana
     return {place: sorted(held[place], key=lambda own: (own[1].variant, own[1].preset)) for place in sorted(held)}
 
 
-def _searches(searches: Sequence[Found]) -> str:
+def searched(searches: Sequence[Found]) -> str:
+    """Return a table of the searches: on which chips, by which driver, code and seed."""
     rows = [
         [
             code(found.folder.name), text(_place(found, device)), text(known.get("driver") or NONE),
@@ -125,10 +131,10 @@ def _searches(searches: Sequence[Found]) -> str:
     return table(["folder", "device", "driver", "cache", "seed", "started", "commit"], rows, "lllllll")
 
 
-def means(ended: Sequence[Ended]) -> str:
+def means(ends: Sequence[Ended]) -> str:
     """Return a table of the mean gain of each workload's variants, by device and seed."""
     groups: dict[tuple[str, int | None, str], list[Ended]] = {}
-    for each in ended:
+    for each in ends:
         groups.setdefault((each.place, each.seed, each.result.variant.partition("/")[0]), []).append(each)
     rows = []
     for (place, seed, workload), own in sorted(groups.items(), key=str):
@@ -154,9 +160,9 @@ def means(ended: Sequence[Ended]) -> str:
     )
 
 
-def gains(ended: Sequence[Ended]) -> str:
+def gains(ends: Sequence[Ended]) -> str:
     """Return a table of how searches ended."""
-    several = len({each.seed for each in ended}) > 1
+    several = len({each.seed for each in ends}) > 1
     rows = [
         [
             text(each.place), code(each.result.variant), text(", ".join(each.result.presets)),
@@ -165,7 +171,7 @@ def gains(ended: Sequence[Ended]) -> str:
             percent(each.result.share) if each.result.share else NONE,
             _settings(each.result.parameters) if each.result.parameters else text(each.result.reason, 120),
         ]
-        for each in sorted(ended, key=lambda each: (each.place, each.result.variant, each.seed or 0))
+        for each in sorted(ends, key=lambda each: (each.place, each.result.variant, each.seed or 0))
     ]  # fmt: skip
     headers = [
         "device",
@@ -180,10 +186,10 @@ def gains(ended: Sequence[Ended]) -> str:
     return table(headers, rows, "llllrrrl")
 
 
-def repeated(ended: Sequence[Ended]) -> str:
+def repeated(ends: Sequence[Ended]) -> str:
     """Return a table of the variants that were searched with several seeds; empty where none was."""
     held: dict[tuple[str, str, tuple[str, ...]], dict[int, Ended]] = {}
-    for each in ended:
+    for each in ends:
         if each.seed is not None:
             key = each.place, each.result.variant, tuple(sorted(each.result.presets))
             held.setdefault(key, {})[each.seed] = each
