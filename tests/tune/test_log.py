@@ -7,6 +7,7 @@ import logging
 from pathlib import Path
 
 import pytest
+import search_log
 
 from perfport.model.errors import UsageError
 from perfport.model.record import Status
@@ -71,3 +72,11 @@ def test_searches_are_found(tmp_path: Path) -> None:
     assert find_logs(tmp_path / "a") == [tmp_path / "a"]
     with pytest.raises(UsageError, match="no search here"):
         find_logs(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("gain", [0.0, -4.0])
+def test_a_gain_that_is_no_ratio_is_left_out(tmp_path: Path, gain: float, caplog: pytest.LogCaptureFixture) -> None:
+    log = search_log.write(tmp_path) / "tune.jsonl"
+    log.write_text(log.read_text().replace('"low":3.9', f'"low":{gain}'))
+    assert not [each for each in read(log) if isinstance(each, Result)]
+    assert "a gain is a ratio of times, above zero" in caplog.text

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
 from ..model.errors import InfrastructureError, UsageError, cut, leave_out
 from ..model.record import Interval, Status
@@ -118,6 +118,13 @@ class Result(Finite):
     tried: Count
     of: Count
     reason: str = Field("", max_length=1000)
+
+    @field_validator("gain")
+    @classmethod
+    def _speed_up(cls, gain: Interval | None) -> Interval | None:
+        if gain and gain.low <= 0:
+            raise ValueError("a gain is a ratio of times, above zero")
+        return gain
 
 
 Entry = Search | Space | Trial | Result
