@@ -47,14 +47,14 @@ def run(file: Path, out: Path, limit: float, *options: str) -> list[Record]:
 
 def of_cheats(folder: Path, devices: list[str], limit: float, page: Path | None) -> None:
     """Print how each cheat ended on each device."""
-    file = experiment(folder, cheats())
-    content = yaml.safe_load(file.read_text())
-    file.write_text(yaml.safe_dump({**content, "devices": devices}))
-    found = run(file, folder / "out", limit, "--workloads", str(ADVERSARY))
+    found = run(experiment(folder, cheats(), devices), folder / "out", limit, "--workloads", str(ADVERSARY))
     records = {(each.identity.devices[0], each.identity.problem, each.identity.variant): each for each in found}
     for (device, _, name), record in sorted(records.items(), key=lambda item: (item[0][0], item[0][2])):
         if name in cheats():
             print(f"{device}  {name:26}  {verdict(record)[:120]}")
+    wanted = {(device, each.problem, each.name) for device, _, _ in records for each in cheats().values()}
+    if left := sorted(wanted - records.keys()):
+        raise SystemExit(f"the time was over before {', '.join(' '.join(each) for each in left)}")
     if page:
         write(page, records)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from perfport.machine.device_profile import DeviceProfile
+from perfport.machine.device_profile import DeviceProfile, load_profile
 from perfport.model import schema
 from perfport.model.files import read_text, write
 from perfport.tune.profiles import joined, split
@@ -21,10 +21,10 @@ from perfport.tune.profiles import joined, split
 def merge(profile: Path, found: list[Path]) -> int:
     """Write the entries of ``found`` into ``profile``; returns how many. Raises `SystemExit` for another device's."""
     head, held = split(read_text(profile), profile)
-    own = _read(profile)
+    own = load_profile(profile)
     count = 0
     for path in found:
-        other = _read(path)
+        other = load_profile(path)
         if not own.names(other.title):
             raise SystemExit(f"{path}: expected a device that {profile} names, got {other.title!r}")
         for family, entries in split(read_text(path), path)[1].items():
@@ -34,10 +34,6 @@ def merge(profile: Path, found: list[Path]) -> int:
     schema.validate(DeviceProfile, schema.parse(content, str(profile)), str(profile))
     write(profile, content)
     return count
-
-
-def _read(path: Path) -> DeviceProfile:
-    return schema.validate(DeviceProfile, schema.parse(read_text(path), str(path)), str(path))
 
 
 def main() -> None:

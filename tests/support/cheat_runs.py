@@ -67,11 +67,11 @@ def studies(names: Iterable[str]) -> Iterator[dict[str, Any]]:
             yield {"problem": "extremes", "parameters": {"n": number, "m": 1}, "variants": [LEAVES]}
 
 
-def experiment(folder: Path, names: Iterable[str]) -> Path:
-    """Write an experiment of these cheats, on every OpenCL device, with the honest variants of their problems."""
+def experiment(folder: Path, names: Iterable[str], devices: Iterable[str] = ("opencl",)) -> Path:
+    """Write an experiment of these cheats, with the honest variants of their problems, on devices of OpenCL."""
     content = {
         "name": "cheats",
-        "devices": ["opencl"],
+        "devices": [*devices],
         "measurement": MEASUREMENT,
         "timeout": 60,
         "seed": SEED,

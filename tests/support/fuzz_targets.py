@@ -170,9 +170,8 @@ def _search(path: Path) -> None:
     from perfport.tune.anatomy import found
 
     searches = [found(path.parent)]
-    searched(searches)
-    for told in (means, gains, repeated):
-        told(ended(searches))
+    ends = ended(searches)
+    assert searched(searches) and means(ends) and gains(ends) and isinstance(repeated(ends), str)
     for own in by_place(searches).values():
         assert spaces(own) and isinstance(lost(own), str)
 

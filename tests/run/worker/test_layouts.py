@@ -138,12 +138,20 @@ def test_a_layout_is_made_again_and_of_one_size(device: OpenDevice, sizes: tuple
     made.close()
 
 
-def test_inputs_of_other_sizes_are_not_mixed(device: OpenDevice) -> None:
-    made = Pair(device, HONEST["reversed"], on_host=False)
+def test_inputs_of_other_sizes_are_not_mixed(device: OpenDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[tuple[int, ...]] = []
+    blend_, made = Contents.blend, Pair(device, HONEST["reversed"], on_host=False)
+
+    def seen(contents: Contents, *buffers: Any) -> None:
+        sizes.append(tuple(buffer.nbytes for buffer in buffers))
+        blend_(contents, *buffers)
+
+    monkeypatch.setattr(Contents, "blend", seen)
     for session, length in zip(made.sessions, (40, 16), strict=True):
         Setup(session, {}, {}).input("odd", lambda length=length: device.upload(np.ones(length, np.uint8)))
     made.check()
     made.close()
+    assert sizes == [(4 * N,) * 3]
 
 
 def test_without_other_inputs_nothing_is_looked_for(pair: Any) -> None:

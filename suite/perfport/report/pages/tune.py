@@ -82,7 +82,7 @@ class Ended:
     """How the search of a variant ended: on which chip (``place``), by which seed, with which result."""
 
     place: str
-    seed: int | None
+    seed: str
     result: Result
 
     @property
@@ -105,13 +105,13 @@ def _place(search: Found, device: str) -> str:
     return line(f"{chip}, {device}" if chip else device, 200)
 
 
-def _seed(search: Found) -> int | None:
-    return search.search.seed if search.search else None
+def _seed(search: Found) -> str:
+    return str(search.search.seed) if search.search else NONE
 
 
-def by_place(searches: Sequence[Found]) -> dict[str, list[tuple[int | None, Anatomy]]]:
+def by_place(searches: Sequence[Found]) -> dict[str, list[tuple[str, Anatomy]]]:
     """Return the spaces of each device of each chip, with the seeds of their searches, in the order of their names."""
-    held: dict[str, list[tuple[int | None, Anatomy]]] = {}
+    held: dict[str, list[tuple[str, Anatomy]]] = {}
     for search in searches:
         for each in search.anatomies:
             held.setdefault(_place(search, each.device), []).append((_seed(search), each))
@@ -133,28 +133,18 @@ def searched(searches: Sequence[Found]) -> str:
 
 def means(ends: Sequence[Ended]) -> str:
     """Return a table of the mean gain of each workload's variants, by device and seed."""
-    groups: dict[tuple[str, int | None, str], list[Ended]] = {}
+    groups: dict[tuple[str, str, str], list[Ended]] = {}
     for each in ends:
         groups.setdefault((each.place, each.seed, each.result.variant.partition("/")[0]), []).append(each)
     rows = []
-    for (place, seed, workload), own in sorted(groups.items(), key=str):
+    for (place, seed, workload), own in sorted(groups.items()):
         most = max(own, key=lambda each: each.gain.value)
         won = [each for each in own if each.gain.value != 1]
         mean = Interval(**{
             end: geometric_mean([getattr(each.gain, end) for each in own]) for end in ("value", "low", "high")
         })  # fmt: skip
         largest = f"{most.gain.value:.2f} {code(most.result.variant.partition('/')[2])}" if won else NONE
-        rows.append(
-            [
-                text(place),
-                str(NONE if seed is None else seed),
-                code(workload),
-                str(len(own)),
-                str(len(won)),
-                _interval(mean),
-                largest,
-            ]
-        )
+        rows.append([text(place), seed, code(workload), str(len(own)), str(len(won)), _interval(mean), largest])
     return table(
         ["device", "seed", "workload", "variants", "with a gain", "geometric mean", "largest"], rows, "lllrrrl"
     )
@@ -162,16 +152,15 @@ def means(ends: Sequence[Ended]) -> str:
 
 def gains(ends: Sequence[Ended]) -> str:
     """Return a table of how searches ended."""
-    several = len({each.seed for each in ends}) > 1
     rows = [
         [
             text(each.place), code(each.result.variant), text(", ".join(each.result.presets)),
-            str(each.seed) if several else "", f"{each.result.tried} of {each.result.of:,}",
+            each.seed, f"{each.result.tried} of {each.result.of:,}",
             _interval(each.result.gain) if each.result.gain else NONE,
             percent(each.result.share) if each.result.share else NONE,
             _settings(each.result.parameters) if each.result.parameters else text(each.result.reason, 120),
         ]
-        for each in sorted(ends, key=lambda each: (each.place, each.result.variant, each.seed or 0))
+        for each in sorted(ends, key=lambda each: (each.place, each.result.variant, each.seed))
     ]  # fmt: skip
     headers = [
         "device",
@@ -188,16 +177,15 @@ def gains(ends: Sequence[Ended]) -> str:
 
 def repeated(ends: Sequence[Ended]) -> str:
     """Return a table of the variants that were searched with several seeds; empty where none was."""
-    held: dict[tuple[str, str, tuple[str, ...]], dict[int, Ended]] = {}
+    held: dict[tuple[str, str, tuple[str, ...]], dict[str, Ended]] = {}
     for each in ends:
-        if each.seed is not None:
-            key = each.place, each.result.variant, tuple(sorted(each.result.presets))
-            held.setdefault(key, {})[each.seed] = each
+        key = each.place, each.result.variant, tuple(sorted(each.result.presets))
+        held.setdefault(key, {})[each.seed] = each
     rows = []
     for (place, variant, presets), by_seed in sorted(held.items()):
         if len(by_seed) > 1:
-            own = [by_seed[seed].gain.value for seed in sorted(by_seed)]
-            told = "; ".join(f"{value:.3f} (seed {seed})" for seed, value in zip(sorted(by_seed), own, strict=True))
+            own = [each.gain.value for each in by_seed.values()]
+            told = "; ".join(f"{each.gain.value:.3f} (seed {seed})" for seed, each in by_seed.items())
             rows.append([text(place), code(variant), text(", ".join(presets)), told, percent(max(own) / min(own) - 1)])
     return table(["device", "variant", "sizes", "gains", "apart"], rows, "llllr") if rows else ""
 
@@ -207,13 +195,9 @@ def _settings(values: object) -> str:
     return text(", ".join(f"{name}={value}" for name, value in values.items()), 200)
 
 
-def spaces(own: Sequence[tuple[int | None, Anatomy]]) -> str:
+def spaces(own: Sequence[tuple[str, Anatomy]]) -> str:
     """Return a table of the spaces of one device; each with the seed of its search."""
-    several = len({seed for seed, _ in own}) > 1
-    rows = [
-        [code(each.variant), text(each.preset), str(seed) if several else "", *_numbers(each), _importance(each)]
-        for seed, each in own
-    ]
+    rows = [[code(each.variant), text(each.preset), seed, *_numbers(each), _importance(each)] for seed, each in own]
     near = f"within {NEAR - 1:.0%} of the best"
     headers = [
         "variant",
@@ -231,7 +215,7 @@ def spaces(own: Sequence[tuple[int | None, Anatomy]]) -> str:
     return table(headers, rows, "lllrrrrrrrl")
 
 
-def lost(own: Sequence[tuple[int | None, Anatomy]]) -> str:
+def lost(own: Sequence[tuple[str, Anatomy]]) -> str:
     """Return what the parameters lose that the device's profile had; empty where it had nothing."""
     known = [each.profile for _, each in own if each.profile]
     if not known:
@@ -257,9 +241,8 @@ def _importance(each: Anatomy) -> str:
     return ", ".join(f"{code(name, 40)} {value:.2f}" for name, value in named) or NONE
 
 
-def distributions(place: str, own: Sequence[tuple[int | None, Anatomy]]) -> Plot:
+def distributions(place: str, own: Sequence[tuple[str, Anatomy]]) -> Plot:
     """Draw the share of the configurations of each space that is within a factor of the best."""
-    several = len({seed for seed, _ in own}) > 1
     with style():
         figure = Figure(figsize=(8.0, 1.2 + 0.34 * len(own)), layout="constrained")
         axes = figure.add_subplot()
@@ -273,7 +256,7 @@ def distributions(place: str, own: Sequence[tuple[int | None, Anatomy]]) -> Plot
         axes.set_ylim(len(own) - 0.5, -0.5)
         axes.set_yticks(
             range(len(own)),
-            [middle(f"{each.variant} ({each.preset}{f', seed {seed}' * several})", 52) for seed, each in own],
+            [middle(f"{each.variant} ({each.preset}, seed {seed})", 52) for seed, each in own],
             fontsize=8,
         )
         axes.set_xlabel("time over that of the best configuration")
@@ -285,7 +268,7 @@ def distributions(place: str, own: Sequence[tuple[int | None, Anatomy]]) -> Plot
     return Plot(f"{slug('spaces', place)}.svg", content, f"Spaces of variants on {place}", caption)
 
 
-def _row(place: str, seed: int | None, each: Anatomy) -> dict[str, object]:
+def _row(place: str, seed: str, each: Anatomy) -> dict[str, object]:
     return {
         "device": place, "seed": seed, "variant": each.variant, "size": each.preset, "tried": each.tried,
         "of": each.size,
