@@ -112,7 +112,7 @@ def test_a_run_names_the_defaults_of_its_variants() -> None:
         ],
     })  # fmt: skip
     groups = plan.make(definition, "x", found, [info], 1)
-    said = describe(groups)[data.POCL]["face_detection/windows/tuned"]
+    (said,) = describe(groups)[data.POCL].values()
     assert said == {
         n: t.default_for(info) for n, t in found["face_detection"].variant("windows", "tuned").tunables.items()
     }

@@ -161,19 +161,21 @@ def _tuned() -> dict[str, bytes]:
         "driver": "3.1", "commit": "c", "presets": {"quick": 1.0}, "tried": 3, "of": 9, "seed": 1, "share": 0.5,
         "gain": {"value": 2.0, "low": 1.5, "high": 2.5},
     }  # fmt: skip
+    sizes = [entry, {**entry, "parameters": {}, "presets": {"full": 1.0, "large": 2.0}}]
     held = _shipped("device_profiles/hd7970.yaml", 2)()
-    return {**held, "tuned": yaml.safe_dump({**content, "tuned": {"cuda:nvidia": {"demo/rows/tuned": entry}}}).encode()}
+    found = {"cuda:nvidia": {"demo/rows/tuned": entry, "demo/rows/b": sizes}}
+    return {**held, "tuned": yaml.safe_dump({**content, "tuned": found}).encode()}
 
 
 def _search(path: Path) -> None:
-    from perfport.report.pages.tune import by_place, ended, gains, lost, means, repeated, searched, spaces
+    from perfport.report.pages.tune import by_place, ended, gains, held_out, lost, means, repeated, searched, spaces
     from perfport.tune.anatomy import found
 
     searches = [found(path.parent)]
     ends = ended(searches)
     assert searched(searches) and means(ends) and gains(ends) and isinstance(repeated(ends), str)
-    for own in by_place(searches).values():
-        assert spaces(own) and isinstance(lost(own), str)
+    for place, own in by_place(searches).items():
+        assert spaces(own) and isinstance(lost(held_out(searches, place)), str)
 
 
 def _searches() -> dict[str, bytes]:

@@ -13,6 +13,7 @@ import yaml
 
 from perfport.machine import device_profile
 from perfport.machine.device_profile import load_profile, parameters_at, tuned
+from perfport.machine.tuned import Size
 from perfport.model.device import DeviceInfo
 from perfport.model.errors import UsageError
 from perfport.model.record import Interval
@@ -21,7 +22,7 @@ from perfport.run.defaults import Defaults, describe
 from perfport.run.experiment import Experiment
 from perfport.run.listing import device_rows
 from perfport.tune import profiles, tune
-from perfport.tune.log import Result
+from perfport.tune.log import DEFAULTS_BEST, NOTHING_FASTER, WITHIN_NOISE, Result
 from perfport.tune.seeds import seeds
 from perfport.tune.target import Goal
 from perfport.workload import Workload, discover
@@ -34,6 +35,11 @@ TURNS = Result(
     device=CPU.id, variant=tunable.VARIANT, presets={"quick": 1.0}, parameters={"turns": 4, "fault": "none"},
     next=[{"turns": 512, "fault": "none"}], gain=GAIN, share=0.4, tried=7, of=18,
 )  # fmt: skip
+MORE = TURNS.model_copy(update={"presets": {"more": 1.0}, "parameters": {"turns": 512, "fault": "none"}})
+STANDS = TURNS.model_copy(
+    update={"presets": {"more": 1.0}, "parameters": None, "next": [], "gain": None, "reason": NOTHING_FASTER}
+)
+QUICK, ANYWHERE = {"n": 20000}, Size({}, {})
 
 
 @pytest.fixture
@@ -55,7 +61,7 @@ def test_a_new_profile_holds_what_was_found_and_how(own: Path) -> None:
     assert profiles.update(path, CPU, {tunable.VARIANT: TURNS}, seed=3) == [tunable.VARIANT]
     profile = load_profile(path)
     assert load_profile(path.stem).tuned == profile.tuned and profile.names(CPU.name) and not profile.names(OTHER.name)
-    found = profile.tuned["opencl:pocl"][tunable.VARIANT]
+    (found,) = profile.tuned["opencl:pocl"][tunable.VARIANT]
     assert found.parameters == {"turns": 4, "fault": "none"} and found.next == [{"turns": 512, "fault": "none"}]
     assert (found.tried, found.of, found.seed, found.driver, found.presets) == (7, 18, 3, "3.1", {"quick": 1.0})
     assert found.gain.low == 1.25 and found.gain.high == 1.751 and found.share == 0.4 and found.commit and found.date
@@ -76,8 +82,8 @@ def test_what_others_wrote_stays_byte_for_byte(own: Path, tmp_path: Path) -> Non
     profiles.update(path, gpu, {"w/p/other": TURNS, "w/p/none": TURNS.model_copy(update={"parameters": None})}, 1)
     tuned_ = load_profile(path).tuned
     assert set(tuned_["cuda:nvidia"]) == {tunable.VARIANT, "w/p/other"}
-    assert tuned_["cuda:nvidia"][tunable.VARIANT].parameters["turns"] == 4
-    assert tuned_["opencl:nvidia"][tunable.VARIANT].parameters["turns"] == 64
+    assert tuned_["cuda:nvidia"][tunable.VARIANT][0].parameters["turns"] == 4
+    assert tuned_["opencl:nvidia"][tunable.VARIANT][0].parameters["turns"] == 64
     assert path.read_text().startswith(shipped.rstrip())
 
 
@@ -122,17 +128,17 @@ def test_of_equal_devices_the_greater_gain_is_written(tmp_path: Path, gains: tup
     ]
     assert tune._write(results, [CPU, equal], {CPU.id: path, equal.id: path}, 1) == {path: [tunable.VARIANT]}
     ((_, variants),) = load_profile(path).tuned.items()
-    assert variants[tunable.VARIANT].gain.value == 1.5
+    assert variants[tunable.VARIANT][0].gain.value == 1.5
 
 
 def test_parameters_are_defaults_where_they_were_found(own: Path, workloads: dict[str, Workload]) -> None:
     profiles.update(profiles.own_file(CPU), CPU, {tunable.VARIANT: TURNS}, 1)
     variant = workloads["tunable"].variant("double", "turns")
     code, found = {"turns": 64, "fault": "none"}, {"turns": 4, "fault": "none"}
-    assert Defaults(CPU).of("tunable", variant) == found
+    assert Defaults(CPU).of("tunable", variant, QUICK) == found
     for others in (Defaults(CPU, own=True), Defaults(INTEL), Defaults(OTHER)):
-        assert others.of("tunable", variant) == code
-    (name, _) = tuned(CPU)[tunable.VARIANT]
+        assert others.of("tunable", variant, QUICK) == code
+    ((name, _),) = tuned(CPU)[tunable.VARIANT]
     assert name == profiles.own_file(CPU).stem
 
 
@@ -140,7 +146,7 @@ def test_of_several_profiles_the_first_counts(own: Path) -> None:
     other = TURNS.model_copy(update={"parameters": {"turns": 512, "fault": "none"}})
     for name, results in (("a", {tunable.VARIANT: TURNS}), ("b", {tunable.VARIANT: other, "w/p/other": other})):
         profiles.update(own / f"{name}.yaml", CPU, results, 1)
-    known = {variant: (name, each.parameters["turns"]) for variant, (name, each) in tuned(CPU).items()}
+    known = {variant: (name, each.parameters["turns"]) for variant, ((name, each),) in tuned(CPU).items()}
     assert known == {tunable.VARIANT: ("a", 4), "w/p/other": ("b", 512)}
 
 
@@ -159,16 +165,19 @@ def test_parameters_that_the_variant_no_longer_takes_do_not_count(
     old = TURNS.model_copy(update={"parameters": parameters})
     profiles.update(profiles.own_file(CPU), CPU, {tunable.VARIANT: old}, 1)
     variant = workloads["tunable"].variant("double", "turns")
-    assert Defaults(CPU).of("tunable", variant) == {"turns": 64, "fault": "none"}
+    assert Defaults(CPU).of("tunable", variant, QUICK) == {"turns": 64, "fault": "none"}
 
 
-def cases(workloads: dict[str, Workload], native: bool = False, **study: object) -> list[tuple[int, str | None]]:
+def cases(
+    workloads: dict[str, Workload], native: bool = False, said: int | None = None, **study: object
+) -> list[tuple[int, str | None]]:
     """The turns and the profile of each planned case, and that the run says what the defaults were."""
     entry = {"workload": "tunable", "problem": "double", "presets": ["quick"], "variants": ["turns"], **study}
+    entry = {name: value for name, value in entry.items() if value is not None}
+    expected = said or (64 if native or study.get("profiles") else 4)
     definition = Experiment.model_validate({"name": "x", "experiments": [entry]})
     groups = plan.make(definition, "x", workloads, [CPU], 1, native=native)
-    said = describe(groups)[CPU.id][tunable.VARIANT]["turns"]
-    assert said == (64 if native or study.get("profiles") else 4)
+    assert [each["turns"] for each in describe(groups)[CPU.id].values()] == [expected]
     return [(case.identity.tunables["turns"], case.identity.profile) for case in groups[0].cases]
 
 
@@ -181,13 +190,69 @@ def test_a_run_takes_them_unless_it_names_profiles_or_is_told_not_to(own: Path, 
     assert cases(workloads, tunables={"turns": [512]}) == [(512, None)]
 
 
+@pytest.mark.parametrize(("n", "turns"), [(1, 4), (20_000, 4), (28_000, 4), (29_000, 512), (40_000, 512), (10**9, 512)])
+def test_of_what_was_found_at_several_sizes_the_nearest_counts(
+    own: Path, workloads: dict[str, Workload], n: int, turns: int
+) -> None:
+    path = profiles.own_file(CPU)
+    for result in (TURNS, MORE):
+        profiles.update(path, CPU, {tunable.VARIANT: result}, 1)
+    assert [each.presets for each in load_profile(path).tuned["opencl:pocl"][tunable.VARIANT]] == [
+        {"more": 1.0}, {"quick": 1.0},
+    ]  # fmt: skip
+    variant = workloads["tunable"].variant("double", "turns")
+    assert Defaults(CPU).of("tunable", variant, {"n": n})["turns"] == turns
+    assert Defaults(CPU, own=True).of("tunable", variant, {"n": n})["turns"] == 64
+    sizes = {"presets": None, "parameters": {"n": [n]}}
+    assert cases(workloads, said=turns, **sizes) == [(turns, None)]
+    assert cases(workloads, said=64, profiles=["native", path.stem], **sizes) == [(64, None), (turns, path.stem)]
+
+
+def test_that_the_code_s_defaults_stand_at_a_size_is_kept(own: Path, workloads: dict[str, Workload]) -> None:
+    path = profiles.own_file(CPU)
+    assert profiles.update(path, CPU, {tunable.VARIANT: TURNS}, 1) == [tunable.VARIANT]
+    assert profiles.update(path, CPU, {tunable.VARIANT: STANDS}, 1) == []
+    entries = load_profile(path).tuned["opencl:pocl"][tunable.VARIANT]
+    assert [each.parameters for each in entries] == [{}, TURNS.parameters]
+    assert entries[0].gain == Interval(value=1.0, low=1.0, high=1.0)
+    variant = workloads["tunable"].variant("double", "turns")
+    assert Defaults(CPU).of("tunable", variant, {"n": 40000})["turns"] == 64
+    assert Defaults(CPU).of("tunable", variant, {"n": 20000})["turns"] == 4
+    assert [row["tuned"] for row in device_rows([CPU])] == [f"1 by {path.stem}"]
+    # a winner takes the place of what stood at its sizes, and nothing takes the place of a winner
+    profiles.update(path, CPU, {tunable.VARIANT: MORE}, 1)
+    profiles.update(path, CPU, {tunable.VARIANT: STANDS}, 1)
+    entries = load_profile(path).tuned["opencl:pocl"][tunable.VARIANT]
+    assert [each.parameters for each in entries] == [MORE.parameters, TURNS.parameters]
+
+
+@pytest.mark.parametrize(
+    ("reason", "answer"),
+    [(NOTHING_FASTER, {}), (DEFAULTS_BEST, {}), (WITHIN_NOISE, {}), ("the budget was too small to try any", None)],
+)
+def test_a_search_answers_where_it_could_compare(reason: str, answer: dict[str, int] | None) -> None:
+    assert STANDS.model_copy(update={"reason": reason}).answer == answer
+    assert TURNS.answer == TURNS.parameters
+
+
+def test_two_entries_for_the_same_sizes_are_refused(own: Path) -> None:
+    path = profiles.own_file(CPU)
+    profiles.update(path, CPU, {tunable.VARIANT: TURNS}, 1)
+    head, held = profiles.split(path.read_text(), path)
+    one = held["opencl:pocl"][tunable.VARIANT]
+    held["opencl:pocl"][tunable.VARIANT] = [one, {**one, "seed": 2}]
+    path.write_text(profiles.joined(head, held))
+    with pytest.raises(UsageError, match=r"expected one entry for each choice of presets, got two for \{quick: 1\}"):
+        load_profile(path)
+
+
 def test_another_driver_gets_the_nearest_family(own: Path) -> None:
     path = profiles.own_file(CPU)
     profiles.update(path, CPU, {tunable.VARIANT: TURNS}, 1)
     profile = load_profile(path)
     for family in ("opencl:intel", "cuda:nvidia"):
-        assert parameters_at(profile, tunable.VARIANT, family) == TURNS.parameters
-    assert parameters_at(profile, "w/p/v", "opencl:pocl") == {}
+        assert parameters_at(profile, tunable.VARIANT, family, ANYWHERE) == TURNS.parameters
+    assert parameters_at(profile, "w/p/v", "opencl:pocl", ANYWHERE) == {}
 
 
 def test_a_broken_profile_of_the_user_is_named_and_left_out(own: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -214,5 +279,5 @@ def test_a_value_in_a_profile_must_be_one(own: Path) -> None:
     content = yaml.safe_load(path.read_text())
     content["tuned"]["opencl:pocl"][tunable.VARIANT]["parameters"]["turns"] = [1]
     path.write_text(yaml.safe_dump(content))
-    with pytest.raises(UsageError, match=r"tuned\.opencl:pocl\.tunable/double/turns\.parameters\.turns"):
+    with pytest.raises(UsageError, match=r"tuned\.opencl:pocl\.tunable/double/turns\[0\]\.parameters\.turns"):
         load_profile(path)

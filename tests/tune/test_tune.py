@@ -71,7 +71,7 @@ def test_a_search_ends_in_a_profile(run: Run, tmp_path: Path) -> None:
     assert result.parameters == {"turns": 4, "fault": "none"} and result.next
     found = load_profile(tmp_path / "own.yaml").tuned
     ((family, variants),) = found.items()
-    assert family.startswith("opencl:") and variants[tunable.VARIANT].parameters == result.parameters
+    assert family.startswith("opencl:") and variants[tunable.VARIANT][0].parameters == result.parameters
     records = list(read_records(tmp_path / "search" / "final" / "records.jsonl"))
     assert {name_of(record.identity.tunables) for record in records} >= {
         name_of({"turns": turns, "fault": "none"}) for turns in (4, 64)

@@ -10,7 +10,7 @@ from ..machine.device_profile import load_profile, parameters_at
 from ..model.errors import UsageError
 from ..model.names import NATIVE
 from ..model.record import Identity, Interval, Record, Status
-from ..run.defaults import defaults
+from ..run.defaults import defaults, size_at
 from ..store.case import Case, Site, Subject
 from ..store.collection import Collection
 from ..store.comparable import fastest
@@ -100,7 +100,7 @@ def parameters_of(profile: str, identity: Identity) -> Mapping[str, Any]:
         identity.devices[0].rpartition(":")[0],
     )
     try:
-        return parameters_at(load_profile(profile), variant, family)
+        return parameters_at(load_profile(profile), variant, family, size_at(identity))
     except UsageError:
         return {}
 

@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import platformdirs
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from ..model import schema
 from ..model.device import DeviceInfo
 from ..model.errors import UsageError, leave_out, nearest
-from ..model.record import Interval
-from ..model.schema import Model
+from .tuned import Entries, Frozen, Name, Size, Text, Tuned, Value, nearest_size
 
 #: Ceilings that every profile states (null where unknown), and all of them with their units.
 REQUIRED_CEILINGS = ("dram_bandwidth", "fp32_base", "fp32_boost", "local_bandwidth", "l2_bandwidth")
@@ -66,15 +65,8 @@ HIERARCHY = {
     "memory_bus_width": "bit",
 }
 
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
-Text = Annotated[str, Field(min_length=1)]
 
-
-class _Frozen(Model):
-    model_config = ConfigDict(frozen=True)
-
-
-class _Sourced(_Frozen):
+class _Sourced(Frozen):
     unit: str
     source: str
     note: Text | None = None
@@ -109,7 +101,7 @@ class Measurement(_Sourced):
     differs: Text | None = None
 
 
-class Tuning(_Frozen):
+class Tuning(Frozen):
     """One tuning parameter, passed to kernels as ``-D NAME=value``. A text value must be a C identifier."""
 
     value: int | float | str
@@ -125,50 +117,7 @@ class Tuning(_Frozen):
         return value
 
 
-Whole = Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63)]
-Value = Whole | Annotated[float, Field(strict=True, allow_inf_nan=False)] | Text
-Parameters = dict[Name, Value]
-Positive = Annotated[float, Field(gt=0, lt=1e9, allow_inf_nan=False)]
-
-
-class Tuned(_Frozen):
-    """Parameters of one variant that ``perfport tune`` found on this device, and how.
-
-    Attributes
-    ----------
-    parameters : dict
-        A value of each tunable.
-    next : list of dict
-        Those that came next, best first: seeds of a search on a device like this one.
-    date, driver, commit : str
-        Of the search: when, on which driver, with which code (``-dirty`` where it was none that is committed).
-    presets : dict of str to float
-        Sizes that were tuned for, with their weights.
-    tried, of : int
-        Configurations that were measured, and how many there are.
-    seed : int
-        Of the search.
-    share : float, optional
-        Share of the problem bound that was reached, measured; the geometric mean over the presets.
-    gain : Interval
-        Time with the code's defaults over time with these parameters, measured by fresh workers, with its 95 %
-        interval; the geometric mean over the presets.
-    """
-
-    parameters: Parameters
-    next: list[Parameters] = Field(default_factory=list, max_length=20)
-    date: Text
-    driver: str
-    commit: str
-    presets: dict[Text, Positive] = Field(min_length=1)
-    tried: int = Field(ge=1, lt=10**30)
-    of: int = Field(ge=1, lt=10**30)
-    seed: Whole
-    share: Positive | None = None
-    gain: Interval
-
-
-class DeviceProfile(_Frozen):
+class DeviceProfile(Frozen):
     """What is known about one device from its documentation and the literature, and what was found by tuning.
 
     Attributes
@@ -184,7 +133,7 @@ class DeviceProfile(_Frozen):
     tuning : dict
         Workload -> parameter -> value that the literature gives for this device.
     tuned : dict
-        Driver family (`family`) -> ``workload/problem/variant`` -> what ``perfport tune`` found.
+        Driver family (`family`) -> ``workload/problem/variant`` -> what ``perfport tune`` found, at one size or more.
     """
 
     name: Name
@@ -200,7 +149,7 @@ class DeviceProfile(_Frozen):
     measured: dict[str, Measurement] = Field(default_factory=dict)
     notes: list[str] = Field(default_factory=list)
     tuning: dict[str, dict[Name, Tuning]] = Field(default_factory=dict)
-    tuned: dict[Text, dict[Text, Tuned]] = Field(default_factory=dict)
+    tuned: dict[Text, dict[Text, Entries]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _consistent(self) -> DeviceProfile:
@@ -235,14 +184,14 @@ class DeviceProfile(_Frozen):
         """Whether a pattern of ``match`` finds a device's name."""
         return any(re.search(pattern, device_name, re.IGNORECASE) for pattern in self.match)
 
-    def found(self, variant: str, family: str) -> Tuned | None:
+    def found(self, variant: str, family: str) -> list[Tuned]:
         """Return what was found for a variant (``workload/problem/variant``) on a driver family.
 
         Else what was found by another driver of the same backend, or by any: what this device needs is best known so.
         """
         backend = family.partition(":")[0]
         order = sorted(self.tuned, key=lambda name: (name != family, name.partition(":")[0] != backend))
-        return next((self.tuned[name][variant] for name in order if variant in self.tuned[name]), None)
+        return next((self.tuned[name][variant] for name in order if variant in self.tuned[name]), [])
 
     @property
     def bandwidth(self) -> float | None:
@@ -333,19 +282,22 @@ def own_profiles() -> Iterator[DeviceProfile]:
             leave_out(error)
 
 
-def tuned(info: DeviceInfo) -> dict[str, tuple[str, Tuned]]:
+def tuned(info: DeviceInfo) -> dict[str, list[tuple[str, Tuned]]]:
     """Return what was tuned on a device, and by the driver family that it is used through.
 
     Returns
     -------
     dict
-        Profile's name and what was found, by ``workload/problem/variant``. The user's own profiles come before those
-        that ship.
+        Profile's name and what was found at one choice of sizes, by ``workload/problem/variant``. The user's own
+        profiles come before those that ship; of several entries for the same sizes the first counts.
     """
-    found: dict[str, tuple[str, Tuned]] = {}
+    found: dict[str, list[tuple[str, Tuned]]] = {}
     for profile in (*own_profiles(), *all_profiles().values()):
         if profile.names(info.name):
-            found = {name: (profile.name, each) for name, each in profile.tuned.get(family(info), {}).items()} | found
+            for name, entries in profile.tuned.get(family(info), {}).items():
+                held = found.setdefault(name, [])
+                known = [each.presets for _, each in held]
+                held += [(profile.name, each) for each in entries if each.presets not in known]
     return found
 
 
@@ -372,7 +324,7 @@ def parameters_for(profile: DeviceProfile, workload: str) -> dict[str, Value]:
     return {name: tuning.value for name, tuning in profile.tuning.get(workload, {}).items()}
 
 
-def parameters_at(profile: DeviceProfile, variant: str, family: str) -> dict[str, Value]:
+def parameters_at(profile: DeviceProfile, variant: str, family: str, size: Size) -> dict[str, Value]:
     """Return a profile's parameters for a variant: those of its workload, then what was found by tuning the variant.
 
     Parameters
@@ -381,6 +333,8 @@ def parameters_at(profile: DeviceProfile, variant: str, family: str) -> dict[str
         ``workload/problem/variant``.
     family : str
         Driver family of the device that they are for (`DeviceProfile.found`).
+    size : Size
+        Of what was found at several sizes, that at the nearest (`nearest_size`).
     """
-    found = profile.found(variant, family)
+    found = nearest_size(profile.found(variant, family), size)
     return parameters_for(profile, variant.partition("/")[0]) | (found.parameters if found else {})

@@ -1,19 +1,24 @@
 """Defaults of tunables: those of a device, and what a run says they were, so that later ones change no judgement of it.
 
 Where a profile that names the device was tuned for a variant (`perfport tune`), its parameters are the variant's
-defaults there; the code's own serve anywhere else.
+defaults there, at any size: those that were found at the nearest. The code's own serve anywhere else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
+from pydantic import ValidationError
+
 from ..machine.device_profile import tuned
+from ..machine.tuned import Size, Tuned, nearest_size
 from ..model.device import DeviceInfo
 from ..model.record import Identity
 from ..store.results import Run
-from ..workload import Variant
+from ..workload import Problem, Variant
 from .cases import Group
 from .sources import shipped
 
@@ -21,10 +26,12 @@ from .sources import shipped
 def defaults(run: Run, identity: Identity) -> dict[str, Any] | None:
     """Return the default of each tunable of a case's variant on its device; ``None`` where nobody knows them.
 
-    A run says what they were. For one that does not, older than that, they are today's.
+    A run says what they were: older ones of each variant, whatever the size. For one that does not, older than that,
+    they are today's of the code.
     """
     (device, *_), name = identity.devices, f"{identity.workload}/{identity.problem}/{identity.variant}"
-    said: dict[str, Any] | None = ((run.environment.get("defaults") or {}).get(device) or {}).get(name)
+    held: dict[str, dict[str, Any]] = (run.environment.get("defaults") or {}).get(device) or {}
+    said = held.get(_at(identity), held.get(name))
     if said is not None:
         return said
     workload = shipped(identity.workload)
@@ -35,6 +42,36 @@ def defaults(run: Run, identity: Identity) -> dict[str, Any] | None:
 
 def _defaults(variant: type[Variant], info: DeviceInfo) -> dict[str, Any]:
     return {name: tunable.default_for(info) for name, tunable in variant.tunables.items()}
+
+
+def size_of(problem: type[Problem], parameters: Mapping[str, Any]) -> Size:
+    """Return parameters of a problem as a size, which can be compared with those of its presets."""
+    return Size(_whole(problem, parameters), _presets(problem))
+
+
+def size_at(identity: Identity) -> Size:
+    """Return the size of a case; one that is near to nothing where its problem is gone, or has other parameters now."""
+    problem = _problem(identity.workload, identity.problem)
+    try:
+        return size_of(problem, identity.parameters) if problem else Size({}, {})
+    except ValidationError:
+        return Size({}, {})
+
+
+@cache
+def _problem(workload: str, name: str) -> type[Problem] | None:
+    held = shipped(workload)
+    return held.problems.get(name) if held else None
+
+
+@cache
+def _presets(problem: type[Problem]) -> dict[str, dict[str, Any]]:
+    return {name: _whole(problem, each) for name, each in problem.presets.items()}
+
+
+def _whole(problem: type[Problem], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters with the defaults of those that are not set."""
+    return problem.Parameters.model_validate(dict(parameters)).model_dump()
 
 
 class Defaults:
@@ -51,22 +88,35 @@ class Defaults:
         self._info = info
         self._tuned = {} if own else tuned(info)
 
-    def of(self, workload: str, variant: type[Variant]) -> dict[str, Any]:
-        """Return the default of each tunable. What was tuned for other tunables than the variant has does not count."""
+    def of(self, workload: str, variant: type[Variant], parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the default of each tunable at parameters of the variant's problem.
+
+        What was tuned for other tunables than the variant has does not count.
+        """
         own = _defaults(variant, self._info)
-        _, found = self._tuned.get(f"{workload}/{variant.problem.name}/{variant.name}", ("", None))
-        fits = found and all(
-            name in variant.tunables and value in (*variant.tunables[name].values, own[name])
-            for name, value in found.parameters.items()
-        )
-        return own | found.parameters if found and fits else own
+        known = self._tuned.get(f"{workload}/{variant.problem.name}/{variant.name}", [])
+        fitting = [each for _, each in known if _fits(each, variant, own)]
+        found = nearest_size(fitting, size_of(variant.problem, parameters))
+        return own | found.parameters if found else own
+
+
+def _fits(found: Tuned, variant: type[Variant], own: Mapping[str, Any]) -> bool:
+    return all(
+        name in variant.tunables and value in (*variant.tunables[name].values, own[name])
+        for name, value in found.parameters.items()
+    )
 
 
 def describe(groups: Iterable[Group]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return the defaults of the planned variants by device and variant, for a run's environment file."""
+    """Return the defaults of the planned variants by device, variant and size, for a run's environment file."""
     by_device: dict[str, dict[str, dict[str, Any]]] = {}
     for group in groups:
         for case in group.cases:
-            key = f"{group.workload}/{group.problem}/{case.identity.variant}"
-            by_device.setdefault(group.device.id, {}).setdefault(key, case.defaults)
+            by_device.setdefault(group.device.id, {}).setdefault(_at(case.identity), case.defaults)
     return {device: dict(sorted(known.items())) for device, known in by_device.items()}
+
+
+def _at(identity: Identity) -> str:
+    """What an environment file calls a variant at a size."""
+    told = json.dumps(identity.parameters, sort_keys=True)
+    return f"{identity.workload}/{identity.problem}/{identity.variant} {told}"

@@ -59,7 +59,8 @@ def device_rows(devices: Sequence[DeviceInfo]) -> list[dict[str, Any]]:
 
 def _tuned(device: DeviceInfo) -> str:
     """How many variants have other defaults here than the code's, by the profile that they are of."""
-    numbers = Counter(name for name, _ in tuned(device).values())
+    own = [{name for name, each in entries if each.parameters} for entries in tuned(device).values()]
+    numbers = Counter(name for names in own for name in names)
     return ", ".join(f"{number} by {name}" for name, number in sorted(numbers.items()))
 
 

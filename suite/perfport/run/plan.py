@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from ..machine.device_profile import DeviceProfile, Value, family, load_profile, parameters_for
+from ..machine.tuned import nearest_size
 from ..measure.sampling import Targets
 from ..model.device import DeviceInfo
 from ..model.errors import InfrastructureError, PerfportError, UsageError, nearest
@@ -21,7 +22,7 @@ from ..model.record import Identity
 from ..model.schema import explain
 from ..workload import Problem, Variant, Workload
 from .cases import Case, Group
-from .defaults import Defaults
+from .defaults import Defaults, size_of
 from .experiment import NATIVE, Experiment, Study
 from .keys import case_key
 
@@ -347,7 +348,7 @@ class _Size:
 
     def _cases_of(self, variant: type[Variant], profile: str) -> Iterator[Case]:
         macros = self.entry.macros[profile]
-        defaults = self.defaults.of(self.entry.workload.name, variant)
+        defaults = self.defaults.of(self.entry.workload.name, variant, self.parameters)
         set_ = macros | self._found(variant, profile)
         tunables = {name: set_.get(name, value) for name, value in defaults.items()}
         axes = {name: values for name, values in self.study.tunables.items() if name in variant.tunables}
@@ -361,7 +362,8 @@ class _Size:
         """What a profile has of tuning a variant."""
         if profile == NATIVE:
             return {}
-        found = self.entry.profiles[profile].found(self.entry.name_of(variant), family(self.device))
+        entries = self.entry.profiles[profile].found(self.entry.name_of(variant), family(self.device))
+        found = nearest_size(entries, size_of(variant.problem, self.parameters))
         return found.parameters if found else {}
 
     def identity(self, variant: type[Variant], tunables: dict[str, Any], profile: str = NATIVE) -> Identity:

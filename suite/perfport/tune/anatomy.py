@@ -35,6 +35,9 @@ class Anatomy:
         Times over that of the best, from the best on; configurations that were dropped early among them.
     default, profile : float, optional
         That of the code's defaults, and of what the device's profile had when the search began.
+    in_force : float, optional
+        That of what a run took when the search began: the profile's, or the code's where it had none; ``None`` where
+        that has no result at this size.
     failed : dict of int
         Configurations without a result, by status.
     hopeless : int
@@ -51,6 +54,7 @@ class Anatomy:
     relative: tuple[float, ...]
     default: float | None
     profile: float | None
+    in_force: float | None
     failed: Mapping[Status, int]
     hopeless: int
     importance: Mapping[str, float]
@@ -116,11 +120,13 @@ def _anatomy(space: Space, preset: str, trials: list[Trial]) -> Anatomy:
         if trial.relative is None:
             failed[trial.status] = failed.get(trial.status, 0) + 1
     default, profile = (values.get(name_of(config)) if config else None for config in (space.defaults, space.profile))
+    in_force = values.get(name_of(space.profile or space.defaults))
     best = next(trial.config for trial in timed if trial.relative == least)
     return Anatomy(
         device=space.device, variant=space.variant, preset=preset, size=space.size,
         relative=tuple(sorted(value / least for value in values.values())),
-        default=default / least if default else None, profile=profile / least if profile else None, failed=failed,
+        default=default / least if default else None, profile=profile / least if profile else None,
+        in_force=in_force / least if in_force else None, failed=failed,
         hopeless=sum(trial.hopeless for trial in trials), importance=importance(space, timed), best=best,
     )  # fmt: skip
 

@@ -24,7 +24,7 @@ from ..run.plan import instances
 from ..store.ratios import compare, is_ranked, time_of
 from ..store.writing import replace
 from ..workload import discover
-from .log import Result
+from .log import DEFAULTS_BEST, WITHIN_NOISE, Result
 from .space import Config, name_of
 from .target import Goal
 from .tuner import Tuner
@@ -148,12 +148,12 @@ def result(each: Finalists, records: Iterable[Record], objective: str) -> Result
     least = {preset: min(time_of(known[preset]) for known in complete.values()) for preset in goal.presets}
     ranked = sorted(complete, key=lambda name: _score(complete[name], least, goal.presets, objective))
     if ranked[0] == name_of(goal.defaults):
-        return base.model_copy(update={"reason": "the code's defaults are the best of the finalists"})
+        return base.model_copy(update={"reason": DEFAULTS_BEST})
     winner = complete[ranked[0]]
     gain = mean_gain(reference, winner, goal.presets)
     base = base.model_copy(update={"gain": gain, "share": _share(winner, goal.presets)})
     if gain is None or gain.low <= 1:
-        return base.model_copy(update={"reason": "no gain beyond its interval"})
+        return base.model_copy(update={"reason": WITHIN_NOISE})
     rest = [configs[name] for name in ranked[1:] if name != name_of(goal.defaults)]
     return base.model_copy(update={"parameters": configs[ranked[0]], "next": rest})
 

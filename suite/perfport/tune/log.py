@@ -48,8 +48,8 @@ class Search(Finite):
 class Space(Finite):
     """A variant's space on a device, as it is searched; the code's ``defaults`` are the reference of ``relative``.
 
-    ``profile`` is what the device's profile had for the variant when the search began; ``None`` where it had nothing
-    else than the defaults, and in a log that is older than the key.
+    ``profile`` is what the device's profile had for the variant at the nearest size when the search began; ``None``
+    where it had nothing else than the defaults, and in a log that is older than the key.
     """
 
     kind: Literal["space"] = "space"
@@ -104,6 +104,12 @@ class Trial(Finite):
     disturbed: str = Field("", max_length=1000)
 
 
+#: Why a search that had results ends without parameters: the code's defaults stand.
+NOTHING_FASTER = "nothing was found that is 1% faster than the code's defaults"
+DEFAULTS_BEST = "the code's defaults are the best of the finalists"
+WITHIN_NOISE = "no gain beyond its interval"
+
+
 class Result(Finite):
     """How a variant's search ended: the winner, and what it gains over the code's defaults, by fresh workers."""
 
@@ -125,6 +131,11 @@ class Result(Finite):
         if gain and gain.low <= 0:
             raise ValueError("a gain is a ratio of times, above zero")
         return gain
+
+    @property
+    def answer(self) -> dict[str, Any] | None:
+        """What to run with at these sizes: ``{}`` are the code's defaults; ``None`` where the search does not tell."""
+        return {} if self.reason in (NOTHING_FASTER, DEFAULTS_BEST, WITHIN_NOISE) else self.parameters
 
 
 Entry = Search | Space | Trial | Result

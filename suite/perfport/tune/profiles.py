@@ -1,6 +1,7 @@
 """What a search found, written into the device's profile: the block ``tuned``, at its end.
 
-Everything before that block stays byte for byte as it is, and so do the entries of other variants and drivers.
+Everything before that block stays byte for byte as it is, and so do the entries of other variants and drivers. Of one
+variant there is an entry for each choice of sizes that was searched: a mapping where there is one, else a list.
 """
 
 from __future__ import annotations
@@ -70,30 +71,52 @@ def check_shared(files: Mapping[str, Path], devices: Iterable[DeviceInfo]) -> No
 
 
 def update(path: Path, info: DeviceInfo, results: Mapping[str, Result], seed: int) -> list[str]:
-    """Write the winners among results into a profile; a new one is made where there is none.
+    """Write what was found into a profile; a new one is made where there is none.
+
+    That the code's defaults stand is written, too, or what is found at another size would be taken at this one; but not
+    in place of an entry for the same sizes.
 
     Parameters
     ----------
     results : mapping
-        By ``workload/problem/variant``; those without parameters leave what stands there.
+        By ``workload/problem/variant``; those without an answer leave what stands there.
 
     Returns
     -------
     list of str
-        The variants that were written.
+        The variants that gain.
     """
-    winners = {name: each for name, each in results.items() if each.parameters}
-    if not winners:
+    answers = {name: each for name, each in results.items() if each.answer is not None}
+    if not answers:
         return []
     text = read_text(path) if path.exists() else _new(path, info)
     head, held = split(text, path)
+    commit = environment.commit() or {}
+    told = f"{commit.get('hash', 'unknown')}{'-dirty' if commit.get('dirty') else ''}"
+    date = datetime.now(UTC).date().isoformat()
     own = dict(held.get(family(info)) or {})
-    own |= {name: _entry(each, info, seed) for name, each in winners.items()}
+    for name, each in answers.items():
+        own[name] = combined(own.get(name), entry(each, date, info.driver, told, seed))
     held = {**held, family(info): dict(sorted(own.items()))}
     content = joined(head, held)
     _profile(content, path)  # what is written can be read
     write(path, content)
-    return sorted(winners)
+    return sorted(name for name, each in answers.items() if each.answer)
+
+
+def combined(held: Any, new: Mapping[str, Any]) -> Any:
+    """Return what a profile holds of a variant, an entry or a list of them, with a new one.
+
+    It takes the place of that for the same presets, unless it has no parameters.
+    """
+    entries = held if isinstance(held, list) else [held] if held else []
+    same = next((each for each in entries if each["presets"] == new["presets"]), None)
+    if same is not None and not new["parameters"]:
+        return held
+    entries = sorted(
+        [*(each for each in entries if each is not same), new], key=lambda each: sorted(each["presets"].items())
+    )
+    return entries if len(entries) > 1 else entries[0]
 
 
 def _profile(text: str, path: Path) -> DeviceProfile:
@@ -117,18 +140,18 @@ def split(text: str, path: Path) -> tuple[str, dict[str, Any]]:
     return "".join(lines[:begin]), dict(held.get("tuned") or {})
 
 
-def _entry(result: Result, info: DeviceInfo, seed: int) -> dict[str, Any]:
-    commit = environment.commit() or {}
-    entry: dict[str, Any] = {
-        "parameters": result.parameters, "next": result.next, "date": datetime.now(UTC).date().isoformat(),
-        "driver": info.driver, "commit": f"{commit.get('hash', 'unknown')}{'-dirty' if commit.get('dirty') else ''}",
-        "presets": result.presets, "tried": result.tried, "of": result.of, "seed": seed,
+def entry(result: Result, date: str, driver: str, commit: str, seed: int) -> dict[str, Any]:
+    """Return the answer of a search as an entry of a profile (`Tuned`)."""
+    made: dict[str, Any] = {
+        "parameters": result.answer, "next": result.next, "date": date, "driver": driver, "commit": commit,
+        "presets": result.presets, "tried": max(result.tried, 1), "of": result.of, "seed": seed,
     }  # fmt: skip
+    if not result.answer:
+        return {**made, "gain": dict.fromkeys(("value", "low", "high"), 1.0)}
     if result.share is not None:
-        entry["share"] = _rounded(result.share)
+        made["share"] = _rounded(result.share)
     assert result.gain
-    entry["gain"] = {end: _rounded(getattr(result.gain, end)) for end in ("value", "low", "high")}
-    return entry
+    return {**made, "gain": {end: _rounded(getattr(result.gain, end)) for end in ("value", "low", "high")}}
 
 
 def _rounded(value: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..machine.device_profile import DeviceProfile, all_profiles, family, own_profiles
+from ..machine.tuned import by_distance
 from .space import Config
 from .target import Goal
 
@@ -15,8 +16,8 @@ VENDORS = ("nvidia", "advanced micro devices", "amd", "intel", "arm", "apple", "
 def seeds(goal: Goal) -> list[Config]:
     """Return configurations to begin with, the most promising first.
 
-    Of each profile the winner and what came next to it, then what the literature gives for the workload; a value that a
-    tunable does not have becomes the nearest that it has.
+    Of each profile the winners, that of the nearest size first, and what came next to them, then what the literature
+    gives for the workload; a value that a tunable does not have becomes the nearest that it has.
     """
     profiles = sorted([*own_profiles(), *all_profiles().values()], key=lambda each: _distance(each, goal))
     ranked = [list(_of(profile, goal)) for profile in profiles]
@@ -39,9 +40,10 @@ def vendor(name: str) -> str:
 
 
 def _of(profile: DeviceProfile, goal: Goal) -> Iterator[Config]:
-    if found := profile.found(goal.name, family(goal.device)):
-        yield found.parameters
-        yield from found.next
+    found = by_distance(profile.found(goal.name, family(goal.device)), goal.size)
+    yield from (each.parameters for each in found)
+    for each in found:
+        yield from each.next
     published = {name: each.value for name, each in profile.tuning.get(goal.workload.name, {}).items()}
     if published.keys() & goal.variant.tunables.keys():
         yield published

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..machine.tuned import Size
 from ..model.device import DeviceInfo
 from ..model.errors import UnavailableError, UnsupportedError, UsageError, nearest
 from ..model.record import DEVICES
+from ..run.defaults import size_of
 from ..run.experiment import Experiment, Study, TuneOptions, find, load
 from ..workload import Problem, Variant, Workload
 from .space import Config, Space
@@ -47,6 +49,11 @@ class Goal:
         """Return the problem's parameters at a preset, as plans have them."""
         parameters = self.problem.Parameters.model_validate(self.problem.presets[preset])
         return parameters.model_dump(exclude_unset=True)
+
+    @property
+    def size(self) -> Size:
+        """The preset of the greatest weight, as a size."""
+        return size_of(self.problem, self.parameters(max(self.presets, key=lambda name: self.presets[name])))
 
     @property
     def defaults(self) -> Config:

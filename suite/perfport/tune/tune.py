@@ -27,7 +27,7 @@ from ..run.signals import heeded
 from ..workload import discover
 from . import final, profiles
 from .final import finalists
-from .log import LOG, Log, Result, Search, Space
+from .log import LOG, NOTHING_FASTER, Log, Result, Search, Space
 from .seeds import seeds
 from .target import Goal, Target, target
 from .tuner import Machine, Settings, Tuner
@@ -228,7 +228,7 @@ def _nothing(tuner: Tuner) -> Result:
     failed = next(
         (t.reason for each in tuner.standing.trials.values() for t in each.values() if t.relative is None), ""
     )
-    reason = f"nothing was found that is {final.LEAST_GAIN:.0%} faster than the code's defaults"
+    reason = NOTHING_FASTER
     if tuner.standing.best is None:
         reason = f"no configuration has a result: {failed}" if failed else "the budget was too small to try any"
     return Result(

@@ -130,7 +130,7 @@ class Tuner:
 
     def _described(self) -> Space:
         goal = self.goal
-        held = Defaults(goal.device).of(goal.workload.name, goal.variant)
+        held = Defaults(goal.device).of(goal.workload.name, goal.variant, goal.size.parameters)
         return Space(
             device=goal.device.id, variant=goal.name, size=self.space.size, values=self.space.values,
             defaults=goal.defaults, presets=dict(goal.presets), profile=held if held != goal.defaults else None,

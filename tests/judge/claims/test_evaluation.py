@@ -118,9 +118,11 @@ def test_an_ablation_compares_equal_settings_of_one_variant(tmp_path: Path) -> N
 
 def test_sides_may_differ_in_parameters_of_their_own(tmp_path: Path) -> None:
     records = [
-        record("fast", t, parameters={"op": op, "batch": b}, key=f"{op}{b}")
-        for (op, b), t in {("x", 1): 0.02, ("y", 1): 0.05, ("x", 64): 0.02, ("y", 64): 0.02}.items()
-    ]
+        record("fast", t, parameters={"op": op, "batch": b}, key=f"{op}{b}", tunables={"tile": tile})
+        for (op, b), (t, tile) in {
+            ("x", 1): (0.02, 8), ("y", 1): (0.05, 16), ("x", 64): (0.02, 8), ("y", 64): (0.02, 8),
+        }.items()  # a device's defaults are other ones at other sizes
+    ]  # fmt: skip
     sides = {s: {"variant": "fast", "parameters": {"op": op}} for s, op in (("subject", "x"), ("reference", "y"))}
     found = judge(tmp_path, claim(parameters={"batch": 1}, **sides), *records)
     assert found.verdict is Verdict.HOLDS and found.evidence[0].setting == "batch=1"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 import search_log
 
 from perfport.report.pages.tune import summary, view
-from perfport.tune.anatomy import found
+from perfport.tune.anatomy import Found, found
 from perfport.tune.log import Result
 from perfport.tune.tune import Done
 
@@ -66,14 +67,64 @@ def test_the_mean_takes_one_for_a_variant_without_a_gain(tmp_path: Path) -> None
     assert cells[4:7] == ["2", "1", "2.000 (1.975–2.025)"] and "4.00 `rows/tuned`" in row
 
 
-def test_what_the_profile_had_is_told_with_what_it_loses(tmp_path: Path) -> None:
-    log = search_log.write(tmp_path) / "tune.jsonl"
-    assert "profile had" not in view([found(tmp_path)]).markdown
-    log.write_text(log.read_text().replace('"profile":null', '"profile":{"group":32,"unroll":1,"form":"b"}'))
-    text = view([found(tmp_path)]).markdown
-    assert "takes 2.000 times as long as by the best that was found (median of 1; at most 2.000)" in text
-    heads, _, row = (line.split("|") for line in text[text.index("\n| variant ") + 1 :].splitlines()[:3])
-    assert dict(zip((h.strip() for h in heads), (c.strip() for c in row), strict=True))["profile"] == "2.00"
+def _at(folder: Path, started: str, preset: str, profile: str = "null", **replaced: str) -> Found:
+    """A search of another day at some size, where the device's profile had something or nothing."""
+    log = search_log.write(folder) / "tune.jsonl"
+    content = log.read_text().replace("2026-11-24", started).replace('"quick"', f'"{preset}"')
+    for was, now in {'"profile":null': f'"profile":{profile}', **replaced}.items():
+        assert was in content
+        content = content.replace(was, now)
+    log.write_text(content)
+    return found(folder)
+
+
+HELD = '{"group":32,"unroll":1,"form":"b"}'
+
+
+def test_what_the_profile_loses_at_a_size_that_was_held_out_is_told(tmp_path: Path) -> None:
+    first, then = _at(tmp_path / "a", "2026-11-25", "quick"), _at(tmp_path / "b", "2026-11-26", "full", HELD)
+    assert "no search before" not in view([first]).markdown
+    text = view([then, first]).markdown
+    assert (
+        "takes 2.000 times as long" in text
+        and "4.000 times by the code's: medians of 1, of which 0 are within 5%. " in text
+    )
+    _, lost = text.split("no search before")
+    (row,) = (line for line in lost.splitlines() if "| full" in line)
+    assert [cell.strip() for cell in row.split("|")[2:5]] == ["full", "2.00", "4.00"]
+    heads, _, *rows = (line.split("|") for line in text[text.index("\n| variant ") + 1 :].splitlines()[:4])
+    names = [head.strip() for head in heads]
+    assert [dict(zip(names, map(str.strip, row), strict=True))["profile"] for row in rows] == ["2.00", "–"]
+
+
+def test_without_an_entry_the_code_s_defaults_lose(tmp_path: Path) -> None:
+    searches = [_at(tmp_path / "a", "2026-11-25", "quick"), _at(tmp_path / "b", "2026-11-26", "full")]
+    assert "takes 4.000 times as long" in view(searches).markdown
+
+
+@pytest.mark.parametrize(
+    ("started", "preset", "chip"),
+    [
+        ("2026-11-26", "quick", "AMD EPYC 9999"),  # the size was searched before
+        ("2026-11-24", "full", "AMD EPYC 9999"),  # nothing was searched before
+        ("2026-11-26", "full", "Xeon"),  # on another chip
+    ],
+)
+def test_what_was_not_held_out_is_not_told(tmp_path: Path, started: str, preset: str, chip: str) -> None:
+    first = _at(tmp_path / "a", "2026-11-25", "quick")
+    other = _at(tmp_path / "b", started, preset, HELD, **{"AMD EPYC 9999": chip})
+    page = view([first, other]).markdown
+    if started < "2026-11-25":  # then the first is the one that was held out, by the code's defaults
+        assert "takes 4.000 times" in page and "medians of 1," in page
+    else:
+        assert "no search before" not in page
+
+
+def test_parameters_that_fail_at_a_size_do_not_count_as_a_loss(tmp_path: Path) -> None:
+    first = _at(tmp_path / "a", "2026-11-25", "quick")
+    failing = _at(tmp_path / "b", "2026-11-26", "full", '{"group":128,"unroll":1,"form":"b"}')
+    assert "no search before" not in view([first, failing]).markdown
+    assert failing.anatomies[0].in_force is None
 
 
 def test_names_of_others_are_shown_as_text(tmp_path: Path) -> None:

@@ -118,8 +118,9 @@ def _cases(side: Selector, workload: str, claim: Claim, site: Site, index: _Inde
 class _Settings:
     """What one setting of a claim is: parameters that no side has of its own, and the precision class.
 
-    Where all sides are one variant, ``tunables`` are those that a side names, and a setting has all others. ``free``:
-    the sides say of which precision class they are.
+    Where all sides are one variant and name tunables, these are ``tunables``, and a setting has all others; sides of
+    one variant at different parameters may have other tunables there. ``free``: the sides say of which precision class
+    they are.
     """
 
     own: frozenset[str]
@@ -131,7 +132,7 @@ class _Settings:
         own = frozenset(name for side in sides for name in side.parameters)
         tunables = frozenset(name for side in sides for name in side.tunables)
         alike = len(sides) > 1 and len({(*side.variants, side.profile) for side in sides}) == 1
-        return cls(own, tunables if alike else None, any(side.precision for side in sides))
+        return cls(own, tunables if alike and tunables else None, any(side.precision for side in sides))
 
     def key(self, identity: Identity) -> str:
         """Return what the records of one setting have in common."""

@@ -70,7 +70,7 @@ def view(searches: Sequence[Found]) -> View:
     for place, own in by_place(searches).items():
         plot = distributions(place, own)
         plots.append(plot)
-        blocks += [f"## The spaces on {text(place)}", spaces(own), lost(own), *image(plot)]
+        blocks += [f"## The spaces on {text(place)}", spaces(own), lost(held_out(searches, place)), *image(plot)]
         rows += [_row(place, seed, each) for seed, each in own]
     if not rows:
         blocks.append("No configuration was timed.")
@@ -146,7 +146,9 @@ def means(ends: Sequence[Ended]) -> str:
         largest = f"{most.gain.value:.2f} {code(most.result.variant.partition('/')[2])}" if won else NONE
         rows.append([text(place), seed, code(workload), str(len(own)), str(len(won)), _interval(mean), largest])
     return table(
-        ["device", "seed", "workload", "variants", "with a gain", "geometric mean", "largest"], rows, "lllrrrl"
+        ["device", "seed", "workload", "variants and sizes", "with a gain", "geometric mean", "largest"],
+        rows,
+        "lllrrrl",
     )
 
 
@@ -215,16 +217,44 @@ def spaces(own: Sequence[tuple[str, Anatomy]]) -> str:
     return table(headers, rows, "lllrrrrrrrl")
 
 
-def lost(own: Sequence[tuple[str, Anatomy]]) -> str:
-    """Return what the parameters lose that the device's profile had; empty where it had nothing."""
-    known = [each.profile for _, each in own if each.profile]
+def held_out(searches: Sequence[Found], place: str) -> list[Anatomy]:
+    """Return the spaces of a device at sizes that no search before had used, of variants that had been searched."""
+    begun: dict[str, list[tuple[str, str]]] = {}
+    for search in searches:
+        for each in search.anatomies:
+            if search.search and _place(search, each.device) == place:
+                begun.setdefault(each.variant, []).append((search.search.started, each.preset))
+    found = []
+    for search in searches:
+        for each in search.anatomies:
+            if search.search and _place(search, each.device) == place:
+                before = {preset for started, preset in begun[each.variant] if started < search.search.started}
+                found += [each] if before and each.preset not in before else []
+    return sorted(found, key=lambda each: (each.variant, each.preset))
+
+
+def lost(out: Sequence[Anatomy]) -> str:
+    """Return what parameters lose at sizes that were held out; empty where there are none."""
+    known = [each for each in out if each.in_force]
     if not known:
         return ""
-    return (
-        "By the parameters that the device's profile had when a search began a variant takes "
-        f"{median(known):.3f} times as long as by the best that was found (median of {len(known)}; at most "
-        f"{max(known):.3f}). Where the profile was tuned at other sizes, that is what it loses at these."
+    losses = [each.in_force or 1.0 for each in known]
+    codes = [each.default for each in known if each.default]
+    by_code = f", {median(codes):.3f} times by the code's" if codes else ""
+    within = f"{sum(each <= NEAR for each in losses)} are within {NEAR - 1:.0%}"
+    told = (
+        f"At sizes that no search before had used, a variant takes {median(losses):.3f} times as long by the "
+        "parameters that were its defaults then (the profile's, or the code's where a search had found nothing) as by "
+        f"the best that is found there{by_code}: medians of {len(losses)}, of which {within}"
+        + (f"; {missing} more have no time there. " if (missing := len(out) - len(known)) else ". ")
+        + "The best of many is the luckiest, too: a part of it is noise."
     )
+    rows = [
+        [code(each.variant), text(each.preset), f"{loss:.2f}", f"{each.default:.2f}" if each.default else NONE]
+        for loss, each in sorted(zip(losses, known, strict=True), key=lambda pair: -pair[0]) if loss > NEAR
+    ]  # fmt: skip
+    headers = ["more is lost by", "size", "by what was its default", "by the code's defaults"]
+    return join([told, table(headers, rows, "llrr")] if rows else [told])
 
 
 def _numbers(each: Anatomy) -> list[str]:
