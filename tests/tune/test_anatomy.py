@@ -33,6 +33,23 @@ def test_what_the_profile_had_stands_beside_the_defaults(tmp_path: Path) -> None
         assert anatomy.profile == (pytest.approx(relative) if relative else None), "none where it was not timed"
 
 
+def test_where_the_reference_was_not_measured_beside_itself_seconds_count(tmp_path: Path) -> None:
+    """In such logs each was measured beside the best so far, and errors of ratios multiply."""
+    log = search_log.write(tmp_path) / "tune.jsonl"
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    trials = [line for line in lines if line["kind"] == "trial" and line["relative"]]
+    for number, trial in enumerate(trials):
+        trial["relative"] *= 0.9**number
+    log.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+    (known,) = found(tmp_path).anatomies
+    assert known.default == pytest.approx(4.0) and known.relative[-1] == pytest.approx(8.24, rel=0.01)
+    reference = next(trial for trial in trials if trial["config"] == search_log.DEFAULTS)
+    reference["ratio"] = {"value": 1.0, "low": 0.99, "high": 1.01}
+    log.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+    (known,) = found(tmp_path).anatomies
+    assert known.default != pytest.approx(4.0, rel=0.1)
+
+
 def test_importance_tells_what_decides(tmp_path: Path) -> None:
     (anatomy,) = found(search_log.write(tmp_path)).anatomies
     first, *_ = anatomy.importance

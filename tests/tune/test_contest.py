@@ -41,6 +41,13 @@ def test_a_slow_one_ends_early_and_a_fast_one_is_sampled_on() -> None:
     assert not Contender("first", {"a": Execution(lambda: None, span=[9.0])}, rounds=[0]).done(TARGETS)
 
 
+def test_it_must_win_against_the_best_and_not_only_against_its_rival() -> None:
+    close = beside([0.9, 0.9, 0.9, 0.9, 0.9], [1.0] * 5)
+    assert not close.done(TARGETS)
+    close.lead = 0.5
+    assert close.done(TARGETS)
+
+
 def test_the_ratio_is_its_time_over_that_of_the_best_by_round() -> None:
     contender = beside([2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])
     ratio = contender.ratio()

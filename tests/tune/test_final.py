@@ -67,9 +67,44 @@ def test_only_a_gain_that_is_worth_it_is_measured_again(tmp_path: Path, relative
         status = Status.OK if value else Status.WRONG
         named = {"device": CPU.id, "variant": tunable.VARIANT, "preset": "quick"}
         standing.add(Trial(**named, config=config, status=status, relative=value, seconds=value))
-    found = final.finalists(SimpleNamespace(goal=goal, standing=standing, tried=2))  # type: ignore[arg-type]
+    found = final.finalists(SimpleNamespace(goal=goal, standing=standing, tried=2, held=DEFAULT))  # type: ignore
     assert (found.configs if found else None) == ((DEFAULT, FAST) if chosen else None)
     assert final.finalists(SimpleNamespace(goal=goal, standing=Standing({"quick": 1.0}, "mean"))) is None  # type: ignore
+
+
+@pytest.mark.parametrize(
+    ("relative", "chosen"), [(0.9, True), (1.5, True), (0.995, False), (1.005, False), (None, False)]
+)
+def test_what_the_profile_has_is_measured_again_where_it_differs(
+    tmp_path: Path, relative: float | None, chosen: bool
+) -> None:
+    """Also where it is not among the best of the search: the profile is to lose nothing by what is written."""
+    goal, standing = finalists(tmp_path).goal, Standing({"quick": 1.0}, "mean")
+    others = [{"turns": 64, "fault": name} for name in "abcdefg"]
+    for number, (config, value) in enumerate(
+        ((DEFAULT, 1.0), *((other, 0.9999) for other in others), (OTHER, relative))
+    ):
+        status = Status.OK if value else Status.WRONG
+        named = {"device": CPU.id, "variant": tunable.VARIANT, "preset": "quick"}
+        standing.add(Trial(**named, config=config, status=status, relative=value, seconds=value or number))
+    found = final.finalists(SimpleNamespace(goal=goal, standing=standing, tried=2, held=OTHER))  # type: ignore
+    assert (found is not None) is chosen
+    if found:
+        assert OTHER in found.configs and found.held == OTHER and found.configs[0] == DEFAULT
+        assert len(found.configs) == len({repr(config) for config in found.configs})
+
+
+def test_what_is_gained_over_the_profile_is_told(tmp_path: Path) -> None:
+    each = replace(finalists(tmp_path), held=OTHER)
+    won = result(each, [record(DEFAULT, 0.050), record(FAST, 0.025), record(OTHER, 0.040)], "mean")
+    assert won.parameters == FAST and won.over_profile and won.over_profile.value == pytest.approx(1.6, rel=0.03)
+    stands = result(each, [record(DEFAULT, 0.025), record(FAST, 0.050), record(OTHER, 0.040)], "mean")
+    assert stands.answer == {} and stands.over_profile and stands.over_profile.value == pytest.approx(1.6, rel=0.03)
+    kept = result(each, [record(DEFAULT, 0.050), record(FAST, 0.040), record(OTHER, 0.025)], "mean")
+    assert kept.parameters == OTHER and kept.over_profile and kept.over_profile.value == pytest.approx(1.0)
+    unknown = result(each, [record(DEFAULT, 0.050), record(FAST, 0.025)], "mean")
+    assert unknown.parameters == FAST and unknown.over_profile is None
+    assert result(finalists(tmp_path / "b"), [record(DEFAULT, 0.05), record(FAST, 0.025)], "mean").over_profile is None
 
 
 def test_the_fastest_wins_by_its_gain(tmp_path: Path) -> None:

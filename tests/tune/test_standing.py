@@ -85,3 +85,34 @@ def test_by_the_worst_one_size_is_enough() -> None:
 def test_the_best_itself_and_a_first_one_can_win() -> None:
     assert not standing(*DEFAULT).cannot_win(NAME[0])
     assert not standing(trial(0, "small", None)).cannot_win(NAME[0])
+
+
+def one(n: int, relative: float, spread: float = 0.001) -> Trial:
+    return trial(n, "quick", relative, spread)
+
+
+def test_others_are_measured_beside_the_same_one_until_the_best_is_much_faster() -> None:
+    known = standing(one(0, 1.0), presets={"quick": 1.0})
+    seen = []
+    for n, relative in enumerate((0.9, 0.85, 0.81, 0.79, 0.7, 0.64, 0.63), 1):
+        known.add(one(n, relative))
+        seen.append((known.best, known.anchor))
+    anchors = [0, 0, 0, 4, 4, 4, 7]  # 1 / 0.79 and 0.79 / 0.63 are more than 1.25, 0.79 / 0.64 is not
+    assert seen == [(NAME[n], NAME[anchor]) for n, anchor in enumerate(anchors, 1)]
+    assert known.reference == NAME[0] and known.lead("quick") == 1.0
+    known.add(trial(8, "quick", 0.6, 0.001))
+    assert known.anchor == NAME[7] and known.lead("quick") == pytest.approx(0.6 / 0.63)
+
+
+def test_what_is_not_faster_than_the_best_beyond_doubt_is_not_the_best() -> None:
+    known = standing(one(0, 1.0), one(1, 0.9), one(2, 0.895, 0.02), presets={"quick": 1.0})
+    assert known.best == NAME[1] and known.ranked()[0] == NAME[2]
+    known.add(one(3, 0.895))
+    assert known.best == NAME[3]
+
+
+def test_the_place_is_what_the_reference_is_worth_beside_itself() -> None:
+    apart = trial(0, "quick").model_copy(update={"ratio": Interval(value=0.96, low=0.95, high=0.97)})
+    assert standing(apart, presets={"quick": 1.0}).place("quick") == 0.96
+    assert standing(one(0, 1.0), presets={"quick": 1.0}).place("quick") == 1.0
+    assert standing(presets={"quick": 1.0}).place("quick") == 1.0

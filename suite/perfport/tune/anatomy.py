@@ -35,9 +35,9 @@ class Anatomy:
         Times over that of the best, from the best on; configurations that were dropped early among them.
     default, profile : float, optional
         That of the code's defaults, and of what the device's profile had when the search began.
-    in_force : float, optional
-        That of what a run took when the search began: the profile's, or the code's where it had none; ``None`` where
-        that has no result at this size.
+    held : float, optional
+        Time by what a run took when the search began, the profile's parameters or the code's, over that by the code's;
+        ``None`` where one of these has no result at this size.
     failed : dict of int
         Configurations without a result, by status.
     hopeless : int
@@ -54,7 +54,7 @@ class Anatomy:
     relative: tuple[float, ...]
     default: float | None
     profile: float | None
-    in_force: float | None
+    held: float | None
     failed: Mapping[Status, int]
     hopeless: int
     importance: Mapping[str, float]
@@ -113,26 +113,41 @@ def _timed(trial: Trial) -> bool:
 
 def _anatomy(space: Space, preset: str, trials: list[Trial]) -> Anatomy:
     timed = [trial for trial in trials if _timed(trial)]
-    values = {name_of(trial.config): trial.relative or 1.0 for trial in timed}
+    first = next((trial for trial in timed if name_of(trial.config) == name_of(space.defaults)), timed[0])
+    values = {name_of(trial.config): _time(trial, first) for trial in timed}
     least = min(values.values())
     failed: dict[Status, int] = {}
     for trial in trials:
         if trial.relative is None:
             failed[trial.status] = failed.get(trial.status, 0) + 1
     default, profile = (values.get(name_of(config)) if config else None for config in (space.defaults, space.profile))
-    in_force = values.get(name_of(space.profile or space.defaults))
-    best = next(trial.config for trial in timed if trial.relative == least)
+    in_force, reference = (values.get(name_of(each)) for each in (space.profile or space.defaults, space.defaults))
+    best = next(trial.config for trial in timed if _time(trial, first) == least)
     return Anatomy(
         device=space.device, variant=space.variant, preset=preset, size=space.size,
         relative=tuple(sorted(value / least for value in values.values())),
         default=default / least if default else None, profile=profile / least if profile else None,
-        in_force=in_force / least if in_force else None, failed=failed,
-        hopeless=sum(trial.hopeless for trial in trials), importance=importance(space, timed), best=best,
+        held=in_force / reference if in_force and reference else None, failed=failed,
+        hopeless=sum(trial.hopeless for trial in trials), importance=importance(space, timed, values), best=best,
     )  # fmt: skip
 
 
-def importance(space: Space, timed: list[Trial]) -> dict[str, float]:
-    """Return the permutation importance of each tunable that varies, the most important first; seeded."""
+def _time(trial: Trial, first: Trial) -> float:
+    """Time over that of the reference; in logs in which that was not measured beside itself, in seconds.
+
+    There each was measured beside the best so far, and what the place in a round does multiplies (`Standing`).
+    """
+    return (trial.relative if first.ratio else trial.seconds) or 1.0
+
+
+def importance(space: Space, timed: list[Trial], values: Mapping[str, float]) -> dict[str, float]:
+    """Return the permutation importance of each tunable that varies, the most important first; seeded.
+
+    Parameters
+    ----------
+    values : mapping
+        Times by the configuration's name.
+    """
     from sklearn.ensemble import ExtraTreesRegressor
     from sklearn.inspection import permutation_importance
 
@@ -140,7 +155,7 @@ def importance(space: Space, timed: list[Trial]) -> dict[str, float]:
     if len(within) < LEAST or not space.values:
         return {}
     rows = Values(space.values).encoded([trial.config for trial in within])
-    logs = np.array([math.log(trial.relative or 1.0) for trial in within])
+    logs = np.array([math.log(values[name_of(trial.config)]) for trial in within])
     forest = ExtraTreesRegressor(TREES, min_samples_leaf=2, bootstrap=True, random_state=1).fit(rows, logs)
     told = permutation_importance(forest, rows, logs, n_repeats=PERMUTATIONS, random_state=1)
     means = dict(zip(space.values, told.importances_mean, strict=True))

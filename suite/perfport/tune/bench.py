@@ -39,10 +39,10 @@ ROOM = 1.05
 
 @dataclass(frozen=True)
 class Contest:
-    """A configuration of a variant at one size, to be measured beside the best so far (``rival``) where there is one.
+    """A configuration of a variant at one size, to be measured beside another (``rival``), or beside itself.
 
-    ``best`` is the time of that in seconds. ``artifacts`` are kernels that were compiled ahead, as of
-    `perfport.workload.Session`.
+    ``best`` is the time of the best so far in seconds, ``lead`` that over the rival's. ``artifacts`` are kernels that
+    were compiled ahead, as of `perfport.workload.Session`.
     """
 
     workload: str
@@ -55,6 +55,7 @@ class Contest:
     config: Config
     rival: Config | None
     best: float | None = None
+    lead: float = 1.0
     artifacts: dict[str, Artifact] = field(default_factory=dict)
 
 
@@ -85,7 +86,7 @@ def main(connection: Connection, info: DeviceInfo, workload_paths: list[str], ou
 
 @dataclass
 class _Ground:
-    """What contests of one problem at one size share; ``rivals`` are those of one variant.
+    """What contests of one problem at one size share; ``rivals``, of which there is one, are those of one variant.
 
     ``passed``: what was computed in which precision class, and the outputs by name and checksum. ``used``: inputs and
     reference are made, which the first contest does.
@@ -143,7 +144,9 @@ class Bench:
             self._step(key, "verifying")
             complaint = self._complaint(ground, built)
             ground.used = True
-            return Outcome(Status.WRONG, complaint) if complaint else self._measure(contest, built, rival)
+            if complaint:
+                return Outcome(Status.WRONG, complaint)
+            return self._measure(contest, built, rival or self._rival(ground, cls, contest.config))
         finally:
             built.release()
             ground.modules.clear()
@@ -193,17 +196,17 @@ class Bench:
         self._grounds.clear()
 
     def _rival(self, ground: _Ground, cls: type[Variant], config: Config) -> Built:
-        """Return the best so far, built when it becomes that."""
+        """Return what configurations are measured beside, built when it becomes that."""
         name = name_of(config)
         if name not in ground.rivals:
             while ground.rivals:
                 ground.rivals.popitem()[1].release()
-            self._step(None, "building the best so far")
+            self._step(None, "building what others are measured beside")
             ground.rivals[name] = build(cls, ground.session, config, {})
             self.device.finish()
         return ground.rivals[name]
 
-    def _measure(self, contest: Contest, built: Built, rival: Built | None) -> Outcome:
+    def _measure(self, contest: Contest, built: Built, rival: Built) -> Outcome:
         self._step(name_of(contest.config), "sampling")
         return self._hopeless(contest, built) or self._sample(contest, built, rival)
 
@@ -223,20 +226,18 @@ class Bench:
         ground.passed.add(seen)
         return ""
 
-    def _sample(self, contest: Contest, built: Built, rival: Built | None) -> Outcome:
-        """Time a configuration beside the best so far."""
-        theirs = self._subject_of(Incumbent, "best", rival) if rival else None
+    def _sample(self, contest: Contest, built: Built, rival: Built) -> Outcome:
+        """Time a configuration beside its rival."""
+        theirs = self._subject_of(Incumbent, "rival", rival)
         own = self._subject_of(Contender, "new", built)
-        own.rival = theirs
+        own.rival, own.lead = theirs, contest.lead
         targets = SAMPLING.model_copy(update={"cache": contest.cache})
-        sampler = Sampler(self.device, targets, any(each and each.rank == "wall" for each in (own, theirs)))
+        sampler = Sampler(self.device, targets, "wall" in (own.rank, theirs.rank))
         watch = Watch(self.device)
         try:
-            if theirs:
-                sampler.warm_up(theirs, lambda subject: None)
-            sampler.warm_up(own, lambda subject: None)
-            beside = [theirs, own] if theirs else [own]
-            next(sampler.run(list(beside), lambda subject: None))
+            for each in (theirs, own):
+                sampler.warm_up(each, lambda subject: None)
+            next(sampler.run([theirs, own], lambda subject: None))
         finally:
             sampler.close()
         summary = series(own).summary()

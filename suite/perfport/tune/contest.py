@@ -1,4 +1,4 @@
-"""One configuration beside the best so far, sampled in turn until it is shown that it cannot win."""
+"""One configuration beside another, sampled in turn until it is shown that it cannot win."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ def cannot_win(ratios: Sequence[float]) -> bool:
 
 @dataclass
 class Contender(Subject):
-    """A configuration that is sampled beside the best so far, ``rival``."""
+    """A configuration that is sampled beside ``rival``; ``lead`` is the time of the best over that of the rival."""
 
     rival: Subject | None = None
+    lead: float = 1.0
 
     def done(self, targets: Targets) -> bool:
         """Whether the stopping rule is met, or it cannot win."""
-        return super().done(targets) or cannot_win(self.ratios())
+        return super().done(targets) or cannot_win([ratio / self.lead for ratio in self.ratios()])
 
     def ratios(self) -> list[float]:
         """Return its times over those of the rival, by round that both took part in."""
@@ -46,7 +47,7 @@ class Contender(Subject):
 
 @dataclass
 class Incumbent(Subject):
-    """The best so far: it is sampled for as long as the contender is."""
+    """What a contender is sampled beside, for as long as that is."""
 
     def done(self, targets: Targets) -> bool:
         """Never by itself."""

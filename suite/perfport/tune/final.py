@@ -44,24 +44,35 @@ TARGETS = Targets(min_samples=7, max_samples=60, time_budget=0.7)
 
 @dataclass(frozen=True)
 class Finalists:
-    """A variant on a device, and the configurations that are measured again: the code's defaults first."""
+    """A variant on a device, and the configurations that are measured again: the code's defaults first.
+
+    ``held``: what the device's profile has, where that is something else and among them.
+    """
 
     goal: Goal
     configs: tuple[Config, ...]
     tried: int
+    held: Config | None = None
 
 
 def finalists(tuner: Tuner) -> Finalists | None:
-    """Return what of a search is measured again; ``None`` where its own times promise less than `LEAST_GAIN`."""
-    standing, defaults = tuner.standing, name_of(tuner.goal.defaults)
+    """Return what of a search is measured again: the best, and what the device's profile has.
+
+    ``None`` where by the search's own times they differ from the code's defaults by less than `LEAST_GAIN`.
+    """
+    standing, defaults = tuner.standing, tuner.goal.defaults
     ranked = standing.ranked()
     if not ranked:
         return None
-    best = [standing.configs[name] for name in ranked[:FINALISTS]]
-    known = standing.score(defaults) if defaults in standing.trials else None
-    if known is not None and known - (standing.score(ranked[0]) or 0.0) < math.log(1 + LEAST_GAIN):
+    held = name_of(tuner.held)
+    kept = held if held in ranked and held != name_of(defaults) else None
+    known = standing.score(name_of(defaults)) if name_of(defaults) in standing.trials else None
+    told = [ranked[0], kept] if kept else [ranked[0]]
+    if known is not None and all(abs(known - (standing.score(n) or 0.0)) < math.log(1 + LEAST_GAIN) for n in told):
         return None
-    return Finalists(tuner.goal, (tuner.goal.defaults, *(c for c in best if c != tuner.goal.defaults)), tuner.tried)
+    names = dict.fromkeys([*ranked[:FINALISTS], *([kept] if kept else [])])
+    configs = [standing.configs[name] for name in names if name != name_of(defaults)]
+    return Finalists(tuner.goal, (defaults, *configs), tuner.tried, standing.configs[kept] if kept else None)
 
 
 def groups(chosen: Iterable[Finalists], seed: int, cache: str, timeout: float) -> list[Group]:
@@ -147,6 +158,8 @@ def result(each: Finalists, records: Iterable[Record], objective: str) -> Result
         return base.model_copy(update={"reason": f"the code's defaults have no result at every size ({why})"[:1000]})
     least = {preset: min(time_of(known[preset]) for known in complete.values()) for preset in goal.presets}
     ranked = sorted(complete, key=lambda name: _score(complete[name], least, goal.presets, objective))
+    had = complete.get(name_of(each.held)) if each.held else None
+    base = base.model_copy(update={"over_profile": mean_gain(had, reference, goal.presets) if had else None})
     if ranked[0] == name_of(goal.defaults):
         return base.model_copy(update={"reason": DEFAULTS_BEST})
     winner = complete[ranked[0]]
@@ -155,7 +168,8 @@ def result(each: Finalists, records: Iterable[Record], objective: str) -> Result
     if gain is None or gain.low <= 1:
         return base.model_copy(update={"reason": WITHIN_NOISE})
     rest = [configs[name] for name in ranked[1:] if name != name_of(goal.defaults)]
-    return base.model_copy(update={"parameters": configs[ranked[0]], "next": rest})
+    over = mean_gain(had, winner, goal.presets) if had else None
+    return base.model_copy(update={"parameters": configs[ranked[0]], "next": rest, "over_profile": over})
 
 
 def goal_size(each: Finalists) -> int:

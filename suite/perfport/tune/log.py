@@ -74,7 +74,7 @@ class Trial(Finite):
         Median time, or the least time where none was taken (`hopeless`).
     relative : float, optional
         Time over that of the reference at this size; ``ratio`` is that over the configuration that it was measured
-        beside, with its interval.
+        beside, with its interval: of the reference itself, over its own.
     times : list of float
         Samples, in seconds.
     share : float, optional
@@ -111,7 +111,11 @@ WITHIN_NOISE = "no gain beyond its interval"
 
 
 class Result(Finite):
-    """How a variant's search ended: the winner, and what it gains over the code's defaults, by fresh workers."""
+    """How a variant's search ended: the winner, and what it gains over the code's defaults, by fresh workers.
+
+    ``over_profile`` is what the answer gains over what the device's profile had when the final began, by the same;
+    ``None`` where that had nothing else than the defaults.
+    """
 
     kind: Literal["result"] = "result"
     device: Name
@@ -120,12 +124,13 @@ class Result(Finite):
     parameters: dict[Name, Value] | None = None
     next: list[dict[Name, Value]] = Field(default_factory=list, max_length=20)
     gain: Interval | None = None
+    over_profile: Interval | None = None
     share: float | None = None
     tried: Count
     of: Count
     reason: str = Field("", max_length=1000)
 
-    @field_validator("gain")
+    @field_validator("gain", "over_profile")
     @classmethod
     def _speed_up(cls, gain: Interval | None) -> Interval | None:
         if gain and gain.low <= 0:

@@ -128,9 +128,13 @@ class Tuner:
     def _mine(self, entry: Space | Trial) -> bool:
         return (entry.device, entry.variant) == (self.goal.device.id, self.goal.name)
 
+    @property
+    def held(self) -> Config:
+        """What a run would take now: what the device's profile has at the nearest size, or the code's defaults."""
+        return Defaults(self.goal.device).of(self.goal.workload.name, self.goal.variant, self.goal.size.parameters)
+
     def _described(self) -> Space:
-        goal = self.goal
-        held = Defaults(goal.device).of(goal.workload.name, goal.variant, goal.size.parameters)
+        goal, held = self.goal, self.held
         return Space(
             device=goal.device.id, variant=goal.name, size=self.space.size, values=self.space.values,
             defaults=goal.defaults, presets=dict(goal.presets), profile=held if held != goal.defaults else None,
@@ -207,28 +211,28 @@ class Tuner:
         }  # fmt: skip
 
     def _contest(self, config: Config, preset: str, artifacts: dict[str, Any]) -> Contest:
-        best = self.standing.best
-        known = self.standing.trials[best][preset] if best else None
+        standing = self.standing
+        known = standing.trials[standing.best][preset] if standing.best else None
         return Contest(
             **self._what(preset), preset=preset, cache=self._settings.cache, config=config,
-            rival=self.standing.configs[best] if best else None, best=known.seconds if known else None,
+            rival=standing.configs[standing.anchor] if standing.anchor else None,
+            best=known.seconds if known else None, lead=standing.lead(preset) * standing.place(preset),
             artifacts=artifacts,
         )  # fmt: skip
 
     def _trial(self, config: Config, preset: str, outcome: Outcome, took: float) -> Trial:
-        best = self.standing.best
-        theirs = self.standing.trials[best][preset] if best else None
+        anchor, ratio = self.standing.anchor, outcome.ratio
+        theirs = self.standing.trials[anchor][preset] if anchor else None
         relative = None
         if outcome.status is Status.OK and outcome.seconds:
             relative = 1.0
             if theirs and theirs.relative and theirs.seconds:
-                ratio = outcome.ratio.value if outcome.ratio else outcome.seconds / theirs.seconds
-                relative = ratio * theirs.relative
-        ratio_ = outcome.ratio
+                beside = ratio.value / self.standing.place(preset) if ratio else outcome.seconds / theirs.seconds
+                relative = beside * theirs.relative
         return Trial(
             device=self.goal.device.id, variant=self.goal.name, preset=preset, config=config, status=outcome.status,
             reason=outcome.reason[:10_000], seconds=outcome.seconds, relative=relative,
-            ratio=Interval(value=ratio_.value, low=ratio_.low, high=ratio_.high) if ratio_ else None,
+            ratio=Interval(value=ratio.value, low=ratio.low, high=ratio.high) if ratio else None,
             times=outcome.times, share=outcome.share, took=took, hopeless=outcome.hopeless,
             disturbed=outcome.disturbed[:1000],
         )  # fmt: skip

@@ -87,7 +87,7 @@ def test_what_the_profile_loses_at_a_size_that_was_held_out_is_told(tmp_path: Pa
     text = view([then, first]).markdown
     assert (
         "takes 2.000 times as long" in text
-        and "4.000 times by the code's: medians of 1, of which 0 are within 5%. " in text
+        and "4.000 times by the code's: medians of 1, of which 0 are within 5%." in text
     )
     _, lost = text.split("no search before")
     (row,) = (line for line in lost.splitlines() if "| full" in line)
@@ -120,11 +120,25 @@ def test_what_was_not_held_out_is_not_told(tmp_path: Path, started: str, preset:
         assert "no search before" not in page
 
 
-def test_parameters_that_fail_at_a_size_do_not_count_as_a_loss(tmp_path: Path) -> None:
+def test_the_final_s_own_comparison_with_the_profile_counts(tmp_path: Path) -> None:
+    first = _at(tmp_path / "a", "2026-11-25", "quick")
+    over = '"over_profile":{"value":1.25,"low":1.2,"high":1.3}'
+    told = _at(tmp_path / "b", "2026-11-26", "full", HELD, **{'"over_profile":null': over})
+    assert "takes 1.250 times as long" in view([first, told]).markdown
+
+
+def test_parameters_that_fail_at_a_size_are_no_loss_and_are_counted(tmp_path: Path) -> None:
     first = _at(tmp_path / "a", "2026-11-25", "quick")
     failing = _at(tmp_path / "b", "2026-11-26", "full", '{"group":128,"unroll":1,"form":"b"}')
+    assert failing.anatomies[0].held is None
     assert "no search before" not in view([first, failing]).markdown
-    assert failing.anatomies[0].in_force is None
+    lost = Result(
+        device=search_log.DEVICE, variant="demo/rows/tuned", presets={"large": 1.0}, tried=1, of=9, reason="no result"
+    )
+    other = _at(tmp_path / "c", "2026-11-27", "large", HELD)
+    other.results[:] = [lost]
+    fine = _at(tmp_path / "d", "2026-11-28", "other", HELD)
+    assert "medians of 1, of which 0 are within 5%; 1 more have no answer." in view([first, other, fine]).markdown
 
 
 def test_names_of_others_are_shown_as_text(tmp_path: Path) -> None:

@@ -217,41 +217,65 @@ def spaces(own: Sequence[tuple[str, Anatomy]]) -> str:
     return table(headers, rows, "lllrrrrrrrl")
 
 
-def held_out(searches: Sequence[Found], place: str) -> list[Anatomy]:
-    """Return the spaces of a device at sizes that no search before had used, of variants that had been searched."""
-    begun: dict[str, list[tuple[str, str]]] = {}
-    for search in searches:
-        for each in search.anatomies:
-            if search.search and _place(search, each.device) == place:
-                begun.setdefault(each.variant, []).append((search.search.started, each.preset))
+@dataclass(frozen=True)
+class HeldOut:
+    """A variant at a size that no search before had used: what it loses by its parameters, and by the code's."""
+
+    variant: str
+    preset: str
+    loss: float | None
+    code: float | None
+
+
+def held_out(searches: Sequence[Found], place: str) -> list[HeldOut]:
+    """Return the variants of a device that were searched at a size of their own after they had been at another."""
+    own = [
+        (search.search.started, each, _result(search, each))
+        for search in searches if search.search for each in search.anatomies if _place(search, each.device) == place
+    ]  # fmt: skip
     found = []
-    for search in searches:
-        for each in search.anatomies:
-            if search.search and _place(search, each.device) == place:
-                before = {preset for started, preset in begun[each.variant] if started < search.search.started}
-                found += [each] if before and each.preset not in before else []
+    for started, each, result in own:
+        before = {other.preset for begun, other, _ in own if other.variant == each.variant and begun < started}
+        if before and each.preset not in before and result:
+            gain = _over_code(result)
+            found.append(HeldOut(each.variant, each.preset, _loss(each, result, gain), gain))
     return sorted(found, key=lambda each: (each.variant, each.preset))
 
 
-def lost(out: Sequence[Anatomy]) -> str:
+def _result(search: Found, of: Anatomy) -> Result | None:
+    """How the search of a variant ended, if it was of one size."""
+    known = (each for each in search.results if (each.device, each.variant) == (of.device, of.variant))
+    return next((each for each in known if [*each.presets] == [of.preset]), None)
+
+
+def _over_code(result: Result) -> float | None:
+    if result.answer is None:
+        return None
+    return result.gain.value if result.gain else 1.0
+
+
+def _loss(of: Anatomy, result: Result, gain: float | None) -> float | None:
+    """By fresh workers; in a log that is older than that, by the search's own pair with the code's defaults."""
+    if result.over_profile:
+        return result.over_profile.value
+    return of.held * gain if of.held and gain else None
+
+
+def lost(out: Sequence[HeldOut]) -> str:
     """Return what parameters lose at sizes that were held out; empty where there are none."""
-    known = [each for each in out if each.in_force]
-    if not known:
+    losses = {each: each.loss for each in out if each.loss}
+    if not losses:
         return ""
-    losses = [each.in_force or 1.0 for each in known]
-    codes = [each.default for each in known if each.default]
-    by_code = f", {median(codes):.3f} times by the code's" if codes else ""
-    within = f"{sum(each <= NEAR for each in losses)} are within {NEAR - 1:.0%}"
     told = (
-        f"At sizes that no search before had used, a variant takes {median(losses):.3f} times as long by the "
-        "parameters that were its defaults then (the profile's, or the code's where a search had found nothing) as by "
-        f"the best that is found there{by_code}: medians of {len(losses)}, of which {within}"
-        + (f"; {missing} more have no time there. " if (missing := len(out) - len(known)) else ". ")
-        + "The best of many is the luckiest, too: a part of it is noise."
+        f"At sizes that no search before had used, a variant takes {median(losses.values()):.3f} times as long by the "
+        "parameters that were its defaults then (the profile's, or the code's where it had none) as by the best that "
+        f"is found there, {median(each.code or 1.0 for each in losses):.3f} times by the code's: medians of "
+        f"{len(losses)}, of which {sum(loss <= NEAR for loss in losses.values())} are within {NEAR - 1:.0%}"
+        + (f"; {missing} more have no answer." if (missing := len(out) - len(losses)) else ".")
     )
     rows = [
-        [code(each.variant), text(each.preset), f"{loss:.2f}", f"{each.default:.2f}" if each.default else NONE]
-        for loss, each in sorted(zip(losses, known, strict=True), key=lambda pair: -pair[0]) if loss > NEAR
+        [code(each.variant), text(each.preset), f"{loss:.2f}", f"{each.code:.2f}" if each.code else NONE]
+        for each, loss in sorted(losses.items(), key=lambda pair: -pair[1]) if loss > NEAR
     ]  # fmt: skip
     headers = ["more is lost by", "size", "by what was its default", "by the code's defaults"]
     return join([told, table(headers, rows, "llrr")] if rows else [told])
