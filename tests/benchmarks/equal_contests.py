@@ -4,7 +4,7 @@
 
 TARGET is what `perfport tune` takes. Prints, for each variant, the time of the configuration that comes second in each
 round over that of the first, which is the same one: the median of the contests, and the least and the largest. What is
-far from 1 is no noise, and multiplies where winners are measured beside winners (docs/decisions/tuning-search.md).
+far from 1 is no noise, and multiplies where winners are measured beside winners (docs/decisions/tuning-pairs.md).
 """
 
 from __future__ import annotations

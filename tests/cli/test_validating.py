@@ -14,6 +14,8 @@ from commands import Cli
 from perfport.model.record import Record
 from perfport.run.experiment import Experiment
 
+ROOT = Path(__file__).parents[2]
+
 
 @pytest.mark.parametrize(("which", "model"), [("experiment", Experiment), ("record", Record)])
 def test_schema(main: Cli, which: str, model: Any) -> None:
@@ -24,6 +26,16 @@ def test_schema(main: Cli, which: str, model: Any) -> None:
 def test_validate_shipped_experiments(main: Cli) -> None:
     code, out, _ = main("validate", "quick")
     assert code == 0 and re.search(r"valid; [1-9]\d* cases", out)
+
+
+def test_a_device_profile_is_checked_as_one(main: Cli, tmp_path: Path) -> None:
+    shipped = ROOT / "device_profiles" / "h200.yaml"
+    code, out, _ = main("validate", shipped)
+    assert code == 0 and re.search(r"valid; NVIDIA H200 SXM 141 GB, [1-9]\d+ entries of tuned variants", out)
+    file = tmp_path / "own.yaml"
+    file.write_text(shipped.read_text().replace("dram_bandwidth", "dram_bandwith", 1))
+    code, _, err = main("validate", file)
+    assert code == 2 and f"{file}: ceilings.dram_bandwith: unknown key (did you mean 'dram_bandwidth'?)" in err
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ PROFILES = {"hd7970": {"group": 64}, "gtx680": {"width": 4}}
 @pytest.fixture(autouse=True)
 def profiles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tuning parameters for the tests' workload, which no shipped profile has."""
-    monkeypatch.setattr(crosstuning, "parameters_of", lambda profile, identity: PROFILES[profile])
+    monkeypatch.setattr(crosstuning, "parameters_of", lambda profile, identity: [PROFILES[profile]])
 
 
 def environment() -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import report_data as data
 from perfport.model.device import DeviceInfo
 from perfport.report.pages.run import render
 from perfport.report.pages.suite import render as render_suite
+from perfport.run import defaults as defaults_
 from perfport.run import plan
 from perfport.run.completeness import incomplete
 from perfport.run.defaults import defaults
@@ -139,6 +141,26 @@ def test_a_run_goes_on_where_its_environment_is_lost(tmp_path: Path) -> None:
     assert {"code", "defaults"} & set(stored(folder, other, []).environment) == set(), (
         "local_memory is of a plan before"
     )
+
+
+def test_a_run_that_goes_on_at_other_sizes_says_their_defaults(tmp_path: Path) -> None:
+    """What it said before stays, also where a profile has other parameters for these sizes since."""
+    found = prepared(tmp_path / "run", ["local_memory"])
+    (group,) = found.groups
+    (case,) = group.cases
+    said = defaults_.describe(found.groups)
+    now = [group.model_copy(update={"cases": [case.model_copy(update={"defaults": {"unroll": 7}})]})]
+    assert defaults_.with_more(said, now) == said
+    assert defaults_.with_more({}, now)[data.POCL] == {next(iter(said[data.POCL])): {"unroll": 7}}
+    older = {data.POCL: {"svm_rbf/rbf_rows/local_memory": {"unroll": 1}}}
+    assert defaults_.with_more(older, now) == older, "of each variant, whatever the size"
+    identity = case.identity.model_copy(update={"parameters": {"points": 77, "dims": 5}})
+    other = [group.model_copy(update={"cases": [case.model_copy(update={"identity": identity})]})]
+    assert len(defaults_.with_more(said, other)[data.POCL]) == 2
+    folder = tmp_path / "run"
+    stored(folder, found, ["local_memory"])
+    grown = replace(found, groups=[*found.groups, *other])
+    assert defaults(stored(folder, grown, []), identity) == case.defaults
 
 
 def test_what_is_left_of_an_environment_is_kept(tmp_path: Path) -> None:

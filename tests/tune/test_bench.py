@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from perfport.model.device import DeviceInfo
 from perfport.model.record import Status
 from perfport.run.messages import StepStarted
 from perfport.tune.bench import Bench, Contest
+from perfport.tune.contest import Contender
 from perfport.workload import Built
 
 FAST, SLOW = {"turns": 4, "fault": "none"}, {"turns": 512, "fault": "none"}
@@ -57,6 +59,16 @@ def test_inputs_and_the_best_are_made_once(bench: Bench, told: list[StepStarted]
     better = bench.serve(contest(FAST, SLOW))
     assert better.ratio and better.ratio.high < 1 and len(better.times) >= 7
     assert [each.step for each in told].count(RIVAL) == 2
+
+
+def test_beside_itself_nothing_is_cut_short(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    leads, done = [], Contender.done
+    monkeypatch.setattr(Contender, "done", lambda self, targets: (leads.append(self.lead), done(self, targets))[1])
+    assert bench.serve(contest(SLOW)).status is Status.OK
+    assert set(leads) == {math.inf}
+    leads.clear()
+    assert bench.serve(contest(FAST, SLOW, lead=0.75)).status is Status.OK
+    assert set(leads) == {0.75}
 
 
 def test_a_wrong_result_is_found_each_time(bench: Bench) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+import jsonschema
 import platformdirs
 import pytest
 import report_data as data
@@ -12,7 +13,7 @@ import tunable_workload as tunable
 import yaml
 
 from perfport.machine import device_profile
-from perfport.machine.device_profile import load_profile, parameters_at, tuned
+from perfport.machine.device_profile import DeviceProfile, load_profile, parameters_at, tuned
 from perfport.machine.tuned import Size
 from perfport.model.device import DeviceInfo
 from perfport.model.errors import UsageError
@@ -211,7 +212,7 @@ def test_of_what_was_found_at_several_sizes_the_nearest_counts(
 def test_that_the_code_s_defaults_stand_at_a_size_is_kept(own: Path, workloads: dict[str, Workload]) -> None:
     path = profiles.own_file(CPU)
     assert profiles.update(path, CPU, {tunable.VARIANT: TURNS}, 1) == [tunable.VARIANT]
-    assert profiles.update(path, CPU, {tunable.VARIANT: STANDS}, 1) == []
+    assert profiles.update(path, CPU, {tunable.VARIANT: STANDS}, 1) == [tunable.VARIANT]
     entries = load_profile(path).tuned["opencl:pocl"][tunable.VARIANT]
     assert [each.parameters for each in entries] == [{}, TURNS.parameters]
     assert entries[0].gain == Interval(value=1.0, low=1.0, high=1.0)
@@ -221,9 +222,30 @@ def test_that_the_code_s_defaults_stand_at_a_size_is_kept(own: Path, workloads: 
     assert [row["tuned"] for row in device_rows([CPU])] == [f"1 by {path.stem}"]
     # a winner takes the place of what stood at its sizes, and nothing takes the place of a winner
     profiles.update(path, CPU, {tunable.VARIANT: MORE}, 1)
-    profiles.update(path, CPU, {tunable.VARIANT: STANDS}, 1)
+    assert profiles.update(path, CPU, {tunable.VARIANT: STANDS}, 1) == []
+    assert profiles.update(own / "other.yaml", CPU, {tunable.VARIANT: STANDS}, 1) == [], "nor in another profile"
+    assert not (own / "other.yaml").exists()
     entries = load_profile(path).tuned["opencl:pocl"][tunable.VARIANT]
     assert [each.parameters for each in entries] == [MORE.parameters, TURNS.parameters]
+
+
+def test_an_entry_for_one_preset_comes_before_one_for_several(own: Path, workloads: dict[str, Workload]) -> None:
+    path, variant = profiles.own_file(CPU), workloads["tunable"].variant("double", "turns")
+    both = MORE.model_copy(update={"presets": {"more": 1.0, "quick": 3.0}})
+    for result in (both, TURNS.model_copy(update={"presets": {"quick": 2.0}})):
+        profiles.update(path, CPU, {tunable.VARIANT: result}, 1)
+    assert Defaults(CPU).of("tunable", variant, QUICK)["turns"] == 4
+    assert Defaults(CPU).of("tunable", variant, {"n": 40000})["turns"] == 512
+    entries = load_profile(path).tuned["opencl:pocl"][tunable.VARIANT]
+    assert [each.presets for each in entries] == [{"quick": 1.0}, both.presets], "the weight of one preset says nothing"
+
+
+def test_without_a_size_each_entry_counts(own: Path) -> None:
+    path = profiles.own_file(CPU)
+    for result in (TURNS, MORE):
+        profiles.update(path, CPU, {tunable.VARIANT: result}, 1)
+    known = parameters_at(load_profile(path), tunable.VARIANT, "opencl:pocl", None)
+    assert known == [MORE.parameters, TURNS.parameters]
 
 
 @pytest.mark.parametrize(
@@ -233,6 +255,17 @@ def test_that_the_code_s_defaults_stand_at_a_size_is_kept(own: Path, workloads: 
 def test_a_search_answers_where_it_could_compare(reason: str, answer: dict[str, int] | None) -> None:
     assert STANDS.model_copy(update={"reason": reason}).answer == answer
     assert TURNS.answer == TURNS.parameters
+
+
+def test_editors_take_one_entry_or_a_list(own: Path) -> None:
+    path, schema = profiles.own_file(CPU), DeviceProfile.model_json_schema()
+    for result in (TURNS, MORE):
+        profiles.update(path, CPU, {tunable.VARIANT: result}, 1)
+        jsonschema.validate(yaml.safe_load(path.read_text()), schema)
+    broken = yaml.safe_load(path.read_text())
+    broken["tuned"]["opencl:pocl"][tunable.VARIANT] = "fast"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(broken, schema)
 
 
 def test_two_entries_for_the_same_sizes_are_refused(own: Path) -> None:
@@ -251,8 +284,8 @@ def test_another_driver_gets_the_nearest_family(own: Path) -> None:
     profiles.update(path, CPU, {tunable.VARIANT: TURNS}, 1)
     profile = load_profile(path)
     for family in ("opencl:intel", "cuda:nvidia"):
-        assert parameters_at(profile, tunable.VARIANT, family, ANYWHERE) == TURNS.parameters
-    assert parameters_at(profile, "w/p/v", "opencl:pocl", ANYWHERE) == {}
+        assert parameters_at(profile, tunable.VARIANT, family, ANYWHERE) == [TURNS.parameters]
+    assert parameters_at(profile, "w/p/v", "opencl:pocl", ANYWHERE) == [{}]
 
 
 def test_a_broken_profile_of_the_user_is_named_and_left_out(own: Path, caplog: pytest.LogCaptureFixture) -> None:

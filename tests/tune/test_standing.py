@@ -114,5 +114,7 @@ def test_what_is_not_faster_than_the_best_beyond_doubt_is_not_the_best() -> None
 def test_the_place_is_what_the_reference_is_worth_beside_itself() -> None:
     apart = trial(0, "quick").model_copy(update={"ratio": Interval(value=0.96, low=0.95, high=0.97)})
     assert standing(apart, presets={"quick": 1.0}).place("quick") == 0.96
+    noise = apart.model_copy(update={"ratio": Interval(value=0.98, low=0.95, high=1.01)})
+    assert standing(noise, presets={"quick": 1.0}).place("quick") == 1.0
     assert standing(one(0, 1.0), presets={"quick": 1.0}).place("quick") == 1.0
     assert standing(presets={"quick": 1.0}).place("quick") == 1.0

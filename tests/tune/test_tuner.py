@@ -71,6 +71,9 @@ def test_the_log_says_what_the_profile_had(bench: Bench, monkeypatch: pytest.Mon
     bench.tuner()
     spaces = [each for folder in (tmp_path, bench.folder) for each in read(folder / "tune.jsonl")]
     assert [each.profile for each in spaces if isinstance(each, log.Space)] == [None, won]
+    bench.folder = tmp_path
+    again = bench.tuner()
+    assert again.held == again.goal.defaults, "what it had when the search began, whatever was written since"
 
 
 def trials(folder: Path) -> list[Trial]:

@@ -21,18 +21,24 @@ MOST_FAULTS = 20
 
 
 def validate(
-    path: Annotated[Path, typer.Argument(help="An experiment file, or a folder of results.")],
+    path: Annotated[Path, typer.Argument(help="An experiment file, a device profile, or a folder of results.")],
     workloads: WorkloadsOption = None,
 ) -> None:
-    """Check an experiment file or a folder of results; says what is wrong and where, of every run.
+    """Check an experiment file, a device profile or a folder of results; says what is wrong and where, of every run.
 
     Exit code: 0 all valid; 2 something is not.
     """
+    from ..machine.device_profile import is_profile, load_profile
     from ..run.validate import count_cases, validate_runs
     from ..tune.target import target
     from ..workload import discover
 
     if not path.is_dir():
+        if path.exists() and is_profile(path):
+            profile = load_profile(path)
+            entries = sum(len(each) for variants in profile.tuned.values() for each in variants.values())
+            say(f"{path}: valid; {profile.title}, {entries} entries of tuned variants")
+            return
         known = discover(workloads or [])
         cases = count_cases(path, known)
         target(str(path), known).check(known)

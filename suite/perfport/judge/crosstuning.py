@@ -80,8 +80,8 @@ def _differs_by_profile(case: Case) -> bool:
     known = defaults(case.run, identity)
     if known is None:
         return False
-    set_ = parameters_of(identity.profile, identity) if identity.profile else {}
-    return identity.tunables == {name: set_.get(name, value) for name, value in known.items()}
+    sets = parameters_of(identity.profile, identity) if identity.profile else [{}]
+    return any(identity.tunables == {name: set_.get(name, value) for name, value in known.items()} for set_ in sets)
 
 
 def _names(profile: str, case: Case) -> bool:
@@ -93,8 +93,11 @@ def _names(profile: str, case: Case) -> bool:
         return False
 
 
-def parameters_of(profile: str, identity: Identity) -> Mapping[str, Any]:
-    """Return what a profile sets for a case; nothing where there is no such profile any more."""
+def parameters_of(profile: str, identity: Identity) -> Sequence[Mapping[str, Any]]:
+    """Return what a profile sets for a case; nothing where there is no such profile any more.
+
+    Where nobody knows which of a profile's sizes is the nearest, what it has for each of them.
+    """
     variant, family = (
         f"{identity.workload}/{identity.problem}/{identity.variant}",
         identity.devices[0].rpartition(":")[0],
@@ -102,7 +105,7 @@ def parameters_of(profile: str, identity: Identity) -> Mapping[str, Any]:
     try:
         return parameters_at(load_profile(profile), variant, family, size_at(identity))
     except UsageError:
-        return {}
+        return [{}]
 
 
 #: Parameters of which the portability is told apart: the code's, on each device its own, and one profile's everywhere.

@@ -21,7 +21,7 @@ from pydantic import Field, field_validator, model_validator
 from ..model import schema
 from ..model.device import DeviceInfo
 from ..model.errors import UsageError, leave_out, nearest
-from .tuned import Entries, Frozen, Name, Size, Text, Tuned, Value, nearest_size
+from .tuned import Entries, Frozen, Name, Size, Text, Tuned, Value, by_distance
 
 #: Ceilings that every profile states (null where unknown), and all of them with their units.
 REQUIRED_CEILINGS = ("dram_bandwidth", "fp32_base", "fp32_boost", "local_bandwidth", "l2_bandwidth")
@@ -189,9 +189,13 @@ class DeviceProfile(Frozen):
 
         Else what was found by another driver of the same backend, or by any: what this device needs is best known so.
         """
+        return next(iter(self.found_by(variant, family)), [])
+
+    def found_by(self, variant: str, family: str) -> list[list[Tuned]]:
+        """Return what was found for a variant on each driver family: the one asked for, then those of its backend."""
         backend = family.partition(":")[0]
         order = sorted(self.tuned, key=lambda name: (name != family, name.partition(":")[0] != backend))
-        return next((self.tuned[name][variant] for name in order if variant in self.tuned[name]), [])
+        return [self.tuned[name][variant] for name in order if variant in self.tuned[name]]
 
     @property
     def bandwidth(self) -> float | None:
@@ -264,6 +268,12 @@ def load_profile(name_or_path: str | Path, at: str = "") -> DeviceProfile:
     raise UsageError(f"{at}unknown device profile {name!r}{nearest(name, known)}; known: {', '.join(known)}")
 
 
+def is_profile(path: Path) -> bool:
+    """Whether a YAML file has keys that profiles alone have. Raises `UsageError` if it cannot be read."""
+    content = schema.read(path)
+    return isinstance(content, dict) and bool(content.keys() & {"ceilings", "hierarchy", "tuned"})
+
+
 def _own_files() -> list[Path]:
     return sorted(user_folder().glob("*.yaml"))
 
@@ -324,7 +334,7 @@ def parameters_for(profile: DeviceProfile, workload: str) -> dict[str, Value]:
     return {name: tuning.value for name, tuning in profile.tuning.get(workload, {}).items()}
 
 
-def parameters_at(profile: DeviceProfile, variant: str, family: str, size: Size) -> dict[str, Value]:
+def parameters_at(profile: DeviceProfile, variant: str, family: str, size: Size | None) -> list[dict[str, Value]]:
     """Return a profile's parameters for a variant: those of its workload, then what was found by tuning the variant.
 
     Parameters
@@ -333,8 +343,11 @@ def parameters_at(profile: DeviceProfile, variant: str, family: str, size: Size)
         ``workload/problem/variant``.
     family : str
         Driver family of the device that they are for (`DeviceProfile.found`).
-    size : Size
-        Of what was found at several sizes, that at the nearest (`nearest_size`).
+    size : Size, optional
+        Of what was found at several sizes, that at the nearest (`nearest_size`); without it each of them.
     """
-    found = nearest_size(profile.found(variant, family), size)
-    return parameters_for(profile, variant.partition("/")[0]) | (found.parameters if found else {})
+    entries = profile.found(variant, family)
+    if size is not None:
+        entries = by_distance(entries, size)[:1]
+    own = parameters_for(profile, variant.partition("/")[0])
+    return [own | each.parameters for each in entries] or [own]

@@ -77,7 +77,10 @@ def _distinct(entries: list[Tuned]) -> list[Tuned]:
 
 #: What was found for one variant: an entry, or a list with one for each choice of sizes.
 Entries = Annotated[
-    list[Tuned], Field(min_length=1, max_length=100), BeforeValidator(_listed), AfterValidator(_distinct)
+    list[Tuned],
+    Field(min_length=1, max_length=100),
+    BeforeValidator(_listed, json_schema_input_type=Tuned | list[Tuned]),
+    AfterValidator(_distinct),
 ]
 
 
@@ -85,7 +88,8 @@ Entries = Annotated[
 class Size:
     """The size that parameters are wanted for: the problem's parameters, and those of its presets by their names.
 
-    Each set of parameters has a value for every parameter of the problem.
+    Each set has every parameter of the problem, as it is: where a name stands for sizes (an operator's, a photograph's)
+    it is one that is equal or not.
     """
 
     parameters: Mapping[str, Any]

@@ -49,13 +49,13 @@ def size_of(problem: type[Problem], parameters: Mapping[str, Any]) -> Size:
     return Size(_whole(problem, parameters), _presets(problem))
 
 
-def size_at(identity: Identity) -> Size:
-    """Return the size of a case; one that is near to nothing where its problem is gone, or has other parameters now."""
+def size_at(identity: Identity) -> Size | None:
+    """Return the size of a case; ``None`` where its problem does not ship, is gone, or has other parameters now."""
     problem = _problem(identity.workload, identity.problem)
     try:
-        return size_of(problem, identity.parameters) if problem else Size({}, {})
+        return size_of(problem, identity.parameters) if problem else None
     except ValidationError:
-        return Size({}, {})
+        return None
 
 
 @cache
@@ -114,6 +114,16 @@ def describe(groups: Iterable[Group]) -> dict[str, dict[str, dict[str, Any]]]:
         for case in group.cases:
             by_device.setdefault(group.device.id, {}).setdefault(_at(case.identity), case.defaults)
     return {device: dict(sorted(known.items())) for device, known in by_device.items()}
+
+
+def with_more(said: Mapping[str, Mapping[str, Any]], groups: Iterable[Group]) -> dict[str, dict[str, Any]]:
+    """Return what an environment file says of defaults with those of what is planned now, at sizes that it lacks."""
+    now = describe(groups)
+    more = {
+        device: {at: values for at, values in known.items() if at.partition(" ")[0] not in said.get(device, {})}
+        for device, known in now.items()
+    }
+    return {device: {**more.get(device, {}), **said.get(device, {})} for device in {**more, **said}}
 
 
 def _at(identity: Identity) -> str:

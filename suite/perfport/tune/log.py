@@ -113,8 +113,8 @@ WITHIN_NOISE = "no gain beyond its interval"
 class Result(Finite):
     """How a variant's search ended: the winner, and what it gains over the code's defaults, by fresh workers.
 
-    ``over_profile`` is what the answer gains over what the device's profile had when the final began, by the same;
-    ``None`` where that had nothing else than the defaults.
+    ``over_profile`` is what the answer gains over what the device's profile had when the search began, by the
+    same; ``None`` where that had nothing else than the defaults.
     """
 
     kind: Literal["result"] = "result"

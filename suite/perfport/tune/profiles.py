@@ -16,7 +16,8 @@ import yaml
 
 from ..machine import environment
 from ..machine.device_profile import CEILINGS as UNITS
-from ..machine.device_profile import REQUIRED_CEILINGS, DeviceProfile, family, user_folder
+from ..machine.device_profile import REQUIRED_CEILINGS, DeviceProfile, family, tuned, user_folder
+from ..machine.tuned import Tuned
 from ..model import schema
 from ..model.device import DeviceInfo
 from ..model.errors import UsageError
@@ -74,7 +75,7 @@ def update(path: Path, info: DeviceInfo, results: Mapping[str, Result], seed: in
     """Write what was found into a profile; a new one is made where there is none.
 
     That the code's defaults stand is written, too, or what is found at another size would be taken at this one; but not
-    in place of an entry for the same sizes.
+    in place of parameters for the same sizes, in this profile or another of the device.
 
     Parameters
     ----------
@@ -84,9 +85,13 @@ def update(path: Path, info: DeviceInfo, results: Mapping[str, Result], seed: in
     Returns
     -------
     list of str
-        The variants that gain.
+        The variants that were written.
     """
-    answers = {name: each for name, each in results.items() if each.answer is not None}
+    won = tuned(info)
+    answers = {
+        name: each for name, each in results.items()
+        if each.answer or (each.answer is not None and not _has_parameters(won.get(name, []), each))
+    }  # fmt: skip
     if not answers:
         return []
     text = read_text(path) if path.exists() else _new(path, info)
@@ -101,21 +106,26 @@ def update(path: Path, info: DeviceInfo, results: Mapping[str, Result], seed: in
     content = joined(head, held)
     _profile(content, path)  # what is written can be read
     write(path, content)
-    return sorted(name for name, each in answers.items() if each.answer)
+    return sorted(answers)
+
+
+def _has_parameters(known: Iterable[tuple[str, Tuned]], result: Result) -> bool:
+    """Whether what the device's profiles have of a variant has parameters for the same sizes."""
+    return any(each.parameters and each.presets.keys() == result.presets.keys() for _, each in known)
 
 
 def combined(held: Any, new: Mapping[str, Any]) -> Any:
     """Return what a profile holds of a variant, an entry or a list of them, with a new one.
 
-    It takes the place of that for the same presets, unless it has no parameters.
+    It takes the place of that for the same presets, unless it has no parameters. One for a single preset comes before
+    one for several, which has a compromise for it.
     """
     entries = held if isinstance(held, list) else [held] if held else []
     same = next((each for each in entries if each["presets"] == new["presets"]), None)
     if same is not None and not new["parameters"]:
         return held
-    entries = sorted(
-        [*(each for each in entries if each is not same), new], key=lambda each: sorted(each["presets"].items())
-    )
+    kept = [each for each in entries if each is not same]
+    entries = sorted([*kept, new], key=lambda each: (len(each["presets"]), sorted(each["presets"].items())))
     return entries if len(entries) > 1 else entries[0]
 
 
@@ -142,9 +152,10 @@ def split(text: str, path: Path) -> tuple[str, dict[str, Any]]:
 
 def entry(result: Result, date: str, driver: str, commit: str, seed: int) -> dict[str, Any]:
     """Return the answer of a search as an entry of a profile (`Tuned`)."""
+    presets = result.presets if len(result.presets) > 1 else dict.fromkeys(result.presets, 1.0)
     made: dict[str, Any] = {
         "parameters": result.answer, "next": result.next, "date": date, "driver": driver, "commit": commit,
-        "presets": result.presets, "tried": max(result.tried, 1), "of": result.of, "seed": seed,
+        "presets": presets, "tried": max(result.tried, 1), "of": result.of, "seed": seed,
     }  # fmt: skip
     if not result.answer:
         return {**made, "gain": dict.fromkeys(("value", "low", "high"), 1.0)}

@@ -16,8 +16,8 @@ VENDORS = ("nvidia", "advanced micro devices", "amd", "intel", "arm", "apple", "
 def seeds(goal: Goal) -> list[Config]:
     """Return configurations to begin with, the most promising first.
 
-    Of each profile the winners, that of the nearest size first, and what came next to them, then what the literature
-    gives for the workload; a value that a tunable does not have becomes the nearest that it has.
+    Of each profile the winners, of this driver family and the nearest size first, and what came next to them, then what
+    the literature gives for the workload; a value that a tunable does not have becomes the nearest that it has.
     """
     profiles = sorted([*own_profiles(), *all_profiles().values()], key=lambda each: _distance(each, goal))
     ranked = [list(_of(profile, goal)) for profile in profiles]
@@ -40,7 +40,8 @@ def vendor(name: str) -> str:
 
 
 def _of(profile: DeviceProfile, goal: Goal) -> Iterator[Config]:
-    found = by_distance(profile.found(goal.name, family(goal.device)), goal.size)
+    by_family = profile.found_by(goal.name, family(goal.device))
+    found = [each for entries in by_family for each in by_distance(entries, goal.size) if each.parameters]
     yield from (each.parameters for each in found)
     for each in found:
         yield from each.next

@@ -51,9 +51,9 @@ class Standing:
                 self.anchor = name
 
     def place(self, preset: str) -> float:
-        """Return what the place in a round is worth: the time of the reference over its own, when beside itself."""
+        """Return what the place in a round is worth: the time of the reference over its own, if that is not noise."""
         ratio = self.trials[self.reference][preset].ratio if self.reference else None
-        return ratio.value if ratio else 1.0
+        return ratio.value if ratio and not ratio.low <= 1.0 <= ratio.high else 1.0
 
     def lead(self, preset: str) -> float:
         """Return the time of the best over that of the anchor."""

@@ -240,7 +240,9 @@ def _nothing(tuner: Tuner) -> Result:
 def _best(results: Sequence[Result], variant: str) -> Result:
     """The result of a variant that gains most, among those of equal devices, which share an entry of the profile."""
     own = [each for each in results if each.variant == variant]
-    return max(own, key=lambda each: each.gain.value if each.parameters and each.gain else 0.0)
+    return max(
+        own, key=lambda each: (each.answer is not None, each.gain.value if each.parameters and each.gain else 0.0)
+    )
 
 
 def _write(

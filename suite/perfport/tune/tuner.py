@@ -120,21 +120,20 @@ class Tuner:
             if isinstance(trial, Trial):
                 self.standing.add(trial)
                 self._charge(trial)
-        if not any(isinstance(each, Space) for each in own):
-            log.append(self._described())
+        space = next((each for each in own if isinstance(each, Space)), None) or self._described()
+        if space not in own:
+            log.append(space)
+        #: What a run would have taken when the search began, which may have written a profile since.
+        self.held: Config = space.profile or goal.defaults
         for name in [name for name in self.standing.trials if self._settled(name)]:
             self._tell(name)
 
     def _mine(self, entry: Space | Trial) -> bool:
         return (entry.device, entry.variant) == (self.goal.device.id, self.goal.name)
 
-    @property
-    def held(self) -> Config:
-        """What a run would take now: what the device's profile has at the nearest size, or the code's defaults."""
-        return Defaults(self.goal.device).of(self.goal.workload.name, self.goal.variant, self.goal.size.parameters)
-
     def _described(self) -> Space:
-        goal, held = self.goal, self.held
+        goal = self.goal
+        held = Defaults(goal.device).of(goal.workload.name, goal.variant, goal.size.parameters)
         return Space(
             device=goal.device.id, variant=goal.name, size=self.space.size, values=self.space.values,
             defaults=goal.defaults, presets=dict(goal.presets), profile=held if held != goal.defaults else None,

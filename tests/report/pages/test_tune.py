@@ -10,7 +10,7 @@ import search_log
 
 from perfport.report.pages.tune import summary, view
 from perfport.tune.anatomy import Found, found
-from perfport.tune.log import Result
+from perfport.tune.log import WITHIN_NOISE, Result
 from perfport.tune.tune import Done
 
 
@@ -83,13 +83,13 @@ HELD = '{"group":32,"unroll":1,"form":"b"}'
 
 def test_what_the_profile_loses_at_a_size_that_was_held_out_is_told(tmp_path: Path) -> None:
     first, then = _at(tmp_path / "a", "2026-11-25", "quick"), _at(tmp_path / "b", "2026-11-26", "full", HELD)
-    assert "no search before" not in view([first]).markdown
+    assert "searches had used before" not in view([first]).markdown
     text = view([then, first]).markdown
     assert (
         "takes 2.000 times as long" in text
         and "4.000 times by the code's: medians of 1, of which 0 are within 5%." in text
     )
-    _, lost = text.split("no search before")
+    _, lost = text.split("searches had used before")
     (row,) = (line for line in lost.splitlines() if "| full" in line)
     assert [cell.strip() for cell in row.split("|")[2:5]] == ["full", "2.00", "4.00"]
     heads, _, *rows = (line.split("|") for line in text[text.index("\n| variant ") + 1 :].splitlines()[:4])
@@ -117,7 +117,7 @@ def test_what_was_not_held_out_is_not_told(tmp_path: Path, started: str, preset:
     if started < "2026-11-25":  # then the first is the one that was held out, by the code's defaults
         assert "takes 4.000 times" in page and "medians of 1," in page
     else:
-        assert "no search before" not in page
+        assert "searches had used before" not in page
 
 
 def test_the_final_s_own_comparison_with_the_profile_counts(tmp_path: Path) -> None:
@@ -127,11 +127,18 @@ def test_the_final_s_own_comparison_with_the_profile_counts(tmp_path: Path) -> N
     assert "takes 1.250 times as long" in view([first, told]).markdown
 
 
+def test_a_gain_within_noise_is_no_loss(tmp_path: Path) -> None:
+    first, then = _at(tmp_path / "a", "2026-11-25", "quick"), _at(tmp_path / "b", "2026-11-26", "full")
+    (result,) = then.results
+    then.results[:] = [result.model_copy(update={"parameters": None, "reason": WITHIN_NOISE})]
+    assert "takes 1.000 times as long" in view([first, then]).markdown
+
+
 def test_parameters_that_fail_at_a_size_are_no_loss_and_are_counted(tmp_path: Path) -> None:
     first = _at(tmp_path / "a", "2026-11-25", "quick")
     failing = _at(tmp_path / "b", "2026-11-26", "full", '{"group":128,"unroll":1,"form":"b"}')
     assert failing.anatomies[0].held is None
-    assert "no search before" not in view([first, failing]).markdown
+    assert "searches had used before" not in view([first, failing]).markdown
     lost = Result(
         device=search_log.DEVICE, variant="demo/rows/tuned", presets={"large": 1.0}, tried=1, of=9, reason="no result"
     )

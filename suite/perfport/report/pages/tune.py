@@ -251,11 +251,11 @@ def _result(search: Found, of: Anatomy) -> Result | None:
 def _over_code(result: Result) -> float | None:
     if result.answer is None:
         return None
-    return result.gain.value if result.gain else 1.0
+    return result.gain.value if result.gain and result.parameters else 1.0
 
 
 def _loss(of: Anatomy, result: Result, gain: float | None) -> float | None:
-    """By fresh workers; in a log that is older than that, by the search's own pair with the code's defaults."""
+    """By fresh workers; in a log that is older than that, by the search's own times and the gain by fresh workers."""
     if result.over_profile:
         return result.over_profile.value
     return of.held * gain if of.held and gain else None
@@ -266,12 +266,14 @@ def lost(out: Sequence[HeldOut]) -> str:
     losses = {each: each.loss for each in out if each.loss}
     if not losses:
         return ""
+    by_code = median(each.code or 1.0 for each in losses)
+    near, missing = sum(loss <= NEAR for loss in losses.values()), len(out) - len(losses)
     told = (
-        f"At sizes that no search before had used, a variant takes {median(losses.values()):.3f} times as long by the "
-        "parameters that were its defaults then (the profile's, or the code's where it had none) as by the best that "
-        f"is found there, {median(each.code or 1.0 for each in losses):.3f} times by the code's: medians of "
-        f"{len(losses)}, of which {sum(loss <= NEAR for loss in losses.values())} are within {NEAR - 1:.0%}"
-        + (f"; {missing} more have no answer." if (missing := len(out) - len(losses)) else ".")
+        "At sizes that none of these searches had used before, a variant takes "
+        f"{median(losses.values()):.3f} times as long by the parameters that were its defaults then (the profile's, or "
+        f"the code's where it had none) as by the best that is found there, {by_code:.3f} times by the code's: medians "
+        f"of {len(losses)}, of which {near} are within {NEAR - 1:.0%}"
+        + (f"; {missing} more have no answer." if missing else ".")
     )
     rows = [
         [code(each.variant), text(each.preset), f"{loss:.2f}", f"{each.code:.2f}" if each.code else NONE]
