@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import report_data as data
+import search_log
 import yaml
 from commands import Cli
 
@@ -36,6 +38,25 @@ def test_a_device_profile_is_checked_as_one(main: Cli, tmp_path: Path) -> None:
     file.write_text(shipped.read_text().replace("dram_bandwidth", "dram_bandwith", 1))
     code, _, err = main("validate", file)
     assert code == 2 and f"{file}: ceilings.dram_bandwith: unknown key (did you mean 'dram_bandwidth'?)" in err
+
+
+def test_searches_are_checked_with_their_finals(main: Cli, tmp_path: Path) -> None:
+    one, two = (search_log.write(tmp_path / name) for name in ("one", "two"))
+    data.store(one / "final", [data.record("a")])
+    code, out, _ = main("validate", tmp_path)
+    entries = len(search_log.entries())
+    assert code == 0 and out.count(f": {entries} entries of a search, valid") == 2
+    assert out.count(": 1 records, valid") == 1
+    assert main("validate", one)[1].count(": 1 records, valid") == 1
+    data.store(tmp_path / "run", [data.record("a")])
+    assert main("validate", tmp_path)[1].count(": 1 records, valid") == 2, "runs beside searches"
+    log = two / "tune.jsonl"
+    log.write_text(log.read_text().replace('"kind":"trial"', '"kind":"trail"', 1))
+    code, out, err = main("validate", tmp_path)
+    assert code == 2 and f"{log}:3: expected a line with one of the kinds" in err
+    assert "1 of 4 runs and searches are not valid" in err and f"{one}: {entries} entries" in out
+    log.write_text("x\n")
+    assert f"{log}:1: not what 'perfport tune' writes" in main("validate", two)[2]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,16 +22,21 @@ MOST_FAULTS = 20
 
 
 def validate(
-    path: Annotated[Path, typer.Argument(help="An experiment file, a device profile, or a folder of results.")],
+    path: Annotated[
+        Path, typer.Argument(help="An experiment file, a device profile, or a folder of runs or searches.")
+    ],
     workloads: WorkloadsOption = None,
 ) -> None:
-    """Check an experiment file, a device profile or a folder of results; says what is wrong and where, of every run.
+    """Check an experiment file, a device profile or a folder of results or searches; says what is wrong, of every one.
 
     Exit code: 0 all valid; 2 something is not.
     """
     from ..machine.device_profile import is_profile, load_profile
     from ..run.validate import count_cases, validate_runs
+    from ..store.results import RECORDS
+    from ..tune.final import RUN
     from ..tune.target import target
+    from ..tune.validate import validate_searches
     from ..workload import discover
 
     if not path.is_dir():
@@ -44,19 +50,31 @@ def validate(
         target(str(path), known).check(known)
         say(f"{path}: valid; {cases} cases on the devices here")
         return
-    bad = total = 0
-    for checked in validate_runs(path):
+    searches = list(validate_searches(path))
+    bad = 0
+    for search in searches:
+        bad += _tell(search.folder, search.faults, f"{search.entries} entries of a search, valid")
+    total, runs = len(searches), [search.folder / RUN for search in searches if (search.folder / RUN).is_dir()]
+    finals = [*runs, path / RUN]
+    if not searches or any((each / RECORDS).exists() for each in (path, *path.iterdir()) if each not in finals):
+        runs.append(path)
+    for checked in (each for folder in runs for each in validate_runs(folder)):
         total += 1
-        bad += bool(checked.faults)
-        for fault in checked.faults[:MOST_FAULTS]:
-            say(f"perfport: {fault}", error=True)
-        if len(checked.faults) > MOST_FAULTS:
-            say(f"perfport: {checked.folder}: and {len(checked.faults) - MOST_FAULTS} more", error=True)
-        if not checked.faults:
-            lacks = f"; incomplete: {checked.lacks}" if checked.lacks else ""
-            say(f"{checked.folder}: {checked.records} records, valid{lacks}")
+        lacks = f"; incomplete: {checked.lacks}" if checked.lacks else ""
+        bad += _tell(checked.folder, checked.faults, f"{checked.records} records, valid{lacks}")
     if bad:
-        raise UsageError(f"{path}: {bad} of {total} runs are not valid")
+        raise UsageError(f"{path}: {bad} of {total} runs{' and searches' if searches else ''} are not valid")
+
+
+def _tell(folder: Path, faults: Sequence[str], fine: str) -> bool:
+    """Print what is wrong with a folder, or that nothing is; returns whether something is."""
+    for fault in faults[:MOST_FAULTS]:
+        say(f"perfport: {fault}", error=True)
+    if len(faults) > MOST_FAULTS:
+        say(f"perfport: {folder}: and {len(faults) - MOST_FAULTS} more", error=True)
+    if not faults:
+        say(f"{folder}: {fine}")
+    return bool(faults)
 
 
 def rebound(

@@ -180,6 +180,15 @@ def read(path: Path) -> Iterator[Entry]:
     UsageError
         If it cannot be read, or is no log.
     """
+    for entry in checked(path):
+        if isinstance(entry, UsageError):
+            leave_out(entry)
+        else:
+            yield entry
+
+
+def checked(path: Path) -> Iterator[Entry | UsageError]:
+    """Yield the entries of a log, and what is wrong with each line that is none. Raises as `read` does."""
     for number, line, torn in lines(path):
         kind = next((form for name, form in KINDS.items() if line.startswith(f'{{"kind":"{name}"'.encode())), None)
         where = f"{path}:{number}"
@@ -192,7 +201,7 @@ def read(path: Path) -> Iterator[Entry]:
         except (UsageError, ValidationError) as error:
             if not torn:
                 text = cut(error.errors()[0]["msg"]) if isinstance(error, ValidationError) else str(error)
-                leave_out(UsageError(f"{where}: {text}" if isinstance(error, ValidationError) else text))
+                yield UsageError(f"{where}: {text}" if isinstance(error, ValidationError) else text)
 
 
 def find_logs(path: Path) -> list[Path]:
