@@ -39,6 +39,8 @@ def nearest(entries: list[Tuned], **changed: object) -> str:
         ({"kind": "photograph"}, "wide"),
         ({"kind": "drawing", "n": 1999}, "small"),  # as far from "wide": the first
         ({"kind": "photograph", "n": 700_000}, "large"),
+        ({"kind": "photograph", "n": 52_000}, "large"),  # 5.7 doublings, against 4.3 and the other kind: one more
+        ({"kind": "photograph", "n": 42_000}, "wide"),  # 5.4, against 4.6 and one more
         ({"deep": False}, "small"),
     ],
 )

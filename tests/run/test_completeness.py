@@ -148,17 +148,22 @@ def test_a_run_that_goes_on_at_other_sizes_says_their_defaults(tmp_path: Path) -
     found = prepared(tmp_path / "run", ["local_memory"])
     (group,) = found.groups
     (case,) = group.cases
-    said = defaults_.describe(found.groups)
+    said = {"defaults": defaults_.describe(found.groups), "run": "r"}
     now = [group.model_copy(update={"cases": [case.model_copy(update={"defaults": {"unroll": 7}})]})]
     assert defaults_.with_more(said, now) == said
-    assert defaults_.with_more({}, now)[data.POCL] == {next(iter(said[data.POCL])): {"unroll": 7}}
-    older = {data.POCL: {"svm_rbf/rbf_rows/local_memory": {"unroll": 1}}}
+    (at,) = said["defaults"][data.POCL]
+    assert defaults_.with_more({"defaults": {}}, now) == {"defaults": {data.POCL: {at: {"unroll": 7}}}}
+    assert defaults_.with_more({"run": "r"}, now) == {"run": "r"}
+    older = {"defaults": {data.POCL: {"svm_rbf/rbf_rows/local_memory": {"unroll": 1}}}}
     assert defaults_.with_more(older, now) == older, "of each variant, whatever the size"
     identity = case.identity.model_copy(update={"parameters": {"points": 77, "dims": 5}})
     other = [group.model_copy(update={"cases": [case.model_copy(update={"identity": identity})]})]
-    assert len(defaults_.with_more(said, other)[data.POCL]) == 2
+    assert len(defaults_.with_more(said, other)["defaults"][data.POCL]) == 2
     folder = tmp_path / "run"
-    stored(folder, found, ["local_memory"])
+    run_ = stored(folder, found, ["local_memory"])
+    run_.environment["defaults"][data.POCL]["svm_rbf/rbf_rows/local_memory"] = {"unroll": 9}
+    assert defaults(run_, case.identity) == case.defaults, "that of its size comes first"
+    assert defaults(run_, identity) == {"unroll": 9}
     grown = replace(found, groups=[*found.groups, *other])
     assert defaults(stored(folder, grown, []), identity) == case.defaults
 

@@ -20,12 +20,15 @@ def test_a_run_says_what_they_were(tmp_path: Path) -> None:
     workloads, device = discover(only="svm_rbf"), DeviceInfo.model_validate(data.device(data.POCL))
     groups = plan.make(experiment, "e.yaml", workloads, [device], 1)
     described = describe(groups)
-    assert set(described[data.POCL]) == {"svm_rbf/rbf_rows/vectorized", "svm_rbf/rbf_rows/row_major"}
-    assert described[data.POCL]["svm_rbf/rbf_rows/vectorized"] == {"group": 64}
+    size = '{"dims": 37, "points": 131}'
+    named = {name: f"svm_rbf/rbf_rows/{name} {size}" for name in ("vectorized", "row_major")}
+    assert set(described[data.POCL]) == {*named.values()}
+    assert described[data.POCL][named["vectorized"]] == {"group": 64}
     identity = next(c.identity for g in groups for c in g.cases if c.identity.variant == "vectorized")
-    held = {data.POCL: {"svm_rbf/rbf_rows/vectorized": {"group": 32}}}
-    run = data.store(tmp_path / "run", [data.record("x")], data.environment(defaults=held))
-    assert defaults(run, identity) == {"group": 32}, "a later default changes nothing"
+    for number, key in enumerate(("svm_rbf/rbf_rows/vectorized", named["vectorized"])):  # as older runs say it, and now
+        held = {data.POCL: {key: {"group": 32}}}
+        run = data.store(tmp_path / f"run{number}", [data.record("x")], data.environment(defaults=held))
+        assert defaults(run, identity) == {"group": 32}, "a later default changes nothing"
 
 
 def test_an_older_run_has_those_of_today_if_anybody_knows_them(tmp_path: Path) -> None:

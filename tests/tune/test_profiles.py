@@ -229,6 +229,14 @@ def test_that_the_code_s_defaults_stand_at_a_size_is_kept(own: Path, workloads: 
     assert [each.parameters for each in entries] == [MORE.parameters, TURNS.parameters]
 
 
+def test_a_winner_stays_in_a_profile_that_is_no_device_s_default_either(own: Path, tmp_path: Path) -> None:
+    path = tmp_path / "elsewhere.yaml"
+    profiles.update(path, CPU, {tunable.VARIANT: MORE}, 1)
+    profiles.update(path, CPU, {tunable.VARIANT: STANDS}, 1)
+    (entry,) = load_profile(path).tuned["opencl:pocl"][tunable.VARIANT]
+    assert entry.parameters == MORE.parameters
+
+
 def test_an_entry_for_one_preset_comes_before_one_for_several(own: Path, workloads: dict[str, Workload]) -> None:
     path, variant = profiles.own_file(CPU), workloads["tunable"].variant("double", "turns")
     both = MORE.model_copy(update={"presets": {"more": 1.0, "quick": 3.0}})

@@ -68,7 +68,7 @@ def test_the_log_says_what_the_profile_had(bench: Bench, monkeypatch: pytest.Mon
     profiles.update(profiles.own_file(bench.info), bench.info, {tunable.VARIANT: found}, 1)
     bench.folder = tmp_path / "later"
     bench.folder.mkdir()
-    bench.tuner()
+    assert bench.tuner().held == won
     spaces = [each for folder in (tmp_path, bench.folder) for each in read(folder / "tune.jsonl")]
     assert [each.profile for each in spaces if isinstance(each, log.Space)] == [None, won]
     bench.folder = tmp_path

@@ -116,14 +116,21 @@ def describe(groups: Iterable[Group]) -> dict[str, dict[str, dict[str, Any]]]:
     return {device: dict(sorted(known.items())) for device, known in by_device.items()}
 
 
-def with_more(said: Mapping[str, Mapping[str, Any]], groups: Iterable[Group]) -> dict[str, dict[str, Any]]:
-    """Return what an environment file says of defaults with those of what is planned now, at sizes that it lacks."""
+def with_more(environment: Mapping[str, Any], groups: Iterable[Group]) -> dict[str, Any]:
+    """Return what an environment file says, with the defaults of what is planned now at sizes that it lacks.
+
+    One that says nothing of defaults stays as it is: nobody knows any more what they were.
+    """
+    said = environment.get("defaults")
+    if said is None:
+        return dict(environment)
     now = describe(groups)
     more = {
         device: {at: values for at, values in known.items() if at.partition(" ")[0] not in said.get(device, {})}
         for device, known in now.items()
     }
-    return {device: {**more.get(device, {}), **said.get(device, {})} for device in {**more, **said}}
+    merged = {device: {**more.get(device, {}), **said.get(device, {})} for device in {**more, **said}}
+    return {**environment, "defaults": merged}
 
 
 def _at(identity: Identity) -> str:

@@ -280,10 +280,9 @@ def opened(prepared: Prepared) -> Iterator[Writer]:
         if not known:
             writer.text(EXPERIMENT, read_text(prepared.path))
             if held - planned:  # nobody knows any more what these were measured with
-                content = {name: value for name, value in content.items() if name not in ("code", "defaults")}
-        if known and "defaults" in content:
-            content["defaults"] = defaults.with_more(content["defaults"], prepared.groups)
+                del content["code"], content["defaults"]
         # Beside what it has and had planned, what is planned now: a run may go on with more of its experiment.
+        content = defaults.with_more(content, prepared.groups)
         content["planned"] = max(content.get("planned") or 0, len(held | planned))
         if content != known or not (folder / ENVIRONMENT).exists():
             writer.environment(content)
