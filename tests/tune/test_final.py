@@ -12,7 +12,7 @@ import report_data as data
 import tunable_workload as tunable
 
 from perfport.model.device import DeviceInfo
-from perfport.model.record import Record, Status
+from perfport.model.record import Interval, Record, Status
 from perfport.tune import final
 from perfport.tune.final import SEARCHES, WORKERS, Finalists, groups, result
 from perfport.tune.log import Trial
@@ -70,6 +70,21 @@ def test_only_a_gain_that_is_worth_it_is_measured_again(tmp_path: Path, relative
     found = final.finalists(SimpleNamespace(goal=goal, standing=standing, tried=2, held=DEFAULT))  # type: ignore
     assert (found.configs if found else None) == ((DEFAULT, FAST) if chosen else None)
     assert final.finalists(SimpleNamespace(goal=goal, standing=Standing({"quick": 1.0}, "mean"))) is None  # type: ignore
+
+
+@pytest.mark.parametrize(("low", "chosen"), [(0.69, False), (0.51, False), (0.49, True)])
+def test_what_its_samples_showed_to_be_slower_is_not_measured_again(tmp_path: Path, low: float, chosen: bool) -> None:
+    goal, standing = finalists(tmp_path).goal, Standing({"quick": 1.0}, "mean")
+    for config, value, least in ((DEFAULT, 1.0, 1.0), (FAST, 0.5, 0.49), (OTHER, 0.7, low)):
+        named = {"device": CPU.id, "variant": tunable.VARIANT, "preset": "quick"}
+        interval = Interval(value=value, low=least, high=2 * value - least)
+        standing.add(Trial(**named, config=config, status=Status.OK, relative=value, seconds=value, ratio=interval))
+    found = final.finalists(SimpleNamespace(goal=goal, standing=standing, tried=3, held=DEFAULT))  # type: ignore
+    assert found and found.configs == ((DEFAULT, FAST, OTHER) if chosen else (DEFAULT, FAST))
+    assert found.slower == (() if chosen else (OTHER,))
+    records = [record(DEFAULT, 0.05), record(FAST, 0.025), *([record(OTHER, 0.035)] if chosen else [])]
+    won = result(found, records, "mean")
+    assert won.parameters == FAST and won.next == [OTHER]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from ..measure.contention import Watch
 from ..measure.contents import Contents
 from ..measure.intervals import Ratio
 from ..measure.roofline import measured_ceilings, problem_bound, variant_bound
-from ..measure.sampling import Execution, Sampler
+from ..measure.sampling import Execution, Sampler, Targets
 from ..model.device import DeviceInfo
 from ..model.record import Interval, Status
 from ..run.messages import StepStarted
@@ -118,6 +118,7 @@ class Bench:
         self._workloads: dict[str, Workload] = {}
         self._grounds: dict[str, _Ground] = {}
         self._problem = self._variant = ""
+        self._sampler: Sampler | None = None
         self._ceilings: dict[str, Interval] = {}
 
     def serve(self, contest: Contest) -> Outcome:
@@ -196,6 +197,9 @@ class Bench:
         for ground in self._grounds.values():
             ground.close()
         self._grounds.clear()
+        if self._sampler:
+            self._sampler.close()
+            self._sampler = None
 
     def _rival(self, ground: _Ground, cls: type[Variant], config: Config) -> Built:
         """Return what configurations are measured beside, built when it becomes that."""
@@ -236,20 +240,26 @@ class Bench:
         # Beside itself nothing is slow: what the place in a round does is asked for, and shall not be cut short.
         own.lead = contest.lead if contest.rival else math.inf
         targets = SAMPLING.model_copy(update={"cache": contest.cache})
-        sampler = Sampler(self.device, targets, "wall" in (own.rank, theirs.rank))
+        sampler = self._sampling(targets, "wall" in (own.rank, theirs.rank))
         watch = Watch(self.device)
-        try:
-            for each in (theirs, own):
-                sampler.warm_up(each, lambda subject: None)
-            next(sampler.run([theirs, own], lambda subject: None))
-        finally:
-            sampler.close()
+        for each in (theirs, own):
+            sampler.warm_up(each, lambda subject: None)
+        next(sampler.run([theirs, own], lambda subject: None))
         summary = series(own).summary()
         cannot = len(own.rounds) < targets.min_samples
         return Outcome(
             Status.OK, "slower from its first samples on" if cannot else "", seconds=summary.median, ratio=own.ratio(),
             times=own.samples(own.rank), share=self._share(contest, built, summary.median), disturbed=watch.reason(),
         )  # fmt: skip
+
+    def _sampling(self, targets: Targets, need_wall: bool) -> Sampler:
+        """Return what takes samples. It stays: filling its buffer, four times a CPU's caches, takes time."""
+        if self._sampler is None or self._sampler.targets != targets:
+            if self._sampler:
+                self._sampler.close()
+            self._sampler = Sampler(self.device, targets, need_wall)
+        self._sampler.need_wall = need_wall
+        return self._sampler
 
     @staticmethod
     def _subject_of(form: type[Any], key: str, built: Built) -> Any:

@@ -46,17 +46,20 @@ TARGETS = Targets(min_samples=7, max_samples=60, time_budget=0.7)
 class Finalists:
     """A variant on a device, and the configurations that are measured again: the code's defaults first.
 
-    ``held``: what the device's profile has, where that is something else and among them.
+    ``held``: what the device's profile has, where that is something else and among them. ``slower``: which of the best
+    are not measured again, as their samples showed them to be slower than the best: seeds for siblings all the same.
     """
 
     goal: Goal
     configs: tuple[Config, ...]
     tried: int
     held: Config | None = None
+    slower: tuple[Config, ...] = ()
 
 
 def finalists(tuner: Tuner) -> Finalists | None:
-    """Return what of a search is measured again: the best, and what the device's profile has.
+    """Return what of a search is measured again: the best, without what its samples showed to be slower than these, and
+    what the device's profile has.
 
     ``None`` where by the search's own times they differ from the code's defaults by less than `LEAST_GAIN`.
     """
@@ -70,9 +73,12 @@ def finalists(tuner: Tuner) -> Finalists | None:
     told = [ranked[0], kept] if kept else [ranked[0]]
     if known is not None and all(abs(known - (standing.score(n) or 0.0)) < math.log(1 + LEAST_GAIN) for n in told):
         return None
-    names = dict.fromkeys([*ranked[:FINALISTS], *([kept] if kept else [])])
-    configs = [standing.configs[name] for name in names if name != name_of(defaults)]
-    return Finalists(tuner.goal, (defaults, *configs), tuner.tried, standing.configs[kept] if kept else None)
+    best = [name for name in ranked[:FINALISTS] if not standing.cannot_win(name)]
+    again = dict.fromkeys([name_of(defaults), *best, *([kept] if kept else [])])
+    configs = [standing.configs.get(name, defaults) for name in again]
+    slower = [standing.configs[name] for name in ranked[:FINALISTS] if name not in again]
+    had = standing.configs[kept] if kept else None
+    return Finalists(tuner.goal, tuple(configs), tuner.tried, had, tuple(slower))
 
 
 def groups(chosen: Iterable[Finalists], seed: int, cache: str, timeout: float) -> list[Group]:
@@ -167,7 +173,7 @@ def result(each: Finalists, records: Iterable[Record], objective: str) -> Result
     base = base.model_copy(update={"gain": gain, "share": _share(winner, goal.presets)})
     if gain is None or gain.low <= 1:
         return base.model_copy(update={"reason": WITHIN_NOISE})
-    rest = [configs[name] for name in ranked[1:] if name != name_of(goal.defaults)]
+    rest = [*(configs[name] for name in ranked[1:] if name != name_of(goal.defaults)), *each.slower]
     over = mean_gain(had, winner, goal.presets) if had else None
     return base.model_copy(update={"parameters": configs[ranked[0]], "next": rest, "over_profile": over})
 
