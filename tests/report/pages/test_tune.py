@@ -78,6 +78,14 @@ def _at(folder: Path, started: str, preset: str, profile: str = "null", **replac
     return found(folder)
 
 
+def medians(page: str) -> list[list[str]]:
+    """The rows of the table of what is lost at sizes that were held out."""
+    _, lost = page.split("searches had used before")
+    lines = [line for line in lost.splitlines() if line.startswith("|")]
+    ends = next((number for number, line in enumerate(lines) if "more is lost by" in line), len(lines))
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[2:ends]]
+
+
 HELD = '{"group":32,"unroll":1,"form":"b"}'
 
 
@@ -85,13 +93,10 @@ def test_what_the_profile_loses_at_a_size_that_was_held_out_is_told(tmp_path: Pa
     first, then = _at(tmp_path / "a", "2026-11-25", "quick"), _at(tmp_path / "b", "2026-11-26", "full", HELD)
     assert "searches had used before" not in view([first]).markdown
     text = view([then, first]).markdown
-    assert (
-        "takes 2.000 times as long" in text
-        and "4.000 times by the code's: medians of 1, of which 0 are within 5%." in text
-    )
+    assert medians(text) == [["1", "1", "2.000", "0", "4.000", "0"]]
     _, lost = text.split("searches had used before")
     (row,) = (line for line in lost.splitlines() if "| full" in line)
-    assert [cell.strip() for cell in row.split("|")[2:5]] == ["full", "2.00", "4.00"]
+    assert [cell.strip() for cell in row.split("|")[2:6]] == ["full", "1", "2.00", "4.00"]
     heads, _, *rows = (line.split("|") for line in text[text.index("\n| variant ") + 1 :].splitlines()[:4])
     names = [head.strip() for head in heads]
     assert [dict(zip(names, map(str.strip, row), strict=True))["profile"] for row in rows] == ["2.00", "–"]
@@ -99,7 +104,16 @@ def test_what_the_profile_loses_at_a_size_that_was_held_out_is_told(tmp_path: Pa
 
 def test_without_an_entry_the_code_s_defaults_lose(tmp_path: Path) -> None:
     searches = [_at(tmp_path / "a", "2026-11-25", "quick"), _at(tmp_path / "b", "2026-11-26", "full")]
-    assert "takes 4.000 times as long" in view(searches).markdown
+    assert medians(view(searches).markdown) == [["1", "1", "4.000", "0", "4.000", "0"]]
+
+
+def test_what_is_lost_is_told_by_how_many_sizes_were_known(tmp_path: Path) -> None:
+    third = _at(tmp_path / "c", "2026-11-27", "large", HELD)
+    searches = [_at(tmp_path / "a", "2026-11-25", "quick"), third, _at(tmp_path / "b", "2026-11-26", "full")]
+    assert medians(view(searches).markdown) == [
+        ["1", "1", "4.000", "0", "4.000", "0"],
+        ["2", "1", "2.000", "0", "4.000", "0"],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +129,7 @@ def test_what_was_not_held_out_is_not_told(tmp_path: Path, started: str, preset:
     other = _at(tmp_path / "b", started, preset, HELD, **{"AMD EPYC 9999": chip})
     page = view([first, other]).markdown
     if started < "2026-11-25":  # then the first is the one that was held out, by the code's defaults
-        assert "takes 4.000 times" in page and "medians of 1," in page
+        assert medians(page) == [["1", "1", "4.000", "0", "4.000", "0"]]
     else:
         assert "searches had used before" not in page
 
@@ -124,14 +138,14 @@ def test_the_final_s_own_comparison_with_the_profile_counts(tmp_path: Path) -> N
     first = _at(tmp_path / "a", "2026-11-25", "quick")
     over = '"over_profile":{"value":1.25,"low":1.2,"high":1.3}'
     told = _at(tmp_path / "b", "2026-11-26", "full", HELD, **{'"over_profile":null': over})
-    assert "takes 1.250 times as long" in view([first, told]).markdown
+    assert medians(view([first, told]).markdown)[0][2] == "1.250"
 
 
 def test_a_gain_within_noise_is_no_loss(tmp_path: Path) -> None:
     first, then = _at(tmp_path / "a", "2026-11-25", "quick"), _at(tmp_path / "b", "2026-11-26", "full")
     (result,) = then.results
     then.results[:] = [result.model_copy(update={"parameters": None, "reason": WITHIN_NOISE})]
-    assert "takes 1.000 times as long" in view([first, then]).markdown
+    assert medians(view([first, then]).markdown) == [["1", "1", "1.000", "1", "1.000", "0"]]
 
 
 def test_parameters_that_fail_at_a_size_are_no_loss_and_are_counted(tmp_path: Path) -> None:
@@ -145,7 +159,10 @@ def test_parameters_that_fail_at_a_size_are_no_loss_and_are_counted(tmp_path: Pa
     other = _at(tmp_path / "c", "2026-11-27", "large", HELD)
     other.results[:] = [lost]
     fine = _at(tmp_path / "d", "2026-11-28", "other", HELD)
-    assert "medians of 1, of which 0 are within 5%; 1 more have no answer." in view([first, other, fine]).markdown
+    assert medians(view([first, other, fine]).markdown) == [
+        ["1", "0", "–", "0", "–", "1"],
+        ["2", "1", "2.000", "0", "4.000", "0"],
+    ]
 
 
 def test_names_of_others_are_shown_as_text(tmp_path: Path) -> None:

@@ -33,6 +33,11 @@ MEANS = (
     "A profile has what beats the code's defaults beyond the interval of the gain; the geometric mean takes 1 for the "
     "other variants, and its ends are those of the gains' ends."
 )
+HELD_OUT = (
+    "At sizes that none of these searches had used before: how many times as long a variant takes by the parameters "
+    "that were its defaults then (the profile's, or the code's where it had none) as by the best that is found there, "
+    "and by the code's, by the number of sizes at which it had been searched."
+)
 AGAIN = (
     "Each search of a variant has a final of its own, beside the code's defaults: how far apart the gains are that "
     "they led to, 1 where nothing was written."
@@ -219,12 +224,16 @@ def spaces(own: Sequence[tuple[str, Anatomy]]) -> str:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """A variant at a size that no search before had used: what it loses by its parameters, and by the code's."""
+    """A variant at a size that no search before had used: what it loses by its parameters, and by the code's.
+
+    ``known``: at how many other sizes it had been searched.
+    """
 
     variant: str
     preset: str
     loss: float | None
     code: float | None
+    known: int
 
 
 def held_out(searches: Sequence[Found], place: str) -> list[HeldOut]:
@@ -238,7 +247,7 @@ def held_out(searches: Sequence[Found], place: str) -> list[HeldOut]:
         before = {other.preset for begun, other, _ in own if other.variant == each.variant and begun < started}
         if before and each.preset not in before and result:
             gain = _over_code(result)
-            found.append(HeldOut(each.variant, each.preset, _loss(each, result, gain), gain))
+            found.append(HeldOut(each.variant, each.preset, _loss(each, result, gain), gain, len(before)))
     return sorted(found, key=lambda each: (each.variant, each.preset))
 
 
@@ -266,21 +275,33 @@ def lost(out: Sequence[HeldOut]) -> str:
     losses = {each: each.loss for each in out if each.loss}
     if not losses:
         return ""
-    by_code = median(each.code or 1.0 for each in losses)
-    near, missing = sum(loss <= NEAR for loss in losses.values()), len(out) - len(losses)
-    told = (
-        "At sizes that none of these searches had used before, a variant takes "
-        f"{median(losses.values()):.3f} times as long by the parameters that were its defaults then (the profile's, or "
-        f"the code's where it had none) as by the best that is found there, {by_code:.3f} times by the code's: medians "
-        f"of {len(losses)}, of which {near} are within {NEAR - 1:.0%}"
-        + (f"; {missing} more have no answer." if missing else ".")
-    )
+    blocks = [HELD_OUT, _medians(out, losses)]
     rows = [
-        [code(each.variant), text(each.preset), f"{loss:.2f}", f"{each.code:.2f}" if each.code else NONE]
+        [
+            code(each.variant), text(each.preset), str(each.known), f"{loss:.2f}",
+            f"{each.code:.2f}" if each.code else NONE,
+        ]
         for each, loss in sorted(losses.items(), key=lambda pair: -pair[1]) if loss > NEAR
     ]  # fmt: skip
-    headers = ["more is lost by", "size", "by what was its default", "by the code's defaults"]
-    return join([told, table(headers, rows, "llrr")] if rows else [told])
+    headers = ["more is lost by", "size", "sizes before", "by what was its default", "by the code's defaults"]
+    return join([*blocks, table(headers, rows, "llrrr")] if rows else blocks)
+
+
+def _medians(out: Sequence[HeldOut], losses: dict[HeldOut, float]) -> str:
+    """Return a table of what is lost, by the number of sizes that were known before."""
+    rows = []
+    for known in sorted({each.known for each in out}):
+        own = {each: loss for each, loss in losses.items() if each.known == known}
+        near = sum(loss <= NEAR for loss in own.values())
+        middle_of = f"{median(own.values()):.3f}" if own else NONE
+        by_code = f"{median(each.code or 1.0 for each in own):.3f}" if own else NONE
+        without = sum(each.known == known for each in out) - len(own)
+        rows.append([str(known), str(len(own)), middle_of, str(near), by_code, str(without)])
+    headers = [
+        "sizes before", "variants", "by what was its default: median", f"within {NEAR - 1:.0%}",
+        "by the code's defaults: median", "no answer",
+    ]  # fmt: skip
+    return table(headers, rows, "rrrrrr")
 
 
 def _numbers(each: Anatomy) -> list[str]:
