@@ -37,6 +37,7 @@ from perfport.measure.intervals import Verdict
 from perfport.model.record import CONFIDENCE, Status
 from perfport.run import plan
 from perfport.store.collection import Filter
+from perfport.store.environment import ENVIRONMENT
 from perfport.store.results import RECORDS
 
 EXPERIMENT = Path(__file__).with_suffix(".yaml")
@@ -91,6 +92,13 @@ def pairs(runs: Sequence[Path]) -> list[dict[str, Any]]:
                 "verdict": pair.comparison.verdict.value, "contended": contended,
             })  # fmt: skip
     return judged
+
+
+def provenance(run: Path) -> dict[str, Any]:
+    """Return when, by which code and on what a run was made."""
+    held = json.loads((run / ENVIRONMENT).read_text())
+    devices = {name: {key: each[key] for key in ("chip", "driver")} for name, each in held["devices"].items()}
+    return {"started": held["started"], "commit": held["commit"], "host": held["host"], "devices": devices}
 
 
 def summary(judged: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -158,9 +166,11 @@ def main() -> None:
             store(device, Ceilings(device=device.id, driver=device.driver, date="", entries={}))
         folder = given.results or Path(name)
         folder.mkdir(parents=True, exist_ok=True)
-        judged = pairs(measure(folder, given.runs, given.time_limit, chosen))
+        runs = measure(folder, given.runs, given.time_limit, chosen)
+        judged = pairs(runs)
         rows = summary(judged)
-        (folder / JSON).write_text(json.dumps({"devices": rows, "pairs": judged}, indent=1) + "\n")
+        told = {"measured": provenance(runs[0]), "devices": rows, "pairs": judged}
+        (folder / JSON).write_text(json.dumps(told, indent=1) + "\n")
     print(table(rows))
 
 
