@@ -311,3 +311,64 @@ def test_a_variant_is_as_good_as_the_luckiest_of_its_equals(tmp_path: Path) -> N
         reached += [each.application for each in by_name["other"].efficiencies]
     assert len(reached) == 60 and sum(each.high < 1 for each in reached) <= 3
     assert sum(each.value == 1 for each in reached) >= 15
+
+
+def on_hosts(folder: Path, device: str, *runs: tuple[int, list[str], str]) -> Collection:
+    """Runs of one device: on hosts of so many cores, of such variants, at such a time."""
+    return Collection([
+        data.store(
+            folder / str(number),
+            [
+                data.record(name, 0.02 + 0.01 * place, device=device, run=str(number)).model_copy(update={"time": time})
+                for place, name in enumerate(names)
+            ],
+            data.environment(host={"cpu": "AMD EPYC 9999", "cores": cores, "memory_bytes": 8 << 30}),
+        )
+        for number, (cores, names, time) in enumerate(runs)
+    ])  # fmt: skip
+
+
+def test_a_gpu_on_several_hosts_is_one_platform(tmp_path: Path) -> None:
+    """By the run of the ladder: a later one of a part would make the other variants seem to be missing."""
+    whole, part = (16, ["a", "b"], "2026-11-25T00:00:00Z"), (8, ["a"], "2026-11-26T00:00:00Z")
+    found = {each.application: each for each in portability(on_hosts(tmp_path, data.GPU, whole, part))}
+    assert {site.host.cores for each in found.values() for site in each.choice.settings} == {16}
+    assert all(len(each.efficiencies) == 1 and not each.left_out for each in found.values()) and set(found) == {
+        "a",
+        "b",
+        BEST,
+    }
+
+
+def test_of_equal_runs_on_several_hosts_the_latest_counts(tmp_path: Path) -> None:
+    early, late = (16, ["a", "b"], "2026-11-25T00:00:00Z"), (8, ["a", "b"], "2026-11-26T00:00:00Z")
+    for number, runs in enumerate(((early, late), (late, early))):
+        (site,) = portability(on_hosts(tmp_path / str(number), data.GPU, *runs))[0].choice.settings
+        assert site.host.cores == 8
+
+
+def test_the_host_with_the_headline_size_counts_though_fewer_variants_ran(tmp_path: Path) -> None:
+    told = data.environment()["workloads"]
+    told["demo"]["problems"]["rows"] |= {"headline": {"gpu": {"points": 4}}, "defaults": {}}
+    collection = Collection([
+        data.store(
+            tmp_path / str(cores),
+            [data.record(name, device=data.GPU, parameters={"points": points}, run=str(cores)) for name in names],
+            data.environment(workloads=told, host={"cpu": "AMD EPYC 9999", "cores": cores, "memory_bytes": 8 << 30}),
+        )
+        for cores, points, names in ((16, 9, ["a", "b"]), (8, 4, ["a"]))
+    ])  # fmt: skip
+    (site,) = portability(collection)[0].choice.settings
+    assert site.host.cores == 8
+
+
+def test_a_cpu_with_other_cores_is_another_platform(tmp_path: Path) -> None:
+    found = portability(
+        on_hosts(tmp_path, data.POCL, (16, ["a"], "2026-11-25T00:00:00Z"), (2, ["a"], "2026-11-26T00:00:00Z"))
+    )
+    assert sorted(site.host.cores for site in found[0].choice.settings) == [2, 16]
+
+
+def test_platforms_that_are_named_all_count(tmp_path: Path) -> None:
+    collection = on_hosts(tmp_path, data.GPU, (16, ["a"], "2026-11-25T00:00:00Z"), (8, ["a"], "2026-11-26T00:00:00Z"))
+    assert len(portability(collection, collection.places)[0].efficiencies) == 2

@@ -77,3 +77,11 @@ def test_cores_are_those_that_the_process_may_use() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == [str(environment.usable_cores()), "1"]
+
+
+@pytest.mark.parametrize("named", ["abc123", "abc123-dirty"])
+def test_the_name_of_a_commit_says_whether_it_is_all(monkeypatch: pytest.MonkeyPatch, named: str) -> None:
+    monkeypatch.setenv("PERFPORT_COMMIT", named)
+    assert environment.commit_name() == named
+    monkeypatch.setattr(environment, "commit", lambda: None)
+    assert environment.commit_name() == "unknown"

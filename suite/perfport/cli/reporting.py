@@ -204,7 +204,7 @@ def portability(
     cases = selection.cases(results, **chosen)
     name, sites = selection.platform_set(cases, platforms)
     if export:
-        write_page(export, as_csv(pages.export(cases, sites)).removesuffix("\n"), ())
+        write_page(export, as_csv(pages.export(cases, sites or cases.places)).removesuffix("\n"), ())
     show(pages.view(cases, sites, name), form, output)
 
 

@@ -176,8 +176,8 @@ def _clock(record: Record) -> str:
     return record.timing.rank if record.timing else ""
 
 
-def portability(collection: Collection, platforms: Sequence[Site]) -> list[Portability]:
-    """Return the metric of every variant of every problem over a set of platforms.
+def portability(collection: Collection, platforms: Sequence[Site] | None = None) -> list[Portability]:
+    """Return the metric of every variant of every problem over a set of platforms, or over `each_device`.
 
     At which setting a problem is taken, `settings` says.
 
@@ -187,12 +187,34 @@ def portability(collection: Collection, platforms: Sequence[Site]) -> list[Porta
     """
     metrics = []
     for _, subjects in sorted(collection.families.items()):
-        choice = settings(collection, subjects, platforms)
+        sites = each_device(collection, subjects) if platforms is None else platforms
+        choice = settings(collection, subjects, sites)
         chosen = choice.settings
-        here = {site: collection.at(chosen[site], site) if site in chosen else [] for site in platforms}
+        here = {site: collection.at(chosen[site], site) if site in chosen else [] for site in sites}
         names = applications(case for cases in here.values() for case in cases)
         metrics += [_over(choice, name, here) for name in names]
     return metrics
+
+
+def each_device(collection: Collection, subjects: Sequence[Subject]) -> list[Site]:
+    """Return every device that tried a problem, once: one model on hosts of several sizes is one platform.
+
+    Of equal devices that one stands for all that has the problem's headline size, with results of most variants, the
+    latest of these. The others ran parts of what it ran, and a variant would seem to be missing there. A CPU's cores
+    tell it from others of its name.
+    """
+    own = standing(collection, subjects, collection.places)
+    equal: dict[tuple[tuple[str, ...], str, int], list[Site]] = {}
+    for site in own:
+        families = tuple(device.rpartition(":")[0] for device in site.devices)
+        equal.setdefault((families, site.make, site.count), []).append(site)
+
+    def known(site: Site) -> tuple[bool, int, str]:
+        cases = [case for case in collection.at(own[site].subject, site) if _own(case)]
+        names = {case.record.identity.variant for case in cases if is_ranked(case.record)}
+        return own[site].headline is True, len(names), max((case.record.time for case in cases), default="")
+
+    return sorted(max(sites, key=known) for sites in equal.values())
 
 
 def applications(cases: Iterable[Case]) -> list[str]:

@@ -87,3 +87,9 @@ def commit() -> dict[str, Any] | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return {"hash": head.stdout.strip(), "dirty": bool(dirty.stdout.strip())}
+
+
+def commit_name() -> str:
+    """Return the commit as ``PERFPORT_COMMIT`` would name it, ``unknown`` where there is none."""
+    known = commit()
+    return f"{known['hash']}{'-dirty' if known['dirty'] else ''}" if known else "unknown"

@@ -77,10 +77,10 @@ def series(history: History, **chosen: str) -> list[Series]:
     return taken
 
 
-def platform_set(collection: Collection, text: str | None) -> tuple[str, Sequence[Site]]:
-    """Return name and members of a platform set, ``NAME=DEVICE,DEVICE,...``; without a text that of all sites."""
+def platform_set(collection: Collection, text: str | None) -> tuple[str, Sequence[Site] | None]:
+    """Return name and members of a platform set, ``NAME=DEVICE,DEVICE,...``; none without a text: every device once."""
     if not text:
-        return "all", collection.places
+        return "all", None
     name, _, listed = text.partition("=")
     if not listed:
         raise UsageError(f"--platforms: expected NAME=DEVICE,DEVICE,..., got {text!r}")

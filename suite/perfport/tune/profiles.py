@@ -96,12 +96,11 @@ def update(path: Path, info: DeviceInfo, results: Mapping[str, Result], seed: in
         return []
     text = read_text(path) if path.exists() else _new(path, info)
     head, held = split(text, path)
-    commit = environment.commit() or {}
-    told = f"{commit.get('hash', 'unknown')}{'-dirty' if commit.get('dirty') else ''}"
+    commit = environment.commit_name()
     date = datetime.now(UTC).date().isoformat()
     own = dict(held.get(family(info)) or {})
     for name, each in answers.items():
-        own[name] = combined(own.get(name), entry(each, date, info.driver, told, seed))
+        own[name] = combined(own.get(name), entry(each, date, info.driver, commit, seed))
     held = {**held, family(info): dict(sorted(own.items()))}
     content = joined(head, held)
     _profile(content, path)  # what is written can be read

@@ -174,14 +174,13 @@ def _begin(log: Log, wanted: Target, goals: Sequence[Goal], cache: str) -> None:
 
 
 def _header(wanted: Target, goals: Sequence[Goal], cache: str) -> Search:
-    commit = environment.commit() or {}
     workloads = {goal.workload.name: goal.workload.source_digest() for goal in goals}
     code = hashlib.sha256("".join([harness_digest(), *workloads.values()]).encode()).hexdigest()[:16]
     devices = {goal.device.id: goal.device for goal in goals}
     return Search(
         name=wanted.name, started=datetime.now(UTC).isoformat(timespec="seconds"), seed=wanted.options.seed,
         objective=wanted.options.objective, cache=cache, code=code,
-        commit=f"{commit.get('hash', 'unknown')}{'-dirty' if commit.get('dirty') else ''}",
+        commit=environment.commit_name(),
         devices=shorten({
             id_: {"name": device.name, "chip": device.chip, "driver": device.driver, "kind": device.kind}
             for id_, device in devices.items()

@@ -46,9 +46,10 @@ READING = (
 )
 
 
-def view(collection: Collection, platforms: Sequence[Site], name: str) -> View:
-    """Return the metric of every variant and problem over a named set of platforms."""
-    metrics = portability(collection, platforms)
+def view(collection: Collection, chosen: Sequence[Site] | None, name: str) -> View:
+    """Return the metric of every variant and problem over a named set of platforms, or over every device once."""
+    metrics = portability(collection, chosen)
+    platforms = chosen or sorted({site for each in metrics for site in each.choice.settings})
     chips = {chip for site in platforms for chip in site.chips}
     listed = ", ".join(code(collection.label(site)) for site in platforms)
     head = (

@@ -41,7 +41,7 @@ class Material:
         """Judge a collection."""
         ladders = collected(collection)
         return cls(
-            collection, ladders, headline(collection, ladders), portability(collection, collection.places),
+            collection, ladders, headline(collection, ladders), portability(collection),
             evaluate(ledger, collection), slowdowns(collection), converged,
         )  # fmt: skip
 
