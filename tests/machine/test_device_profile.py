@@ -356,6 +356,8 @@ def test_tuning_parameters_are_those_of_the_literature() -> None:
         ("pthread-Intel(R) Xeon(R) Processor", "cpu", "xeon"),
         ("pthread-sapphirerapids-Intel(R) Xeon(R) Processor", "cpu", "xeon"),
         ("Intel(R) Xeon(R) Platinum 8480C", "cpu", "generic_cpu"),
+        ("Intel(R) Xeon(R) Processor @ 2.20GHz", "cpu", "generic_cpu"),
+        ("pthread-haswell-Intel(R) Xeon(R) Processor", "cpu", "generic_cpu"),
         ("Intel Xeon Processor (Skylake, IBRS)", "cpu", "generic_cpu"),
         ("cpu-haswell-AMD EPYC 9B14", "cpu", "generic_cpu"),
         # Relatives with other clocks or another chip, and strangers, have no profile.

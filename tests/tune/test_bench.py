@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import tunable_workload as tunable
 
+from perfport.measure import sampling
+from perfport.measure.sampling import Sampler
 from perfport.model.device import DeviceInfo
 from perfport.model.record import Status
 from perfport.run.messages import StepStarted
@@ -59,6 +61,62 @@ def test_inputs_and_the_best_are_made_once(bench: Bench, told: list[StepStarted]
     better = bench.serve(contest(FAST, SLOW))
     assert better.ratio and better.ratio.high < 1 and len(better.times) >= 7
     assert [each.step for each in told].count(RIVAL) == 2
+
+
+class Flush:
+    """In place of what displaces the caches: counts how often it is made, used and given back."""
+
+    made: list[Flush]
+    nbytes = 4096
+
+    def __init__(self, device: Any) -> None:
+        self.used, self.closed = 0, False
+        Flush.made.append(self)
+
+    def __call__(self) -> None:
+        assert not self.closed
+        self.used += 1
+
+    def close(self) -> None:
+        assert not self.closed
+        self.closed = True
+
+
+def test_what_displaces_the_caches_is_made_once_for_a_problem(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    Flush.made = []
+    monkeypatch.setattr(sampling, "CacheFlush", Flush)
+    for config in (FAST, SLOW, FAST):
+        assert bench.serve(contest(config, FAST, cache="cold")).status is Status.OK
+    (cold,) = Flush.made
+    assert cold.used > 20 and not cold.closed
+    assert bench.serve(contest(FAST, FAST)).status is Status.OK, "warm"
+    used = cold.used
+    assert cold.closed and len(Flush.made) == 1
+    assert bench.serve(contest(FAST, FAST, cache="cold")).status is Status.OK
+    assert len(Flush.made) == 2 and cold.used == used
+    bench._close()  # as before inputs of another problem are made
+    assert Flush.made[1].closed
+
+
+def test_what_cannot_be_made_again_is_not_used_closed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    Flush.made = []
+    monkeypatch.setattr(sampling, "CacheFlush", Flush)
+    assert bench.serve(contest(FAST, FAST, cache="cold")).status is Status.OK
+    with monkeypatch.context() as patch:
+        patch.setattr(Sampler, "__init__", lambda *_: 1 / 0)
+        assert bench.serve(contest(FAST, FAST)).status is Status.CRASHED
+    assert bench.serve(contest(FAST, FAST, cache="cold")).status is Status.OK
+    assert [each.closed for each in Flush.made] == [True, False]
+
+
+def test_the_hosts_clock_is_read_where_a_side_needs_it(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not where the contest before needed it."""
+    wanted = []
+    monkeypatch.setattr(Sampler, "warm_up", lambda self, *_: wanted.append(self.need_wall))
+    for host_driven in (False, True, False):
+        monkeypatch.setattr(bench._workload("tunable").variant("double", "turns"), "host_driven", host_driven)
+        assert bench.serve(contest(FAST, FAST)).status is Status.OK
+    assert wanted == [False, False, True, True, False, False]
 
 
 def test_beside_itself_nothing_is_cut_short(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -158,6 +158,14 @@ def test_what_may_not_be_ranked_neither_wins_nor_is_compared_with(tmp_path: Path
     assert lost.parameters is None and "the code's defaults have no result" in lost.reason
 
 
+def test_where_nothing_but_the_defaults_has_a_result_nothing_is_answered(tmp_path: Path) -> None:
+    """That they stand is an answer, and goes into the profile: what was disturbed may well be faster."""
+    known = [record(DEFAULT, 0.050), record(FAST, 0.01, status=Status.CONTENDED)]
+    alone = result(finalists(tmp_path / "a"), known, "mean")
+    assert alone.answer is None and alone.reason == final.NO_RIVAL
+    assert result(finalists(tmp_path / "b"), [*known, record(OTHER, 0.06)], "mean").answer == {}
+
+
 def test_over_several_sizes_the_mean_or_the_worst_decides(tmp_path: Path) -> None:
     seconds = {"quick": (0.050, 0.0125, 0.030), "more": (0.050, 0.060, 0.030)}
     known = [
@@ -174,6 +182,11 @@ def test_over_several_sizes_the_mean_or_the_worst_decides(tmp_path: Path) -> Non
 
 
 def test_a_size_without_a_result_rules_a_configuration_out(tmp_path: Path) -> None:
-    known = [record(DEFAULT, 0.05), record(DEFAULT, 0.05, preset="more"), record(FAST, 0.01)]
+    known = [
+        record(config, 0.05 if config is DEFAULT else 0.06, preset=preset)
+        for config in (DEFAULT, OTHER)
+        for preset in ("quick", "more")
+    ]
+    known.append(record(FAST, 0.01))
     won = result(finalists(tmp_path, quick=1.0, more=1.0), known, "mean")
     assert won.parameters is None and won.reason == "the code's defaults are the best of the finalists"

@@ -197,9 +197,7 @@ class Bench:
         for ground in self._grounds.values():
             ground.close()
         self._grounds.clear()
-        if self._sampler:
-            self._sampler.close()
-            self._sampler = None
+        self._close_sampler()
 
     def _rival(self, ground: _Ground, cls: type[Variant], config: Config) -> Built:
         """Return what configurations are measured beside, built when it becomes that."""
@@ -255,11 +253,15 @@ class Bench:
     def _sampling(self, targets: Targets, need_wall: bool) -> Sampler:
         """Return what takes samples. It stays: filling its buffer, four times a CPU's caches, takes time."""
         if self._sampler is None or self._sampler.targets != targets:
-            if self._sampler:
-                self._sampler.close()
+            self._close_sampler()
             self._sampler = Sampler(self.device, targets, need_wall)
         self._sampler.need_wall = need_wall
         return self._sampler
+
+    def _close_sampler(self) -> None:
+        sampler, self._sampler = self._sampler, None
+        if sampler:
+            sampler.close()
 
     @staticmethod
     def _subject_of(form: type[Any], key: str, built: Built) -> Any:

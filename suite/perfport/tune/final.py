@@ -39,6 +39,8 @@ SEARCHES = 4
 LEAST_GAIN = 0.01
 #: Instances of the inputs that they are timed on where the data decide the time, as `perfport run` has them.
 INSTANCES = 3
+#: Why there is no answer where nothing but the code's defaults has a result.
+NO_RIVAL = "no finalist but the code's defaults has a result at every size"
 TARGETS = Targets(min_samples=7, max_samples=60, time_budget=0.7)
 
 
@@ -162,6 +164,8 @@ def result(each: Finalists, records: Iterable[Record], objective: str) -> Result
         default = next((r for r in own if r.identity.tunables == goal.defaults and not is_ranked(r)), None)
         why = f"{default.status}: {default.failure.reason}" if default and default.failure else "no record"
         return base.model_copy(update={"reason": f"the code's defaults have no result at every size ({why})"[:1000]})
+    if len(complete) == 1 and len(configs) > 1:
+        return base.model_copy(update={"reason": NO_RIVAL})
     least = {preset: min(time_of(known[preset]) for known in complete.values()) for preset in goal.presets}
     ranked = sorted(complete, key=lambda name: _score(complete[name], least, goal.presets, objective))
     had = complete.get(name_of(each.held)) if each.held else None

@@ -239,22 +239,30 @@ class HeldOut:
 def held_out(searches: Sequence[Found], place: str) -> list[HeldOut]:
     """Return the variants of a device that were searched at a size of their own after they had been at another."""
     own = [
-        (search.search.started, each, _result(search, each))
-        for search in searches if search.search for each in search.anatomies if _place(search, each.device) == place
+        (search, result, preset)
+        for search in searches if search.search for result in search.results if _place(search, result.device) == place
+        for preset in result.presets
     ]  # fmt: skip
     found = []
-    for started, each, result in own:
-        before = {other.preset for begun, other, _ in own if other.variant == each.variant and begun < started}
-        if before and each.preset not in before and result:
-            gain = _over_code(result)
-            found.append(HeldOut(each.variant, each.preset, _loss(each, result, gain), gain, len(before)))
+    for search, result, preset in own:
+        before = {
+            at for other, known, at in own if known.variant == result.variant and _begun(other) < _begun(search)
+        }  # fmt: skip
+        if before and preset not in before and [*result.presets] == [preset]:
+            gain, of = _over_code(result), _anatomy(search, result)
+            loss = _loss(of, result, gain) if of else None
+            found.append(HeldOut(result.variant, preset, loss, gain, len(before)))
     return sorted(found, key=lambda each: (each.variant, each.preset))
 
 
-def _result(search: Found, of: Anatomy) -> Result | None:
-    """How the search of a variant ended, if it was of one size."""
-    known = (each for each in search.results if (each.device, each.variant) == (of.device, of.variant))
-    return next((each for each in known if [*each.presets] == [of.preset]), None)
+def _begun(search: Found) -> str:
+    return search.search.started if search.search else ""
+
+
+def _anatomy(search: Found, of: Result) -> Anatomy | None:
+    """What a search of one size tells of the space; nothing where no configuration was timed."""
+    known = (each for each in search.anatomies if (each.device, each.variant) == (of.device, of.variant))
+    return next((each for each in known if [each.preset] == [*of.presets]), None)
 
 
 def _over_code(result: Result) -> float | None:
@@ -272,31 +280,33 @@ def _loss(of: Anatomy, result: Result, gain: float | None) -> float | None:
 
 def lost(out: Sequence[HeldOut]) -> str:
     """Return what parameters lose at sizes that were held out; empty where there are none."""
-    losses = {each: each.loss for each in out if each.loss}
-    if not losses:
+    if not any(each.loss for each in out):
         return ""
-    blocks = [HELD_OUT, _medians(out, losses)]
+    blocks = [HELD_OUT, _medians(out)]
+    most = sorted((each for each in out if each.loss and each.loss > NEAR), key=lambda each: -(each.loss or 0.0))
     rows = [
         [
-            code(each.variant), text(each.preset), str(each.known), f"{loss:.2f}",
+            code(each.variant), text(each.preset), str(each.known), f"{each.loss:.2f}",
             f"{each.code:.2f}" if each.code else NONE,
         ]
-        for each, loss in sorted(losses.items(), key=lambda pair: -pair[1]) if loss > NEAR
+        for each in most
     ]  # fmt: skip
     headers = ["more is lost by", "size", "sizes before", "by what was its default", "by the code's defaults"]
     return join([*blocks, table(headers, rows, "llrrr")] if rows else blocks)
 
 
-def _medians(out: Sequence[HeldOut], losses: dict[HeldOut, float]) -> str:
+def _medians(out: Sequence[HeldOut]) -> str:
     """Return a table of what is lost, by the number of sizes that were known before."""
     rows = []
     for known in sorted({each.known for each in out}):
-        own = {each: loss for each, loss in losses.items() if each.known == known}
-        near = sum(loss <= NEAR for loss in own.values())
-        middle_of = f"{median(own.values()):.3f}" if own else NONE
-        by_code = f"{median(each.code or 1.0 for each in own):.3f}" if own else NONE
-        without = sum(each.known == known for each in out) - len(own)
-        rows.append([str(known), str(len(own)), middle_of, str(near), by_code, str(without)])
+        own = [each for each in out if each.known == known]
+        losses = [each.loss for each in own if each.loss]
+        by_code = [each.code or 1.0 for each in own if each.loss]
+        rows.append([
+            str(known), str(len(losses)), f"{median(losses):.3f}" if losses else NONE,
+            str(sum(loss <= NEAR for loss in losses)), f"{median(by_code):.3f}" if losses else NONE,
+            str(len(own) - len(losses)),
+        ])  # fmt: skip
     headers = [
         "sizes before", "variants", "by what was its default: median", f"within {NEAR - 1:.0%}",
         "by the code's defaults: median", "no answer",
