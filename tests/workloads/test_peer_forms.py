@@ -146,6 +146,8 @@ def on_host(monkeypatch: pytest.MonkeyPatch) -> Host:
     monkeypatch.setattr(torch.cuda, "ExternalStream", lambda *_, **__: None)
     monkeypatch.setattr(torch.cuda, "stream", lambda _: nullcontext())
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda self: self)
+    monkeypatch.setattr(torch.Tensor, "cuda", lambda self, *_, **__: self)
     monkeypatch.setattr(TorchCudaPeer, "modules", ("torch",))
     monkeypatch.setattr(TorchCudaPeer, "captured", lambda self, function: function)
     monkeypatch.setattr(TorchPeer, "compiled", partialmethod(taken_apart))

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from perfport.workloads.vocab_tree.builder.host_memory import PrivatePoints, Sha
 from perfport.workloads.vocab_tree.builder.jobs import Nodes, Settings
 from perfport.workloads.vocab_tree.builder.queues import Node
 from perfport.workloads.vocab_tree.builder.workers import LocalWorker, ProcessWorker, loader_of
-from perfport.workloads.vocab_tree.variants import peers
+from perfport.workloads.vocab_tree.variants import peers, tree_peers
 
 CLUSTERS, LEVELS, ITERATIONS, SEED, DIMS = 5, 4, 5, 11, 32
 LIMIT = 120_000  # bytes: a chunk holds about 1400 points
@@ -231,6 +232,29 @@ def test_quality_is_that_of_faiss(local: Callable[[Settings], LocalWorker]) -> N
     words = peer.compute()["words"]
     own, theirs = (tree_problems.residual_of_words(problem.points, w) for w in (found.points, words))
     assert abs(own / theirs - 1) < 0.005
+
+
+@pytest.mark.parametrize(
+    ("source", "alone"), [("generated", 1), ("generated", 1 << 20), ("equal", 1), ("extreme", 1 << 20)]
+)
+def test_a_tree_by_pytorch_is_as_good_as_the_reference(source: str, alone: int) -> None:
+    """What it does on a GPU, on the host: nodes singly and in blocks, nodes that are too small to be split."""
+    torch = pytest.importorskip("torch")
+    parameters = tree_problems.TreeBuild.Parameters(
+        points=997, dims=32, levels=4, clusters=5, iterations=6, source=source
+    )
+    problem = tree_problems.TreeBuild(parameters, 7)
+    peer = object.__new__(tree_peers.TorchTree)
+    peer.data, peer.torch, peer.setup = problem, torch, SimpleNamespace(tunables={"alone": alone, "block": 100})
+    peer.uploaded = lambda: torch.from_numpy(problem.points).float()  # type: ignore[method-assign]
+    peer.outputs = peer.compute()
+    words = peer.results()["words"]
+    (error,) = problem.check({"words": words}, tree_problems.WORDS).values()
+    assert words.dtype == np.uint64 and error.passed, error
+    if source == "generated":  # leaves of the same sizes, by whatever numbers
+        expected = np.sort(np.unique(problem.tree.points, return_counts=True)[1])
+        assert len(np.unique(words)) == pytest.approx(len(expected), rel=0.05)
+        assert words.min() >> np.uint64(59) < words.max() >> np.uint64(59), "leaves of different depth"
 
 
 def test_bad_settings_are_refused(local: Callable[[Settings], LocalWorker], points: np.ndarray) -> None:
