@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from commands import Cli
 
-from perfport.machine.device_profile import match_profile
 from perfport.model.record import Record
 from perfport.store.results import Run
 
@@ -22,7 +21,9 @@ def test_devices(main: Cli, opencl_infos: list[Any]) -> None:
     assert code == 0 and [entry["id"] for entry in found] == [info.id for info in opencl_infos]
     assert all(entry["healthy"] and entry["memory_bytes"] > 0 and entry["driver"] for entry in found)
     cpus = [entry for entry in found if entry["kind"] == "cpu"]
-    assert all(entry["profile"] == getattr(match_profile(entry["name"], "cpu"), "name", None) for entry in cpus)
+    for entry in cpus:  # a Xeon whose model a hypervisor does not tell has one
+        hidden = "Intel(R) Xeon(R) Processor" in entry["name"]
+        assert entry["profile"] == "generic_cpu" or (hidden and entry["profile"] == "xeon")
     code, out, _ = main("devices")
     assert code == 0 and all(info.id in out and info.driver in out for info in opencl_infos)
 

@@ -340,6 +340,40 @@ def test_a_gpu_on_several_hosts_is_one_platform(tmp_path: Path) -> None:
     }
 
 
+def test_a_device_that_did_not_try_the_problem_is_named(tmp_path: Path) -> None:
+    runs = [
+        data.store(tmp_path / str(number), [data.record("a", device=device, problem=problem)], data.environment())
+        for number, (device, problem) in enumerate(((data.GPU, "rows"), (data.POCL, "rows"), (data.GPU, "argmin")))
+    ]
+    found = {(each.subject.problem, each.application): each for each in portability(Collection(runs))}
+    assert not found["rows", "a"].left_out
+    assert {site.devices: why for site, why in found["argmin", "a"].left_out.items()} == {(data.POCL,): "not run"}
+
+
+def test_variants_that_are_gone_and_control_arms_do_not_count_for_a_host(tmp_path: Path) -> None:
+    """The run of more names may be the older one, of code that is no more."""
+    named = {"workload": "svm_rbf", "problem": "arg_extrema", "device": data.GPU, "preset": None}
+    old = [("argminmax_fused", "rung"), ("gone", "rung"), ("gone_too", "rung"), ("argminmax_plain", "control")]
+    new = [("argminmax_fused", "rung"), ("triton", "peer")]
+    collection = Collection(
+        [
+            data.store(
+                tmp_path / str(cores),
+                [
+                    data.record(name, 0.02, role=role, run=str(cores), parameters={"n": 5}, **named).model_copy(
+                        update={"time": time}
+                    )
+                    for name, role in names
+                ],
+                data.environment(host={"cpu": "AMD EPYC 9999", "cores": cores, "memory_bytes": 8 << 30}),
+            )
+            for cores, names, time in ((16, old, "2026-11-27T00:00:00Z"), (8, new, "2026-11-26T00:00:00Z"))
+        ]
+    )
+    (site,) = portability(collection)[0].choice.settings
+    assert site.host.cores == 8, "two of today's, one of them a peer, are more than one"
+
+
 def test_of_equal_runs_on_several_hosts_the_latest_counts(tmp_path: Path) -> None:
     early, late = (16, ["a", "b"], "2026-11-25T00:00:00Z"), (8, ["a", "b"], "2026-11-26T00:00:00Z")
     for number, runs in enumerate(((early, late), (late, early))):

@@ -158,12 +158,22 @@ def test_what_may_not_be_ranked_neither_wins_nor_is_compared_with(tmp_path: Path
     assert lost.parameters is None and "the code's defaults have no result" in lost.reason
 
 
-def test_where_nothing_but_the_defaults_has_a_result_nothing_is_answered(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("others", "answer"),
+    [
+        ([record(FAST, 0.01, status=Status.CONTENDED)], None),
+        ([record(FAST, 0.01, status=Status.CONTENDED), record(OTHER, 0.06)], None),
+        ([record(FAST, 0.06)], None),  # of the other finalist there is no record
+        ([record(FAST, 0.01, status=Status.WRONG), record(OTHER, 0.06)], {}),
+        ([record(FAST, 0.06), record(OTHER, 0.06)], {}),
+    ],
+)
+def test_where_a_finalist_was_disturbed_the_defaults_are_no_answer(
+    tmp_path: Path, others: list[Record], answer: dict[str, Any] | None
+) -> None:
     """That they stand is an answer, and goes into the profile: what was disturbed may well be faster."""
-    known = [record(DEFAULT, 0.050), record(FAST, 0.01, status=Status.CONTENDED)]
-    alone = result(finalists(tmp_path / "a"), known, "mean")
-    assert alone.answer is None and alone.reason == final.NO_RIVAL
-    assert result(finalists(tmp_path / "b"), [*known, record(OTHER, 0.06)], "mean").answer == {}
+    found = result(finalists(tmp_path), [record(DEFAULT, 0.050), *others], "mean")
+    assert found.answer == answer and (found.reason == final.DISTURBED) == (answer is None)
 
 
 def test_over_several_sizes_the_mean_or_the_worst_decides(tmp_path: Path) -> None:

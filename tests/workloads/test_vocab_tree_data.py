@@ -473,6 +473,9 @@ def test_words_of_a_library_are_held_to_a_residual_before_any_tree_is_built(monk
     for wrong in (np.random.default_rng(1).permutation(right), right // 8):
         error = problem.verify({"words": wrong}, WORDS).outputs["residual"]
         assert not error.passed and error.tolerance["residual"] < 0.9
+    each = np.arange(len(right), dtype=np.uint32)
+    by_name = problem.verify({"words": each}, WORDS).outputs
+    assert by_name["residual"].passed and not by_name["words"].passed, "a word for each point leaves nothing"
 
 
 def test_centres_are_those_that_words_are_nearest_to(built: tuple[np.ndarray, tree.Tree]) -> None:

@@ -143,7 +143,7 @@ class TreeBuild(_OnTree):
         self, outputs: Mapping[str, np.ndarray], computes: str = "", precision: str = "fp32", /
     ) -> dict[str, OutputError]:
         if computes == WORDS:
-            return {"residual": self._check_residual(outputs["words"])}
+            return {"words": self._check_number(outputs["words"]), "residual": self._check_residual(outputs["words"])}
         key = digest_of(outputs)
         if key not in self._checked:  # every exact variant builds the same
             self._checked[key] = self._check_tree(outputs)
@@ -196,6 +196,14 @@ class TreeBuild(_OnTree):
         part = reference.build(some, p.clusters, p.levels, p.iterations, self.seed)
         distances = np.square(others - query.centres(part)[query.quantise(part, others)]).sum()
         return float(distances / np.square(others - others.mean(axis=0)).sum())
+
+    def _check_number(self, words: np.ndarray) -> OutputError:
+        """A tree has no more leaves than its levels allow: with a word for each point nothing would be left."""
+        number, most = len(np.unique(words)), self.clusters**self.parameters.levels
+        return OutputError(
+            max_abs=float(number), relative_l2=0.0, checked=len(words), total=self.count,
+            tolerance={"words": float(most)}, passed=number <= most,
+        )  # fmt: skip
 
     def _check_residual(self, words: np.ndarray) -> OutputError:
         """A library's words, by the means of their points, leave about as much as the exact tree.

@@ -22,6 +22,7 @@ from enum import StrEnum
 
 from ..model.names import order
 from ..model.record import Interval, Record, Status
+from ..run.sources import shipped
 from ..store.case import Case, Site, Subject
 from ..store.collection import Collection
 from ..store.comparable import fastest, is_control, is_peer
@@ -196,25 +197,43 @@ def portability(collection: Collection, platforms: Sequence[Site] | None = None)
     return metrics
 
 
-def each_device(collection: Collection, subjects: Sequence[Subject]) -> list[Site]:
-    """Return every device that tried a problem, once: one model on hosts of several sizes is one platform.
+def device_of(site: Site) -> str:
+    """Return what one model of device is called on whatever host: its platform and chip, of a CPU with its cores."""
+    families = " + ".join(device.rpartition(":")[0] for device in site.devices)
+    return f"{families} ({site.make})"
 
-    Of equal devices that one stands for all that has the problem's headline size, with results of most variants, the
-    latest of these. The others ran parts of what it ran, and a variant would seem to be missing there. A CPU's cores
-    tell it from others of its name.
+
+def each_device(collection: Collection, subjects: Sequence[Subject]) -> list[Site]:
+    """Return every device of the results once: one model, on whatever hosts and under whatever number, is one platform.
+
+    Of equal devices that one stands for all that has the problem's headline size, with results of most of the variants
+    and peers that there are today, the latest of these: beside a run of a part, what else ran would seem to be missing.
+    A device that did not try the problem is there all the same. A CPU's cores tell it from others of its name.
     """
     own = standing(collection, subjects, collection.places)
-    equal: dict[tuple[tuple[str, ...], str, int], list[Site]] = {}
-    for site in own:
-        families = tuple(device.rpartition(":")[0] for device in site.devices)
-        equal.setdefault((families, site.make, site.count), []).append(site)
+    living = _living(subjects[0])
+    equal: dict[tuple[str, int], list[Site]] = {}
+    for site in collection.places:
+        equal.setdefault((device_of(site), site.count), []).append(site)
 
     def known(site: Site) -> tuple[bool, int, str]:
-        cases = [case for case in collection.at(own[site].subject, site) if _own(case)]
-        names = {case.record.identity.variant for case in cases if is_ranked(case.record)}
-        return own[site].headline is True, len(names), max((case.record.time for case in cases), default="")
+        if site not in own:
+            return False, -1, ""
+        cases = [case for case in collection.at(own[site].subject, site) if not case.record.identity.profile]
+        ranked = [case for case in cases if is_ranked(case.record) and not is_control(case)]
+        names = {case.record.identity.variant for case in ranked}
+        latest = max((case.record.time for case in cases), default="")
+        return own[site].headline is True, len(names if living is None else names & living), latest
 
     return sorted(max(sites, key=known) for sites in equal.values())
+
+
+def _living(subject: Subject) -> set[str] | None:
+    """Return the names of a problem's variants and peers today; ``None`` where its workload is not here."""
+    workload = shipped(subject.workload)
+    if workload is None or subject.problem not in workload.problems:
+        return None
+    return set(workload.variants[subject.problem])
 
 
 def applications(cases: Iterable[Case]) -> list[str]:

@@ -15,7 +15,7 @@ import yaml
 
 from ..measure.sampling import Targets
 from ..model.device import DeviceInfo
-from ..model.record import Identity, Interval, Record
+from ..model.record import Identity, Interval, Record, Status
 from ..run import local
 from ..run.cases import Case, Group
 from ..run.experiment import Experiment, load
@@ -39,8 +39,8 @@ SEARCHES = 4
 LEAST_GAIN = 0.01
 #: Instances of the inputs that they are timed on where the data decide the time, as `perfport run` has them.
 INSTANCES = 3
-#: Why there is no answer where nothing but the code's defaults has a result.
-NO_RIVAL = "no finalist but the code's defaults has a result at every size"
+#: Why the code's defaults are no answer though nothing that has a result is faster: what was disturbed may be.
+DISTURBED = "the code's defaults are the best of the finalists that nothing disturbed"
 TARGETS = Targets(min_samples=7, max_samples=60, time_budget=0.7)
 
 
@@ -164,14 +164,13 @@ def result(each: Finalists, records: Iterable[Record], objective: str) -> Result
         default = next((r for r in own if r.identity.tunables == goal.defaults and not is_ranked(r)), None)
         why = f"{default.status}: {default.failure.reason}" if default and default.failure else "no record"
         return base.model_copy(update={"reason": f"the code's defaults have no result at every size ({why})"[:1000]})
-    if len(complete) == 1 and len(configs) > 1:
-        return base.model_copy(update={"reason": NO_RIVAL})
     least = {preset: min(time_of(known[preset]) for known in complete.values()) for preset in goal.presets}
     ranked = sorted(complete, key=lambda name: _score(complete[name], least, goal.presets, objective))
     had = complete.get(name_of(each.held)) if each.held else None
     base = base.model_copy(update={"over_profile": mean_gain(had, reference, goal.presets) if had else None})
     if ranked[0] == name_of(goal.defaults):
-        return base.model_copy(update={"reason": DEFAULTS_BEST})
+        disturbed = any(_disturbed(own, config) for config in each.configs)
+        return base.model_copy(update={"reason": DISTURBED if disturbed else DEFAULTS_BEST})
     winner = complete[ranked[0]]
     gain = mean_gain(reference, winner, goal.presets)
     base = base.model_copy(update={"gain": gain, "share": _share(winner, goal.presets)})
@@ -180,6 +179,12 @@ def result(each: Finalists, records: Iterable[Record], objective: str) -> Result
     rest = [*(configs[name] for name in ranked[1:] if name != name_of(goal.defaults)), *each.slower]
     over = mean_gain(had, winner, goal.presets) if had else None
     return base.model_copy(update={"parameters": configs[ranked[0]], "next": rest, "over_profile": over})
+
+
+def _disturbed(own: Iterable[Record], config: Config) -> bool:
+    """Whether a finalist has a time that may not be ranked, or no record at all."""
+    records = [record for record in own if record.identity.tunables == config]
+    return not records or any(record.status is Status.CONTENDED for record in records)
 
 
 def goal_size(each: Finalists) -> int:

@@ -15,6 +15,7 @@ from ...judge.portability import (
     Portability,
     Rule,
     applications,
+    device_of,
     efficiencies,
     harmonic_mean,
     portability,
@@ -49,12 +50,17 @@ READING = (
 def view(collection: Collection, chosen: Sequence[Site] | None, name: str) -> View:
     """Return the metric of every variant and problem over a named set of platforms, or over every device once."""
     metrics = portability(collection, chosen)
-    platforms = chosen or sorted({site for each in metrics for site in each.choice.settings})
+    if chosen is None:
+        platforms = collection.places
+        listed = sorted({device_of(site) for site in platforms})
+        once = " One model of GPU on hosts of several sizes is one platform: in each problem one host stands for it."
+    else:
+        platforms, once = list(chosen), ""
+        listed = [collection.label(site) for site in platforms]
     chips = {chip for site in platforms for chip in site.chips}
-    listed = ", ".join(code(collection.label(site)) for site in platforms)
     head = (
-        f"Platform set {code(name)}: {listed}; {len(platforms)} platforms, "
-        f"{len(chips)} distinct chip{'' if len(chips) == 1 else 's'} ({', '.join(map(text, sorted(chips)))})."
+        f"Platform set {code(name)}: {', '.join(map(code, listed))}; {len(listed)} platforms, "
+        f"{len(chips)} distinct chip{'' if len(chips) == 1 else 's'} ({', '.join(map(text, sorted(chips)))}).{once}"
     )
     blocks, plots = ["# Portability", head, READING], []
     for (workload, problem, precision), same in groupby(metrics, key=lambda application: application.subject.family):
