@@ -120,10 +120,12 @@ def score(module: str, package: Path, sample: int, seed: int, known: set[str]) -
     every = list(mutants(path))
     drawn = random.Random(f"{seed} {module}").sample(every, min(sample, len(every)))
     survivors = []
-    for mutated in drawn:
+    for number, mutated in enumerate(drawn, 1):
         path.write_text(mutated)
-        if tests_pass(package, tests):
-            survivors.append(changed_line(code, mutated))
+        survived, line = tests_pass(package, tests), changed_line(code, mutated)
+        if survived:
+            survivors.append(line)
+        print(f"{module}: {number} of {len(drawn)} {'survived' if survived else 'killed'}: {line}", file=sys.stderr)
     path.write_text(code)
     left = [line for line in survivors if line not in known]
     equivalent = len(survivors) - len(left)
