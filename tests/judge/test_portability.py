@@ -350,6 +350,29 @@ def test_a_device_that_did_not_try_the_problem_is_named(tmp_path: Path) -> None:
     assert {site.devices: why for site, why in found["argmin", "a"].left_out.items()} == {(data.POCL,): "not run"}
 
 
+def test_a_host_where_all_of_it_failed_counts_before_one_that_did_not_try(tmp_path: Path) -> None:
+    failed = data.record("a", device=data.GPU, status=Status.CRASHED)
+    runs = [
+        data.store(
+            tmp_path / str(cores),
+            [record],
+            data.environment(host={"cpu": "AMD EPYC 9999", "cores": cores, "memory_bytes": 8 << 30}),
+        )
+        for cores, record in ((8, failed), (16, data.record("a", device=data.GPU, problem="argmin")))
+    ]
+    runs.append(data.store(tmp_path / "cpu", [data.record("a", device=data.POCL)], data.environment()))
+    found = {(each.subject.problem, each.application): each for each in portability(Collection(runs))}
+    assert found["rows", "a"].architectural == Interval(value=0, low=0, high=0)
+
+
+def test_two_interfaces_of_one_chip_are_two_platforms(tmp_path: Path) -> None:
+    ids = (data.GPU, "cuda:nvidia:0")
+    devices = {id_: data.device(data.GPU) | {"id": id_} for id_ in ids}
+    records = [data.record("a", device=id_, ceilings=None) for id_ in ids]
+    run = data.store(tmp_path / "run", records, data.environment(devices=devices))
+    assert len(portability(Collection([run]))[0].efficiencies) == 2
+
+
 def test_variants_that_are_gone_and_control_arms_do_not_count_for_a_host(tmp_path: Path) -> None:
     """The run of more names may be the older one, of code that is no more."""
     named = {"workload": "svm_rbf", "problem": "arg_extrema", "device": data.GPU, "preset": None}
