@@ -37,8 +37,7 @@ from perfport.measure.intervals import Verdict
 from perfport.model.record import CONFIDENCE, Status
 from perfport.run import plan
 from perfport.store.collection import Filter
-from perfport.store.environment import ENVIRONMENT
-from perfport.store.results import RECORDS
+from perfport.store.results import RECORDS, Run
 
 EXPERIMENT = Path(__file__).with_suffix(".yaml")
 JSON = "equal_pairs.json"
@@ -96,7 +95,7 @@ def pairs(runs: Sequence[Path]) -> list[dict[str, Any]]:
 
 def provenance(run: Path) -> dict[str, Any]:
     """Return when, by which code and on what a run was made."""
-    held = json.loads((run / ENVIRONMENT).read_text())
+    held = Run(run).environment
     devices = {name: {key: each[key] for key in ("chip", "driver")} for name, each in held["devices"].items()}
     return {"started": held["started"], "commit": held["commit"], "host": held["host"], "devices": devices}
 

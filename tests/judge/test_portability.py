@@ -313,6 +313,11 @@ def test_a_variant_is_as_good_as_the_luckiest_of_its_equals(tmp_path: Path) -> N
     assert sum(each.value == 1 for each in reached) >= 15
 
 
+def on(cores: int, **change: Any) -> dict[str, Any]:
+    """The environment of a run on a host of so many cores."""
+    return data.environment(host={"cpu": "AMD EPYC 9999", "cores": cores, "memory_bytes": 8 << 30}, **change)
+
+
 def on_hosts(folder: Path, device: str, *runs: tuple[int, list[str], str]) -> Collection:
     """Runs of one device: on hosts of so many cores, of such variants, at such a time."""
     return Collection([
@@ -322,7 +327,7 @@ def on_hosts(folder: Path, device: str, *runs: tuple[int, list[str], str]) -> Co
                 data.record(name, 0.02 + 0.01 * place, device=device, run=str(number)).model_copy(update={"time": time})
                 for place, name in enumerate(names)
             ],
-            data.environment(host={"cpu": "AMD EPYC 9999", "cores": cores, "memory_bytes": 8 << 30}),
+            on(cores),
         )
         for number, (cores, names, time) in enumerate(runs)
     ])  # fmt: skip
@@ -333,11 +338,8 @@ def test_a_gpu_on_several_hosts_is_one_platform(tmp_path: Path) -> None:
     whole, part = (16, ["a", "b"], "2026-11-25T00:00:00Z"), (8, ["a"], "2026-11-26T00:00:00Z")
     found = {each.application: each for each in portability(on_hosts(tmp_path, data.GPU, whole, part))}
     assert {site.host.cores for each in found.values() for site in each.choice.settings} == {16}
-    assert all(len(each.efficiencies) == 1 and not each.left_out for each in found.values()) and set(found) == {
-        "a",
-        "b",
-        BEST,
-    }
+    assert all(len(each.efficiencies) == 1 and not each.left_out for each in found.values())
+    assert set(found) == {"a", "b", BEST}
 
 
 def test_a_device_that_did_not_try_the_problem_is_named(tmp_path: Path) -> None:
@@ -356,7 +358,7 @@ def test_a_host_where_all_of_it_failed_counts_before_one_that_did_not_try(tmp_pa
         data.store(
             tmp_path / str(cores),
             [record],
-            data.environment(host={"cpu": "AMD EPYC 9999", "cores": cores, "memory_bytes": 8 << 30}),
+            on(cores),
         )
         for cores, record in ((8, failed), (16, data.record("a", device=data.GPU, problem="argmin")))
     ]
@@ -388,7 +390,7 @@ def test_variants_that_are_gone_and_control_arms_do_not_count_for_a_host(tmp_pat
                     )
                     for name, role in names
                 ],
-                data.environment(host={"cpu": "AMD EPYC 9999", "cores": cores, "memory_bytes": 8 << 30}),
+                on(cores),
             )
             for cores, names, time in ((16, old, "2026-11-27T00:00:00Z"), (8, new, "2026-11-26T00:00:00Z"))
         ]
@@ -411,7 +413,7 @@ def test_the_host_with_the_headline_size_counts_though_fewer_variants_ran(tmp_pa
         data.store(
             tmp_path / str(cores),
             [data.record(name, device=data.GPU, parameters={"points": points}, run=str(cores)) for name in names],
-            data.environment(workloads=told, host={"cpu": "AMD EPYC 9999", "cores": cores, "memory_bytes": 8 << 30}),
+            on(cores, workloads=told),
         )
         for cores, points, names in ((16, 9, ["a", "b"]), (8, 4, ["a"]))
     ])  # fmt: skip
