@@ -107,6 +107,13 @@ def test_without_an_entry_the_code_s_defaults_lose(tmp_path: Path) -> None:
     assert medians(view(searches).markdown) == [["1", "1", "4.000", "0", "4.000", "0"]]
 
 
+def test_a_size_of_another_variant_is_none_of_this_one(tmp_path: Path) -> None:
+    first, then = _at(tmp_path / "a", "2026-11-25", "quick"), _at(tmp_path / "b", "2026-11-26", "full", HELD)
+    (result,) = first.results
+    first.results[:] = [result.model_copy(update={"variant": "demo/rows/other"})]
+    assert "searches had used before" not in view([first, then]).markdown
+
+
 def test_what_is_lost_is_told_by_how_many_sizes_were_known(tmp_path: Path) -> None:
     third = _at(tmp_path / "c", "2026-11-27", "large", HELD)
     searches = [_at(tmp_path / "a", "2026-11-25", "quick"), third, _at(tmp_path / "b", "2026-11-26", "full")]
