@@ -96,6 +96,23 @@ changes:
     assert not comparable_file(tmp_path / "none", "rows.cl", third, "rows/fast")
 
 
+def test_a_variant_may_not_have_been_made_of_a_file_before(tmp_path: Path) -> None:
+    first, second = "a" * 12, "b" * 12
+    file = tmp_path / NAME
+    entry = f"changed: {CHANGED}, why: {WHY}, concerns: [rows/fast]"
+    file.write_text(f"""
+changes:
+  - {{files: {{rows.cl: [new, {first}]}}, {entry}}}
+  - {{files: {{rows.cl: [{first}, {second}]}}, changed: {CHANGED}, why: {WHY}}}
+""")
+    assert set(comparable_file(tmp_path, "rows.cl", second, "rows/slow")) == {"new", first}
+    assert set(comparable_file(tmp_path, "rows.cl", second, "rows/fast")) == {first}
+    comparable_file.cache_clear()
+    file.write_text(f"changes: [{{files: {{rows.cl: [{first}, new]}}, {entry}}}]")
+    with pytest.raises(UsageError, match=r"comparable\.yaml.*rows\.cl"):
+        comparable_file(tmp_path, "rows.cl", second, "rows/fast")
+
+
 def test_a_change_counts_for_the_variants_that_it_concerns(tmp_path: Path) -> None:
     first, second, third = (letter * 12 for letter in "abc")
     (tmp_path / NAME).write_text(f"""

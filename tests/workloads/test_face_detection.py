@@ -35,6 +35,8 @@ SPEC += ["local_queue", "tuned"]
 SMALL = {"width": 57, "height": 49, "cascade": "lefteye_2splits", "scale_factor": 1.3}  # tilted features, trees
 STUMPS = {"width": 66, "height": 51, "cascade": "russian_plate_number", "step": "full"}
 PASSING = {"width": 66, "height": 60, "cascade": "frontalface_alt"}  # stumps, both steps; windows pass
+PACKED = {"vector": 0, "tile": 0}  # of `compacted`, what CPUs do not have by default
+EVERY: list[tuple[str, dict[str, int]]] = [*((variant, {}) for variant in LADDER), ("compacted", PACKED)]
 PROBLEMS: dict[str, Any] = {}
 
 
@@ -57,8 +59,8 @@ def build(device: OpenDevice) -> Iterator[Any]:
     sessions: list[Session] = []
 
     def run(problem: Any, cls: type[Variant], **tunables: Any) -> tuple[Any, dict[str, np.ndarray]]:
-        if "cpu" in cls.needs and device.info.kind != "cpu":
-            pytest.skip("for CPUs")
+        if tunables.get("vector") and device.info.kind != "cpu":
+            pytest.skip("vectors of windows are for CPUs")
         cls.require(device.info)
         sessions.append(Session(device, problem, FOUND.folder))
         chosen = {name: tunable.default_for(device.info) for name, tunable in cls.tunables.items()} | tunables
@@ -87,28 +89,30 @@ def test_every_rung_of_the_source_is_there_in_order() -> None:
     assert {"opencv_1", "opencv_all", "opencv_opencl"} <= set(FOUND.variants["faces"])
 
 
-@pytest.mark.parametrize("variant", LADDER)
-def test_windows_are_the_references(build: Any, variant: str) -> None:
+@pytest.mark.parametrize(("variant", "chosen"), EVERY, ids=str)
+def test_windows_are_the_references(build: Any, variant: str, chosen: dict[str, int]) -> None:
     for parameters in (SMALL, {**CHECK_SIZES[3], "cascade": "lefteye_2splits"}, PASSING):
         task = problem(**parameters)
-        found, outputs = build(task, LADDER[variant])
+        found, outputs = build(task, LADDER[variant], **chosen)
         right(task, outputs)
         assert set(outputs) == {"windows", "count"}
         traffic, work = found.traffic(), task.work()
         assert traffic.integer_ops >= work.integer_ops
-        if variant == "window_streams":  # evaluates whole vectors
+        if isinstance(found.detector, streams.StreamDetector):  # evaluates whole vectors
             assert traffic.flops > work.flops
         else:
             assert traffic.flops == work.flops
 
 
 @pytest.mark.parametrize("frames", [1, 2])
-@pytest.mark.parametrize("variant", LADDER)
-def test_levels_that_exceed_the_address_space_go_in_groups(build: Any, variant: str, frames: int) -> None:
+@pytest.mark.parametrize(("variant", "chosen"), EVERY, ids=str)
+def test_levels_that_exceed_the_address_space_go_in_groups(
+    build: Any, variant: str, chosen: dict[str, int], frames: int
+) -> None:
     """As many words as the first level takes: the others share the atlas by twos or more."""
     task = problem(**PASSING, frames=frames, atlas_words=3 * 96 * 61)
     assert len(task.pyramid.groups) > 2 and task.pyramid.lines == 61
-    found, outputs = build(task, LADDER[variant])
+    found, outputs = build(task, LADDER[variant], **chosen)
     right(task, outputs)
     assert found.detector.integrals.sums.nbytes == 2 * 4 * 96 * 61 * frames
     notes, counts = found.notes(), task.reference.counts
@@ -116,23 +120,28 @@ def test_levels_that_exceed_the_address_space_go_in_groups(build: Any, variant: 
     assert found.traffic().integer_ops >= task.work().integer_ops
 
 
-def test_composed_faces_are_found_by_the_stock_cascade(build: Any) -> None:
+@pytest.mark.parametrize(
+    ("chosen", "kernels"),
+    [(PACKED, {"rows", "pieces", "columns", "detect"}), ({"vector": 8}, {"lines", "detect"})],
+    ids=["packed", "vectors"],
+)  # fmt: skip
+def test_composed_faces_are_found_by_the_stock_cascade(build: Any, chosen: dict[str, int], kernels: set[str]) -> None:
     task = problem(Faces, width=96, height=80, cascade="frontalface_alt", frames=2)
-    found, outputs = build(task, WHOLE["compacted"])
+    found, outputs = build(task, WHOLE["compacted"], **chosen)
     right(task, outputs)
     notes = found.notes()
     assert notes["entered"] == task.reference.counts.entered.tolist() and notes["entered"][-1] > 0
-    assert {"rows", "pieces", "columns", "detect"} <= set(notes["kernel_seconds"])
+    assert kernels <= set(notes["kernel_seconds"])
     picture = Image.open(io.BytesIO(base64.b64decode(notes["picture"]["jpeg"])))
     assert picture.size == (96, 80)
     assert notes["picture"]["caption"].endswith(f": {sum(face[0] == 0 for face in found.faces)}")
 
 
-@pytest.mark.parametrize("variant", WHOLE)
-def test_faces_are_the_references(build: Any, variant: str) -> None:
+@pytest.mark.parametrize(("variant", "chosen"), [*((variant, {}) for variant in WHOLE), ("compacted", PACKED)], ids=str)
+def test_faces_are_the_references(build: Any, variant: str, chosen: dict[str, int]) -> None:
     for parameters in ({**SMALL, "neighbours": 0}, {**PASSING, "neighbours": 1}):
         task = problem(Faces, **parameters)
-        right(task, build(task, WHOLE[variant])[1])
+        right(task, build(task, WHOLE[variant], **chosen)[1])
 
 
 @pytest.mark.parametrize(
@@ -159,18 +168,19 @@ def test_techniques_can_be_switched_off(build: Any, switched: dict[str, int]) ->
         {"tile": 32, "uberkernel": 0, "by_bank": 32},
         {"tile": 64, "work_group": 32, "shifts": 0, "single_item_stages": 0},
         {"per_item": 4, "work_group": 16, "offsets": 0}, {"per_item": 2, "cooperative_windows": 2, "work_group": 16},
+        {"tile": 16, "work_group": 256},
     ], ids=str,
 )  # fmt: skip
 def test_a_node_may_serve_several_windows(build: Any, cascade: dict[str, Any], shape: dict[str, int]) -> None:
     task = problem(**cascade)
-    right(task, build(task, LADDER["compacted"], **shape)[1])
+    right(task, build(task, LADDER["compacted"], **{**PACKED, **shape})[1])
 
 
 @pytest.mark.parametrize("cascade", [STUMPS, SMALL, PASSING], ids=["stumps", "trees", "passing"])
 @pytest.mark.parametrize(("tile", "vector"), [(16, 8), (16, 16), (32, 16), (64, 8)])
 def test_vectors_of_windows(build: Any, cascade: dict[str, Any], tile: int, vector: int) -> None:
     task = problem(**cascade)
-    found, outputs = build(task, LADDER["window_streams"], tile=tile, vector=vector)
+    found, outputs = build(task, LADDER["compacted"], tile=tile, vector=vector)
     right(task, outputs)
     notes = found.notes()
     assert notes["entered"] == task.reference.counts.entered.tolist()
@@ -180,7 +190,7 @@ def test_vectors_of_windows(build: Any, cascade: dict[str, Any], tile: int, vect
 
 
 def test_tiles_are_halved_until_local_memory_holds_one() -> None:
-    info = SimpleNamespace(local_memory_bytes=2**18)
+    info = SimpleNamespace(local_memory_bytes=2**18, kind="cpu")
     setup: Any = SimpleNamespace(
         problem=problem(**SMALL), device=SimpleNamespace(info=info), tunables={"tile": 64, "vector": 8}
     )
@@ -194,6 +204,18 @@ def test_tiles_are_halved_until_local_memory_holds_one() -> None:
     assert streams.configure(setup).tile == 16
     info.local_memory_bytes = 2**13
     with pytest.raises(UnsupportedError, match=f"8 x 8 windows takes more than {2**13 - 4} bytes of local memory"):
+        streams.configure(setup)
+
+
+def test_vectors_are_for_tiles_and_cpus() -> None:
+    info = SimpleNamespace(local_memory_bytes=2**18, kind="cpu", id="opencl:cpu:0")
+    setup: Any = SimpleNamespace(
+        problem=problem(**SMALL), device=SimpleNamespace(info=info), tunables={"tile": 0, "vector": 8}
+    )
+    with pytest.raises(UsageError, match="vector: with 8, expected a tile, got tile 0"):
+        streams.configure(setup)
+    info.kind, info.id = "gpu", "cuda:nvidia:0"
+    with pytest.raises(UnsupportedError, match="vector: windows as vectors are for CPUs, cuda:nvidia:0 is none"):
         streams.configure(setup)
 
 
@@ -220,22 +242,36 @@ def test_the_sources_parameters_apply_as_tunables(build: Any, name: str) -> None
     assert configuration.batch == configuration.group == {"hd7970": 64, "gtx680": 32}[name]
 
 
-@pytest.mark.parametrize("variant", ["per_scale", "persistent_threads", "local_queue", "compacted", "window_streams"])
-def test_an_instrumented_build_counts_what_the_reference_counts(build: Any, variant: str) -> None:
+@pytest.mark.parametrize(
+    ("variant", "chosen"),
+    [
+        ("per_scale", {}),
+        ("persistent_threads", {}),
+        ("local_queue", {}),
+        ("compacted", PACKED),
+        ("compacted", {"vector": 8}),
+    ],
+    ids=str,
+)
+def test_an_instrumented_build_counts_what_the_reference_counts(
+    build: Any, variant: str, chosen: dict[str, int]
+) -> None:
     task = problem(**SMALL)
-    notes = build(task, LADDER[variant])[0].notes()
+    notes = build(task, LADDER[variant], **chosen)[0].notes()
     counts = task.reference.counts
     assert notes["entered"] == counts.entered.tolist() and notes["features"] == counts.nodes.sum()
     assert 0 < notes["busy_slots"] <= 1 <= notes["features_max_over_mean"]
     assert notes["batches"] == notes["batches_per_group"] * notes["work_groups"]
-    assert (notes["atomics"] > 0) == (variant in ("local_queue", "compacted"))
+    assert (notes["atomics"] > 0) == (variant == "local_queue" or chosen == PACKED)
     assert (notes["queue_bytes"] > 0) == (variant == "local_queue")
 
 
-@pytest.mark.parametrize("variant", ["per_scale", "uberkernel", "window_streams"])
-def test_integral_images_on_the_device(build: Any, device: OpenDevice, variant: str) -> None:
+@pytest.mark.parametrize(
+    ("variant", "chosen"), [("per_scale", {}), ("uberkernel", {}), ("compacted", {"vector": 8})], ids=str
+)
+def test_integral_images_on_the_device(build: Any, device: OpenDevice, variant: str, chosen: dict[str, int]) -> None:
     task = problem(**SMALL)
-    sums = build(task, LADDER[variant], strip=16)[0].detector.integrals
+    sums = build(task, LADDER[variant], strip=16, **chosen)[0].detector.integrals
     pitch, lines = task.pyramid.pitch, task.pyramid.lines
     atlas = device.read(sums.sums, np.uint32, (task.frames, 3, lines, pitch))
     for level in task.pyramid.levels:
@@ -282,8 +318,8 @@ def test_a_wrong_list_is_described() -> None:
         ("local_queue", {"work_group": 16, "cooperative_windows": 3}, "cooperative_windows: expected work_group"),
         ("local_queue", {"work_group": 16, "cooperative_windows": 32}, "cooperative_windows: expected work_group"),
         ("local_queue", {"work_group": 24, "cooperative_windows": 0}, "work_group: expected a power of two"),
-        ("compacted", {"global_queue": 1, "tile": 32}, "tile: with 32, expected global_queue 0"),
-        ("compacted", {"offsets": 0, "tile": 32}, "tile: with 32, expected global_queue 0 and offsets 1, got 0 and 0"),
+        ("compacted", {"vector": 0, "global_queue": 1}, "tile: with 32, expected global_queue 0"),
+        ("compacted", {"vector": 0, "offsets": 0}, "tile: with 32, expected global_queue 0 and offsets 1, got 0 and 0"),
     ],
 )
 def test_tunables_that_do_not_fit_together(build: Any, variant: str, tunables: dict[str, int], expected: str) -> None:

@@ -23,7 +23,9 @@ DECLARED = Path(__file__).with_name(NAME)
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 DeviceKind = Annotated[str, Field(pattern=r"^[a-z]+/(cpu|gpu|accelerator)$")]  # backend/kind
 SHORT = 12  # digits of a file's digest
+NEW = "new"  # before: the variant was not made of the file
 FileDigest = Annotated[str, Field(pattern=rf"^[0-9a-f]{{{SHORT}}}$")]
+EarlierDigest = Annotated[str, Field(pattern=rf"^([0-9a-f]{{{SHORT}}}|{NEW})$")]
 Sentence = Annotated[str, Field(min_length=20, max_length=500)]
 
 
@@ -46,12 +48,12 @@ class Change(Reason):
 
 
 class FilesChange(Reason):
-    """A change of files of a workload: of each its digests before and after, by its name below the folder.
+    """A change of files of a workload: of each its digests before (or `NEW`) and after, by its name below the folder.
 
     ``concerns`` names variants whose results may be others by it, ``problem/variant``: for them nothing is declared.
     """
 
-    files: dict[str, tuple[FileDigest, FileDigest]]
+    files: dict[str, tuple[EarlierDigest, FileDigest]]
     concerns: list[str] = []
 
 

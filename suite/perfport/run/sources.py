@@ -28,7 +28,7 @@ from ..model.record import Identity
 from ..store.results import Run
 from ..workload import Variant, Workload, discover
 from ..workload.source import INCLUDE
-from .comparable import SHORT, comparable, comparable_file
+from .comparable import NEW, SHORT, comparable, comparable_file
 from .keys import harness_digest, harness_files
 
 KERNELS = (".cl", ".h", ".cu", ".cpp")
@@ -240,7 +240,7 @@ def _changed_files(
     present = _digests(workload, own)
     changed, declared = [], []
     for file in sorted(before.keys() | present.keys()):
-        old, new = before.get(file, "new"), present.get(file, "gone")
+        old, new = before.get(file, NEW), present.get(file, "gone")
         if old == new:
             continue
         short = file.removeprefix(f"{workload.name}/")

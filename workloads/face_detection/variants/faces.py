@@ -13,8 +13,9 @@ from perfport.workload import Buffer, Setup
 
 from ..problems import Faces
 from . import instrumented
+from .compacted import Compacted
 from .groups import Groups
-from .windows import Compacted, Detecting, PerScale, Tuned
+from .windows import Detecting, PerScale, Tuned
 
 PICTURE_PIXELS = 512 * 1024  # of a frame that a record may hold
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from perfport.workload import Kernel, Setup, Traffic, Tunable, UnsupportedError
+from perfport.workload import Kernel, Setup, Traffic, UnsupportedError, UsageError
 
 from . import stream_tables, stream_traffic
 from .configuration import Configuration, Launch, Techniques
 from .detector import Detector, Passing
-from .faces import _Faces
-from .integrals import STRIP, Integrals
+from .integrals import Integrals
 from .stream_integrals import LineIntegrals
 from .tile import TileImage
-from .windows import Detecting
 
 #: One launch of a work-item for each tile; the kernel knows no other way.
 TECHNIQUES = Techniques(persistent=False, dynamic=False, offsets=True, shifts=True)
@@ -40,11 +38,12 @@ class Vectors(Configuration):
 
 
 def configure(setup: Setup) -> Vectors:
-    """Return what the tunables come to: tiles are halved until local memory holds the image under one.
-
-    Raises `UnsupportedError` where it holds none that is as wide as a vector.
-    """
+    """Return what the tunables come to: tiles are halved until local memory holds the image under one."""
     problem, vector, side = setup.problem, setup.tunables["vector"], setup.tunables["tile"]
+    if setup.device.info.kind != "cpu":
+        raise UnsupportedError(f"vector: windows as vectors are for CPUs, {setup.device.info.id} is none")
+    if not side:
+        raise UsageError(f"vector: with {vector}, expected a tile, got tile 0")
     step = max(level.step for level in problem.pyramid.levels)
     room = setup.device.info.local_memory_bytes - 4  # an instrumented build has a counter there
     while (image := stream_tables.image(side, step, problem.cascade, problem.tilted)).nbytes > room:
@@ -91,25 +90,14 @@ class StreamDetector(Detector):
         return Traffic.total(self.integrals.traffic(), Traffic(dram_read=self.integrals.spilled_bytes), vectors)
 
 
-class WindowStreams(Detecting):
-    """All stages by vectors; windows that are left are never gathered."""
+def detector(setup: Setup, passing: Passing) -> StreamDetector:
+    """Return the step that the tunables describe.
 
-    name, title, role, rung = "window_streams", "neighbouring windows as vectors, by few work-items", "beyond", 10
-    needs = ("cpu", "fp64")  # type: ignore[assignment]
-    source = "beyond the source"
-    techniques = TECHNIQUES
-    tunables: ClassVar[dict[str, Tunable]] = {
-        STRIP: Tunable(256, (64, 256, 1024), "lines of a level that one work-item sums"),
-        "tile": Tunable(32, (16, 32, 64), "windows along each side of a tile, if local memory holds its image"),
-        "vector": Tunable(8, (8, 16), "windows side by side that go through the stages together"),
-    }
-
-    def __init__(self, setup: Setup) -> None:
-        capacity = setup.problem.parameters.capacity
-        passing = Passing(*self.lists(setup, capacity), capacity)
-        self.detector = StreamDetector(setup, configure(setup), LineIntegrals(setup), passing)
-        self.steps = (self.detector,)
-
-
-class FacesStreams(_Faces, WindowStreams):
-    """The same, as a whole detector."""
+    Raises
+    ------
+    UnsupportedError
+        On a device that is no CPU, and where local memory holds no image of a tile that is as wide as a vector.
+    UsageError
+        Without tiles.
+    """
+    return StreamDetector(setup, configure(setup), LineIntegrals(setup), passing)

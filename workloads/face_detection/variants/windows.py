@@ -48,11 +48,15 @@ class Detecting(Variant):
     techniques: ClassVar[Techniques]
 
     def __init__(self, setup: Setup) -> None:
-        capacity, techniques = setup.problem.parameters.capacity, self.chosen(setup)
-        passing = Passing(*self.lists(setup, capacity), capacity)
-        integrals = Integrals(setup, per_level=not techniques.uberkernel)
-        self.detector = Detector(setup, configure(setup, techniques), integrals, passing)
+        capacity = setup.problem.parameters.capacity
+        self.detector = self.detecting(setup, Passing(*self.lists(setup, capacity), capacity))
         self.steps: Sequence[Step] = (self.detector,)
+
+    def detecting(self, setup: Setup, passing: Passing) -> Detector:
+        """The step that finds the windows that pass."""
+        techniques = self.chosen(setup)
+        integrals = Integrals(setup, per_level=not techniques.uberkernel)
+        return Detector(setup, configure(setup, techniques), integrals, passing)
 
     def lists(self, setup: Setup, capacity: int) -> tuple[Buffer, Buffer]:
         """Where the windows that pass and their number go: here they are outputs."""
@@ -150,38 +154,3 @@ class Tuned(Detecting):
         """Those that the tunables switch on."""
         switches = {name: setup.tunables[name] for name in Techniques.__dataclass_fields__}
         return Techniques(**{name: value if name == "unroll" else bool(value) for name, value in switches.items()})
-
-
-class Compacted(Tuned):
-    """Large batches without a queue in global memory; the local queue is packed again after each stage."""
-
-    name, title, role, rung = (
-        "compacted",
-        "large batches, survivors packed, a node loaded once for several",
-        "beyond",
-        9,
-    )
-    source = "beyond the source"
-    tunables: ClassVar[dict[str, Tunable]] = {
-        **Tuned.tunables,
-        "global_queue": Tunable(0, SWITCH, "windows from a queue in global memory"),
-        "work_group": Tunable({"cpu": 16, "gpu": 256}, (16, 32, 64, 128, 256), "work-items of a work-group"),
-        "groups_per_cu": Tunable({"cpu": 4, "gpu": 8}, (4, 6, 8, 12, 16, 32), "work-groups per compute unit"),
-        "batch": Tunable(1024, (256, 512, 1024, 2048), "windows taken at a time, without tiles"),
-        "tile": Tunable(
-            {"cpu": 0, "gpu": 32},
-            (0, 32, 64),
-            "windows are taken by tiles of so many squared, with the image in local memory; 0: by rows",
-        ),
-        "by_bank": Tunable(
-            128, (32, 64, 128, 256, 512, 4096), "waiting windows above which a tile's queue goes by banks"
-        ),
-        "per_item": Tunable(
-            {"cpu": 1, "gpu": 2},
-            (1, 2, 4),
-            "windows that a work-item evaluates side by side, with cooperative_windows 0",
-        ),
-        "cooperative_windows": Tunable(0, (0, 2, 4, 8, 16), "windows from the local queue at a time; 0: by its length"),
-        "single_item_stages": Tunable({"cpu": 1, "gpu": 0}, (0, 1, 2, 3, 5), "stages ahead of the local queue"),
-        "unroll": Tunable({"cpu": 2, "gpu": 1}, (1, 2, 4), "trees per step of the loop over a stage"),
-    }
