@@ -127,6 +127,21 @@ def test_a_contended_rival_is_not_the_best_known(tmp_path: Path) -> None:
     assert found["a"].by_application == Interval(value=1, low=1, high=1)
 
 
+def test_a_contended_result_is_compared_with_what_was_not_disturbed(tmp_path: Path) -> None:
+    """Where all was contended nothing is the best known: 1 for every variant would raise the metric."""
+    slow = data.record("a", 0.04, device=data.INTEL).model_copy(update={"status": Status.CONTENDED})
+    beside, _ = over(tmp_path / "beside", [data.record("a", 0.02), slow, data.record("b", 0.02, device=data.INTEL)])
+    reached = beside["a"].by_application
+    assert reached and reached.value == pytest.approx(2 / (1 + 0.04 / 0.02), rel=0.02)
+    less = data.record("less", 0.02, device=data.INTEL, role="control")
+    for k, others in enumerate([[], [less]]):
+        alone, collection = over(tmp_path / f"alone{k}", [data.record("a", 0.02), slow, *others])
+        (disturbed,) = (site for site in collection.sites if site.name == data.INTEL)
+        for name in ("a", BEST):
+            assert alone[name].left_out[disturbed].startswith("contended, as all else there")
+            assert [each.site.name for each in alone[name].efficiencies] == [data.POCL]
+
+
 def test_a_rival_without_device_events_is_known_by_the_hosts_clock(tmp_path: Path) -> None:
     """Which is 1.1 times the kernels' own here; of both clocks' rivals the better one counts."""
     host = data.record("host", 0.012, clock="wall", role="peer")

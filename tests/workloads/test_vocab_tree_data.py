@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from perfport.workloads.vocab_tree import (
     tree,
     tree_problems,
 )
-from perfport.workloads.vocab_tree.outputs import MEANS
+from perfport.workloads.vocab_tree.outputs import MEANS, MEANS_ONLY
 from perfport.workloads.vocab_tree.tree_problems import WORDS, TreeBuild, residual_of_words
 
 
@@ -422,6 +423,59 @@ def test_labels_of_rounded_distances_may_miss_by_the_slack_alone(monkeypatch: py
         assert error.max_abs == pytest.approx(missed[which], abs=0.05)
     outside = np.full(problem.count, 200, np.uint8)
     assert not problem.check({"labels": outside}, MEANS)["labels"].passed
+
+
+def second_nearest(problem: kmeans_problems.KmeansFragments) -> tuple[np.ndarray, np.ndarray]:
+    """By point the centre that is second nearest, and how much farther in squared distance."""
+    seconds, missed = [], []
+    for node, (first, size) in enumerate(zip(problem.node_first, problem.node_sizes, strict=True)):
+        points = problem.points[first : first + size].astype(np.float64)
+        squares = np.square(points[:, None] - problem.centres[node] / fixed_point.ONE).sum(axis=2)
+        order = np.argsort(squares, axis=1)[:, :2]
+        seconds.append(order[:, 1].astype(np.uint8))
+        missed.append(np.diff(np.take_along_axis(squares, order, 1))[:, 0])
+    return np.concatenate(seconds), np.concatenate(missed)
+
+
+def means_by(problem: kmeans_problems.KmeansFragments, labels: np.ndarray) -> dict[str, np.ndarray]:
+    """What a library without labels gives back."""
+    sums, counts = problem._totals_of(labels)
+    return {"means": sums / np.maximum(counts, 1)[..., None]}
+
+
+@pytest.mark.parametrize("block", [64, 1 << 16])
+def test_without_labels_a_point_between_two_centres_may_be_in_either_class(
+    monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    kind = kmeans_problems.KmeansFragments
+    problem = kind(kind.Parameters(nodes=5, node_points=90, dims=32, clusters=6), secrets.randbelow(2**31))
+    monkeypatch.setattr(reference, "BLOCK", block)
+    second, missed = second_nearest(problem)
+    between = np.sort(missed)[4]
+    monkeypatch.setattr(kmeans_problems, "FLOAT_SLACK", between + 1)  # centres' halves are rounded
+    draw = np.random.default_rng(problem.seed)
+    for _ in range(5):
+        labels = problem._labels.copy()
+        some = draw.permutation(np.flatnonzero(missed <= between))[: draw.integers(1, 6)]
+        labels[some] = second[some]
+        assert problem.check(means_by(problem, labels), MEANS_ONLY)["means"].passed, (problem.seed, some)
+    labels = problem._labels.copy()
+    far = int(missed.argmax())
+    labels[far] = second[far]
+    assert not problem.check(means_by(problem, labels), MEANS_ONLY)["means"].passed, problem.seed
+    wrong = means_by(problem, problem._labels)
+    wrong["means"][0, problem._labels[0]] += 2
+    assert not problem.check(wrong, MEANS_ONLY)["means"].passed, problem.seed
+
+
+def test_with_labels_means_are_held_to_them() -> None:
+    kind = kmeans_problems.KmeansFragments
+    problem = kind(kind.Parameters(nodes=5, node_points=90, dims=32, clusters=6), 5)
+    second, missed = second_nearest(problem)
+    labels, near = problem._labels.copy(), int(missed.argmin())
+    labels[near] = second[near]
+    given = {"labels": labels, **means_by(problem, problem._labels)}
+    assert not problem.check(given, MEANS)["means"].passed
 
 
 def test_blocks_of_points_give_the_same_pass(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,6 +68,23 @@ def classify(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
     return labels
 
 
+def between(points: np.ndarray, centres: np.ndarray, slack: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the points whose second nearest centre is at most ``slack`` farther, in squared distance, and that centre.
+
+    Both are int64, (found,): the points' numbers, and the lowest index of equally near ones.
+    """
+
+    def find(block: slice) -> tuple[np.ndarray, np.ndarray]:
+        scores = fixed_point.scores(points[block], centres)
+        best = scores.max(axis=1)
+        scores[np.arange(len(scores)), scores.argmax(axis=1)] = -np.inf
+        near = np.flatnonzero(2 * (best - scores.max(axis=1)) <= slack * fixed_point.ONE)
+        return near + block.start, scores[near].argmax(axis=1)
+
+    numbers, others = zip(*in_blocks(find, len(points), BLOCK), strict=True)
+    return np.concatenate(numbers), np.concatenate(others)
+
+
 def totals(points: np.ndarray, labels: np.ndarray, clusters: int) -> tuple[np.ndarray, np.ndarray]:
     """Return sums, uint64, (clusters, dims), and counts, int64, of points by label."""
 

@@ -11,7 +11,7 @@ best implementation known on that platform. Measured results alone enter.
 
 A platform where the variant is ``unsupported``, ``wrong``, ``crashed``, ``timeout`` or has no valid result for another
 reason of its own counts as 0. Where it is ``unavailable`` (a library or data set is missing), or was not run, nothing
-is known: the platform is left out, and named.
+is known: the platform is left out, and named. So it is where everything was ``contended``: nothing is the best known.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from .headline import by_amount, standing
 
 #: Says nothing of the variant: left out and named.
 UNKNOWN = (Status.UNAVAILABLE,)
+DISTURBED = "contended, as all else there: nothing to compare with"
 ZERO = Interval(value=0.0, low=0.0, high=0.0)
 ONE = Interval(value=1.0, low=1.0, high=1.0)
 #: The application that takes the best variant of the workload on each platform.
@@ -164,13 +165,18 @@ def efficiency(case: Case, own: Sequence[Case], rivals: Sequence[Case]) -> Effic
         return Efficiency(case.site, record.status, ZERO, ZERO, record)
     architectural = _capped(record.problem_bound.share) if record.problem_bound else None
     candidates = [each.record for each in own if is_ranked(each.record)] or [record]
-    rivals = [rival for rival in rivals if is_ranked(rival.record) and not is_control(rival)]
+    rivals = list(filter(_known, rivals))
     shares = [ONE]
     for clock in ("span", "wall"):  # the best known on either: a host's variants have no device events
         known = [rival.record for rival in rivals if _clock(rival.record) == clock]
         if known and (compared := compare_best(known, candidates)):
             shares.append(_capped(compared.ratio))
     return Efficiency(case.site, record.status, architectural, min(shares, key=lambda share: share.value), record)
+
+
+def _known(case: Case) -> bool:
+    """Whether a case may be the best known on its platform."""
+    return is_ranked(case.record) and not is_control(case)
 
 
 def _clock(record: Record) -> str:
@@ -220,8 +226,7 @@ def each_device(collection: Collection, subjects: Sequence[Subject]) -> list[Sit
         if site not in own:
             return False, -1, ""
         cases = [case for case in collection.at(own[site].subject, site) if not case.record.identity.profile]
-        ranked = [case for case in cases if is_ranked(case.record) and not is_control(case)]
-        names = {case.record.identity.variant for case in ranked}
+        names = {case.record.identity.variant for case in filter(_known, cases)}
         latest = max((case.record.time for case in cases), default="")
         return own[site].headline is True, len(names if living is None else names & living), latest
 
@@ -296,6 +301,8 @@ def efficiencies(name: str, here: Mapping[Site, Sequence[Case]]) -> dict[Site, E
             reached[site] = "not run"
         elif case.record.status in UNKNOWN:
             reached[site] = case.record.failure.reason if case.record.failure else case.record.status.value
+        elif case.record.status == Status.CONTENDED and not any(map(_known, cases)):
+            reached[site] = DISTURBED
         else:
             reached[site] = efficiency(case, own, cases)
     return reached
