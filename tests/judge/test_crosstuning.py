@@ -98,8 +98,14 @@ def test_defaults_of_older_runs_are_todays(tmp_path: Path) -> None:
     content = data.environment((data.POCL,))
     run = data.store(tmp_path / "run", [], content)
     info = DeviceInfo.model_validate(content["devices"][data.POCL])
+    known = {name: t.default_for(info) for name, t in cls.tunables.items()}
     identity = data.record("tuned", workload="face_detection", problem="windows").identity
-    assert crosstuning.defaults(run, identity) == {name: t.default_for(info) for name, t in cls.tunables.items()}
+    identity = identity.model_copy(update={"tunables": dict.fromkeys(known, -1)})
+    assert crosstuning.defaults(run, identity) == known
+    left = identity.model_copy(update={"tunables": {name: -1 for name in known if name != "unroll"}})
+    assert crosstuning.defaults(run, left) == {name: value for name, value in known.items() if name != "unroll"}, (
+        "what did not exist was not chosen"
+    )
 
 
 def test_a_run_names_the_defaults_of_its_variants() -> None:

@@ -138,7 +138,7 @@ def test_a_contended_result_is_compared_with_what_was_not_disturbed(tmp_path: Pa
         alone, collection = over(tmp_path / f"alone{k}", [data.record("a", 0.02), slow, *others])
         (disturbed,) = (site for site in collection.sites if site.name == data.INTEL)
         for name in ("a", BEST):
-            assert alone[name].left_out[disturbed].startswith("contended, as all else there")
+            assert alone[name].left_out[disturbed] == "contended, and nothing undisturbed to compare with"
             assert [each.site.name for each in alone[name].efficiencies] == [data.POCL]
 
 

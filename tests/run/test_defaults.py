@@ -34,8 +34,9 @@ def test_a_run_says_what_they_were(tmp_path: Path) -> None:
 def test_an_older_run_has_those_of_today_if_anybody_knows_them(tmp_path: Path) -> None:
     run = data.store(tmp_path / "run", [data.record("x")], data.environment())
     identity = data.record("x").identity.model_copy(
-        update={"workload": "svm_rbf", "problem": "rbf_rows", "variant": "vectorized"}
+        update={"workload": "svm_rbf", "problem": "rbf_rows", "variant": "vectorized", "tunables": {"group": 128}}
     )
     assert defaults(run, identity) == {"group": 64}
+    assert defaults(run, identity.model_copy(update={"tunables": {}})) == {}, "it had none then"
     for unknown in ({"variant": "nosuch"}, {"workload": "nosuch"}, {"devices": ["a:b:9"]}):
         assert defaults(run, identity.model_copy(update=unknown)) is None

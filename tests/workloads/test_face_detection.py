@@ -36,7 +36,12 @@ SMALL = {"width": 57, "height": 49, "cascade": "lefteye_2splits", "scale_factor"
 STUMPS = {"width": 66, "height": 51, "cascade": "russian_plate_number", "step": "full"}
 PASSING = {"width": 66, "height": 60, "cascade": "frontalface_alt"}  # stumps, both steps; windows pass
 PACKED = {"vector": 0, "tile": 0}  # of `compacted`, what CPUs do not have by default
-EVERY: list[tuple[str, dict[str, int]]] = [*((variant, {}) for variant in LADDER), ("compacted", PACKED)]
+TILES = {"vector": 0, "tile": 32, "strip": 1024}  # what GPUs have, with strips that are longer
+EVERY: list[tuple[str, dict[str, int]]] = [
+    *((variant, {}) for variant in LADDER),
+    ("compacted", PACKED),
+    ("compacted", TILES),
+]
 PROBLEMS: dict[str, Any] = {}
 
 
@@ -122,8 +127,12 @@ def test_levels_that_exceed_the_address_space_go_in_groups(
 
 @pytest.mark.parametrize(
     ("chosen", "kernels"),
-    [(PACKED, {"rows", "pieces", "columns", "detect"}), ({"vector": 8}, {"lines", "detect"})],
-    ids=["packed", "vectors"],
+    [
+        (PACKED, {"rows", "pieces", "columns", "detect"}),
+        (TILES, {"rows", "columns", "detect"}),
+        ({"vector": 8}, {"lines", "detect"}),
+    ],
+    ids=["packed", "tiles", "vectors"],
 )  # fmt: skip
 def test_composed_faces_are_found_by_the_stock_cascade(build: Any, chosen: dict[str, int], kernels: set[str]) -> None:
     task = problem(Faces, width=96, height=80, cascade="frontalface_alt", frames=2)
@@ -262,7 +271,7 @@ def test_an_instrumented_build_counts_what_the_reference_counts(
     assert notes["entered"] == counts.entered.tolist() and notes["features"] == counts.nodes.sum()
     assert 0 < notes["busy_slots"] <= 1 <= notes["features_max_over_mean"]
     assert notes["batches"] == notes["batches_per_group"] * notes["work_groups"]
-    assert (notes["atomics"] > 0) == (variant == "local_queue" or chosen == PACKED)
+    assert (notes["atomics"] > 0) == (variant == "local_queue" or chosen in (PACKED, TILES))
     assert (notes["queue_bytes"] > 0) == (variant == "local_queue")
 
 
@@ -318,6 +327,11 @@ def test_a_wrong_list_is_described() -> None:
         ("local_queue", {"work_group": 16, "cooperative_windows": 3}, "cooperative_windows: expected work_group"),
         ("local_queue", {"work_group": 16, "cooperative_windows": 32}, "cooperative_windows: expected work_group"),
         ("local_queue", {"work_group": 24, "cooperative_windows": 0}, "work_group: expected a power of two"),
+        (
+            "compacted",
+            {"vector": 8, "batch": 256, "unroll": 4},
+            "with 8, expected vector, tile, strip alone, got batch 256",
+        ),
         ("compacted", {"vector": 0, "global_queue": 1}, "tile: with 32, expected global_queue 0"),
         ("compacted", {"vector": 0, "offsets": 0}, "tile: with 32, expected global_queue 0 and offsets 1, got 0 and 0"),
     ],

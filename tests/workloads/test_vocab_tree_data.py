@@ -425,6 +425,12 @@ def test_labels_of_rounded_distances_may_miss_by_the_slack_alone(monkeypatch: py
     assert not problem.check({"labels": outside}, MEANS)["labels"].passed
 
 
+def fragments(seed: int, nodes: int = 5) -> kmeans_problems.KmeansFragments:
+    """Some small nodes."""
+    kind = kmeans_problems.KmeansFragments
+    return kind(kind.Parameters(nodes=nodes, node_points=90, dims=32, clusters=6), seed)
+
+
 def second_nearest(problem: kmeans_problems.KmeansFragments) -> tuple[np.ndarray, np.ndarray]:
     """By point the centre that is second nearest, and how much farther in squared distance."""
     seconds, missed = [], []
@@ -447,8 +453,7 @@ def means_by(problem: kmeans_problems.KmeansFragments, labels: np.ndarray) -> di
 def test_without_labels_a_point_between_two_centres_may_be_in_either_class(
     monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
-    kind = kmeans_problems.KmeansFragments
-    problem = kind(kind.Parameters(nodes=5, node_points=90, dims=32, clusters=6), secrets.randbelow(2**31))
+    problem = fragments(secrets.randbelow(2**31))
     monkeypatch.setattr(reference, "BLOCK", block)
     second, missed = second_nearest(problem)
     between = np.sort(missed)[4]
@@ -468,9 +473,73 @@ def test_without_labels_a_point_between_two_centres_may_be_in_either_class(
     assert not problem.check(wrong, MEANS_ONLY)["means"].passed, problem.seed
 
 
+def one_between(problem: kmeans_problems.KmeansFragments, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make class 3 of the first node point 0 alone, which no mean of class 2 shows, and class 1 empty.
+
+    That point alone is one between classes 3 and 2.
+    """
+    own = problem._labels[: problem.node_sizes[0]]
+    own[np.isin(own, (1, 3))] = 2
+    own[0] = 3
+    problem.points[0] = problem.points[: len(own)][own == 2].mean(axis=0).round()
+    nodes = iter(range(problem.nodes))
+
+    def between(*_: Any) -> tuple[np.ndarray, np.ndarray]:
+        found = np.arange(1) if next(nodes) == 0 else np.arange(0)
+        return found, np.full_like(found, 2)
+
+    monkeypatch.setattr(reference, "between", between)
+
+
+@pytest.mark.parametrize("mean", [np.nan, np.inf, 0.0, 1e6])
+def test_a_choice_that_empties_a_class_is_none(monkeypatch: pytest.MonkeyPatch, mean: float) -> None:
+    """Means of empty classes may be anything, and so would be that one's."""
+    problem = fragments(5)
+    one_between(problem, monkeypatch)
+    given = means_by(problem, problem._labels)
+    given["means"][0, 3] = mean
+    assert not problem.check(given, MEANS_ONLY)["means"].passed
+
+
+@pytest.mark.parametrize("mean", [np.nan, np.inf, 0.0, 1e6])
+def test_means_of_empty_classes_say_nothing_of_points_between(monkeypatch: pytest.MonkeyPatch, mean: float) -> None:
+    problem = fragments(5)
+    one_between(problem, monkeypatch)
+    problem._labels[1] = 3  # so that point 0 may go
+    labels = problem._labels.copy()
+    labels[0] = 2
+    given = means_by(problem, labels)
+    given["means"][0, 1] = mean
+    assert problem.check(given, MEANS_ONLY)["means"].passed
+
+
+def test_of_many_points_between_none_is_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = fragments(5)
+    second, missed = second_nearest(problem)
+    two = np.argsort(missed[: problem.node_sizes[0]])[:2]
+    monkeypatch.setattr(kmeans_problems, "FLOAT_SLACK", np.sort(missed[: problem.node_sizes[0]])[1:3].mean())
+    labels = problem._labels.copy()
+    labels[two] = second[two]
+    for most, passed in ((2, True), (1, False)):
+        monkeypatch.setattr(kmeans_problems, "BETWEEN", most)
+        assert problem.check(means_by(problem, labels), MEANS_ONLY)["means"].passed == passed
+
+
+@pytest.mark.parametrize("block", [64, 1 << 16])
+def test_points_between_two_centres(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    problem = fragments(secrets.randbelow(2**31), nodes=1)
+    monkeypatch.setattr(reference, "BLOCK", block)
+    second, missed = second_nearest(problem)
+    order = np.sort(missed)
+    for count in (1, 2, 7):
+        slack = order[count - 1 : count + 1].mean()
+        numbers, others = reference.between(problem.points, problem.centres[0], slack)
+        assert numbers.tolist() == np.flatnonzero(missed < slack).tolist(), problem.seed
+        assert others.tolist() == second[numbers].tolist(), problem.seed
+
+
 def test_with_labels_means_are_held_to_them() -> None:
-    kind = kmeans_problems.KmeansFragments
-    problem = kind(kind.Parameters(nodes=5, node_points=90, dims=32, clusters=6), 5)
+    problem = fragments(5)
     second, missed = second_nearest(problem)
     labels, near = problem._labels.copy(), int(missed.argmin())
     labels[near] = second[near]

@@ -26,7 +26,6 @@ from perfport.workload import (
 from . import data, fixed_point, reference, seeding
 from .outputs import EXACT_UNITS, FLOAT, FLOAT_SLACK, MEANS, MEANS_ONLY, ROUNDED_SLACK, ROUNDED_UNITS, sampled
 
-
 BETWEEN = 6  # points of a node between two centres, for which all choices of labels are tried
 
 
@@ -132,8 +131,9 @@ class _Iteration(Problem):
         """Sums and counts by the reference's labels, but of a point between two centres by the label that means show.
 
         Two centres are about equally near to a point now and then, and either is right. Without labels the means of the
-        two classes alone tell which it was: of all choices in a node the one counts that they are nearest to. Where more
-        points than `BETWEEN` are so, the node has many, and none of them moves a mean by much.
+        two classes alone tell which it was: of all choices in a node the one counts that they are nearest to; none
+        empties a class, whose mean could then be anything. Where more points than `BETWEEN` are so, the node has many,
+        or many that are equal, and the labels stay.
         """
         sums, counts = (totals.astype(np.int64) for totals in self._totals_of(self._labels))
         for node, (first, size) in enumerate(zip(self.node_first, self.node_sizes, strict=True)):
@@ -148,7 +148,8 @@ class _Iteration(Problem):
             n = counts[node] + moved @ steps
             totals = sums[node] + np.einsum("mb,bc,bd->mcd", moved, steps, points[between].astype(np.int64))
             off = np.square(means[node] - totals / np.maximum(n, 1)[..., None]).sum(axis=-1)
-            best = (off * (n > 0)).sum(axis=-1).argmin()
+            off = np.where(n > 0, off, np.where(counts[node] > 0, np.inf, 0.0))
+            best = off.sum(axis=-1).argmin()
             sums[node], counts[node] = totals[best], n[best]
         return sums, counts
 

@@ -32,7 +32,7 @@ from .headline import by_amount, standing
 
 #: Says nothing of the variant: left out and named.
 UNKNOWN = (Status.UNAVAILABLE,)
-DISTURBED = "contended, as all else there: nothing to compare with"
+DISTURBED = "contended, and nothing undisturbed to compare with"
 ZERO = Interval(value=0.0, low=0.0, high=0.0)
 ONE = Interval(value=1.0, low=1.0, high=1.0)
 #: The application that takes the best variant of the workload on each platform.

@@ -27,7 +27,7 @@ def defaults(run: Run, identity: Identity) -> dict[str, Any] | None:
     """Return the default of each tunable of a case's variant on its device; ``None`` where nobody knows them.
 
     A run says what they were: older ones of each variant, whatever the size. For one that does not, older than that,
-    they are today's of the code.
+    they are today's of the code, of those tunables that the case has.
     """
     (device, *_), name = identity.devices, f"{identity.workload}/{identity.problem}/{identity.variant}"
     held: dict[str, dict[str, Any]] = (run.environment.get("defaults") or {}).get(device) or {}
@@ -37,7 +37,10 @@ def defaults(run: Run, identity: Identity) -> dict[str, Any] | None:
     workload = shipped(identity.workload)
     variant = workload.variants.get(identity.problem, {}).get(identity.variant) if workload else None
     info = (run.environment.get("devices") or {}).get(device)
-    return _defaults(variant, DeviceInfo.model_validate(info)) if variant and info else None
+    if variant is None or info is None:
+        return None
+    known = _defaults(variant, DeviceInfo.model_validate(info))
+    return {name: value for name, value in known.items() if name in identity.tunables}
 
 
 def _defaults(variant: type[Variant], info: DeviceInfo) -> dict[str, Any]:

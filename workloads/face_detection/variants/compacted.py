@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from perfport.workload import Setup, Tunable
+from perfport.workload import Setup, Tunable, UsageError
 
 from . import streams
 from .detector import Detector, Passing
@@ -54,5 +54,16 @@ class Compacted(Tuned):
     }
 
     def detecting(self, setup: Setup, passing: Passing) -> Detector:
-        """By vectors where the tunable says so."""
-        return streams.detector(setup, passing) if setup.tunables["vector"] else super().detecting(setup, passing)
+        """By vectors where the tunable says so; what they do not know has to be at its default: none is ignored."""
+        if not setup.tunables["vector"]:
+            return super().detecting(setup, passing)
+        info = setup.device.info
+        others = {
+            name: setup.tunables[name]
+            for name, tunable in self.tunables.items()
+            if name not in streams.TUNABLES and setup.tunables[name] != tunable.default_for(info)
+        }
+        if others and info.kind == "cpu":
+            known, given = ", ".join(streams.TUNABLES), ", ".join(f"{name} {value}" for name, value in others.items())
+            raise UsageError(f"vector: with {setup.tunables['vector']}, expected {known} alone, got {given}")
+        return streams.detector(setup, passing)

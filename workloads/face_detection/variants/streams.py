@@ -12,10 +12,12 @@ from perfport.workload import Kernel, Setup, Traffic, UnsupportedError, UsageErr
 from . import stream_tables, stream_traffic
 from .configuration import Configuration, Launch, Techniques
 from .detector import Detector, Passing
-from .integrals import Integrals
+from .integrals import STRIP, Integrals
 from .stream_integrals import LineIntegrals
 from .tile import TileImage
 
+#: The tunables that the kernel knows.
+TUNABLES = ("vector", "tile", STRIP)
 #: One launch of a work-item for each tile; the kernel knows no other way.
 TECHNIQUES = Techniques(persistent=False, dynamic=False, offsets=True, shifts=True)
 
