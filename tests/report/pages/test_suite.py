@@ -22,10 +22,11 @@ import report_data as data
 
 from perfport.judge.claims import Claim, Verdict
 from perfport.judge.frames import Results
+from perfport.judge.portability import portability
 from perfport.model.errors import UsageError
 from perfport.model.record import Record
 from perfport.report.pages import table
-from perfport.report.pages.suite import render
+from perfport.report.pages.suite import _carries, render
 from perfport.report.parts.view import FORMATS
 from perfport.store.collection import Collection
 from perfport.store.ratios import time_of
@@ -342,3 +343,21 @@ def test_the_nights_of_a_history_are_in_the_page(tmp_path: Path, monkeypatch: py
     assert len(json.loads(held[0])["history"]["nights"]) == 3
     assert data.call(monkeypatch, "report", tmp_path / "run", "-o", out, "--history", tmp_path / "nights") == 2
     assert data.call(monkeypatch, "report", "--suite", tmp_path / "run", "-o", out, "--history", tmp_path / "no") == 2
+
+
+def test_the_most_portable_variant_is_known_on_most_platforms(tmp_path: Path) -> None:
+    """One that is newer than a platform's results may be it; one that is known on few of them may not."""
+    seconds = {
+        "old": {data.POCL: 0.4, data.INTEL: 0.4, data.GPU: 0.1}, "newer": {data.POCL: 0.02, data.INTEL: 0.02},
+        "single": {data.POCL: 0.01},
+    }  # fmt: skip
+    records = [
+        data.record(variant, time, device=device, **({"ceilings": data.GPU_CEILINGS} if device == data.GPU else {}))
+        for variant, times in seconds.items()
+        for device, time in times.items()
+    ]
+    devices = (data.POCL, data.INTEL, data.GPU)
+    collection = Collection([data.store(tmp_path / "run", records, data.environment(devices))])
+    shown = "\n".join(_carries(portability(collection), collection))
+    (line,) = [line for line in shown.splitlines() if line.startswith("| `demo/")]
+    assert [cell.strip() for cell in line.split("|")[3:7]] == ["3", "2", "`newer`", "2"], line

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from urllib.parse import quote
@@ -226,25 +227,29 @@ def _carries(metrics: Sequence[Portability], collection: Collection) -> Iterable
         problem = list(same)
         whole = next(metric for metric in problem if metric.application == BEST)
         single = [metric for metric in problem if metric.application != BEST and metric.architectural]
-        best = max(single, key=_portable, default=None)
+        best = max(single, key=partial(_portable, platforms=len(whole.efficiencies)), default=None)
         subject = whole.subject
         listed.append([
             code(f"{subject.workload}/{subject.problem}"), text(subject.precision), str(len(whole.efficiencies)),
-            str(whole.chips), code(best.application) if best else "",
+            str(whole.chips), code(best.application) if best else "", str(len(best.efficiencies)) if best else "",
             portable.metric(best.architectural if best else None),
             portable.metric(best.by_application if best else None), portable.metric(whole.architectural),
         ])  # fmt: skip
     headers = [
-        "problem", "precision", "platforms", "chips", "most portable variant", "PP, architectural", "PP, application",
-        "PP of the best on each",
+        "problem", "precision", "platforms", "chips", "most portable variant", "its platforms", "PP, architectural",
+        "PP, application", "PP of the best on each",
     ]  # fmt: skip
     yield portable.READING
-    yield table(headers, listed, "llrrlrrr")
+    yield (
+        "The most portable variant is that of the highest architectural PP among those with results on more than half "
+        "of a problem's platforms: results of older code lack newer variants."
+    )
+    yield table(headers, listed, "llrrlrrrr")
 
 
-def _portable(metric: Portability) -> tuple[int, float]:
-    """Orders applications: first by how many platforms are known of, then by the metric."""
-    return len(metric.efficiencies), metric.architectural.value if metric.architectural else 0.0
+def _portable(metric: Portability, platforms: int) -> tuple[bool, float]:
+    """Orders applications: those known on most platforms first, then by the metric."""
+    return 2 * len(metric.efficiencies) > platforms, metric.architectural.value if metric.architectural else 0.0
 
 
 def _verdicts(judgements: Sequence[Judgement]) -> str:
