@@ -258,6 +258,7 @@ def test_the_sources_parameters_apply_as_tunables(build: Any, name: str) -> None
         ("persistent_threads", {}),
         ("local_queue", {}),
         ("compacted", PACKED),
+        ("compacted", TILES),
         ("compacted", {"vector": 8}),
     ],
     ids=str,

@@ -463,6 +463,8 @@ def test_without_labels_a_point_between_two_centres_may_be_in_either_class(
         labels = problem._labels.copy()
         some = draw.permutation(np.flatnonzero(missed <= between))[: draw.integers(1, 6)]
         labels[some] = second[some]
+        if (problem._totals_of(labels)[1] < (problem._totals_of(problem._labels)[1] > 0)).any():
+            continue  # a class of few that lost all is another test's
         assert problem.check(means_by(problem, labels), MEANS_ONLY)["means"].passed, (problem.seed, some)
     labels = problem._labels.copy()
     far = int(missed.argmax())

@@ -41,9 +41,10 @@ READING = (
     "PP is the harmonic mean of an application's efficiencies over the platforms, 0 where it is `unsupported`, "
     "`wrong`, `crashed`, `timeout` or has no valid result for another reason of its own. *Architectural* "
     "efficiency is the share of the problem bound, *application* efficiency the speed as a share of the best "
-    "known on the platform, peers included. A platform where a library or data set is missing, or that did not "
-    f"run the problem, is left out and named. {BEST} takes the best variant of the problem on each platform. All "
-    "numbers are measured; brackets are 95 % intervals. Platforms that share a chip are not independent."
+    "known on the platform, peers included. A platform where a library or data set is missing, that did not "
+    "run the problem, or where all of it was `contended`, is left out and named. "
+    f"{BEST} takes the best variant of the problem on each platform. All numbers are measured; "
+    "brackets are 95 % intervals. Platforms that share a chip are not independent."
 )
 
 
