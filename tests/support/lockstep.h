@@ -1,6 +1,7 @@
 /* The dialect on the host: warps run one after another, each until its next barrier, their work-items from one exchange to the next, in
    one order or the other, and mma.sync is what PTX's reference says of its fragments. A work-item that misses a barrier, or an exchange
-   of its warp, is a fault. What cp.async copies is there when its own work-item has waited for it, and nonsense from the beginning until then. */
+   of its warp, is a fault. What cp.async copies is there when its own work-item has waited for it, and nonsense from the beginning until then. A copy that
+   is as wide as to reach past the end of its buffer is a fault, whatever it is told to read of that, as it is to compute-sanitizer. */
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -107,23 +108,32 @@ static void mma_sync(float *c, const uint *a, const uint *b, int values) {
     yield(RUNNING);
 }
 
-struct Part { float *to; const float *from; uint bytes; };
+struct Part { float *to; const float *from; uint bytes, width; };
 static std::vector<std::vector<Part>> on_their_way[1024]; /* of a work-item, the last of them not committed yet */
-static unsigned long copies;
+static unsigned long copies, outside;
 extern "C" unsigned long asynchronous_copies() { return copies; }
+extern "C" unsigned long copies_outside() { return outside; }
+static std::vector<std::pair<const char *, size_t>> buffers;
+extern "C" void add_buffer(const char *start, size_t bytes) { buffers.emplace_back(start, bytes); }
 
-static void copy_async(float *to, const float *from, uint bytes) {
-    if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % 16 || bytes > 16) abort();
+static void copy_async(float *to, const float *from, uint bytes, uint width) {
+    if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % width || bytes > width) abort();
     ++copies;
-    memset(to, 0xFF, 16);
-    on_their_way[current].back().push_back({to, from, bytes});
+    bool inside = false;
+    for (auto [start, size] : buffers) {
+        auto at = reinterpret_cast<const char *>(from);
+        inside |= at >= start && at + width <= start + size;
+    }
+    outside += !inside;
+    memset(to, 0xFF, width);
+    on_their_way[current].back().push_back({to, from, bytes, width});
 }
 static void commit_parts() { on_their_way[current].emplace_back(); }
 static void wait_for_copies(uint left) {
     auto &steps = on_their_way[current];
     for (; steps.size() > left + 1; steps.erase(steps.begin())) {
         for (const Part &copy : steps.front()) {
-            memset(copy.to, 0, 16);
+            memset(copy.to, 0, copy.width);
             memcpy(copy.to, copy.from, copy.bytes);
         }
     }

@@ -23,13 +23,15 @@ COMPILER = shutil.which("g++")
 
 
 def emulated(asm: re.Match[str]) -> str:
-    """Return what stands for a statement of inline PTX in mma.h or ahead.h."""
+    """Return what stands for a statement of inline PTX in mma.h, copies.h or ahead.h."""
     if "cvt.rn.bf16x2" in asm[0]:
         return "word = rounded_bf16(first) | rounded_bf16(second) << 16;"
     if "cvt.rna.tf32" in asm[0]:
         return "word = rounded_tf32(first);"
     if "cp.async.cg" in asm[0]:
-        return "copy_async(to, from, bytes);"
+        return "copy_async(to, from, bytes, 16);"
+    if "cp.async.ca" in asm[0]:
+        return "copy_async(to, from, bytes, 4);"
     if "cp.async.commit" in asm[0]:
         return "commit_parts();"
     if "cp.async.wait" in asm[0]:
@@ -127,6 +129,9 @@ extern "C" int entry({", ".join(f"{kind} a{n}" for n, kind in enumerate(types))}
             ctypes.c_void_p(a.words.ctypes.data) if isinstance(a, Buffer) else ctypes.c_uint(int(a)) for a in args
         ]
         library = ctypes.CDLL(f"{path}.so")
+        for buffer in (arg for arg in args if isinstance(arg, Buffer)):
+            library.add_buffer(ctypes.c_void_p(buffer.words.ctypes.data), ctypes.c_size_t(buffer.nbytes))
         assert library.entry(*values) == 0, "work-items of a group part ways"
+        assert library.copies_outside() == 0, "a copy reaches past the end of its buffer"
         self.matrix_instructions += library.matrix_instructions()
         self.asynchronous_copies += library.asynchronous_copies()

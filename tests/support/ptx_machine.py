@@ -231,6 +231,7 @@ class Machine:
     def _copy(self, warp: Warp, to: np.ndarray, source: np.ndarray, size: int, present: Any) -> None:
         present = np.broadcast_to(present, to.shape)
         assert not (to % size).any() and not (source[present > 0] % size).any(), "a copy at an odd address"
+        self.memory.at(source + size - 4)  # as wide as the instruction: what is not to be read has to be there, too
         for i in range(size // 4):
             words = np.zeros(to.size, np.float32)
             inside = present > 4 * i

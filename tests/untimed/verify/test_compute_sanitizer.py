@@ -58,6 +58,19 @@ def test_output_of_compute_sanitizer_is_read() -> None:
     assert ComputeSanitizer("memcheck").findings(f"hello from {MARKER}\n") == []
 
 
+def test_copying_unwritten_words_to_the_host_is_no_fault_of_kernels() -> None:
+    copied = """========= COMPUTE-SANITIZER
+========= Host API memory access error at host access to 0x7f1e0a000408 of size 628 bytes in
+=========     Uninitialized access at 0x7f1e0a000408 on access by cudaMemcpy source.
+=========     Saved host backtrace up to driver entry point at error
+========= 
+"""  # noqa: W291
+    (unwritten,) = ComputeSanitizer("initcheck").findings(copied + INITCHECK)
+    assert unwritten.kernel == "unwritten_global"
+    (found,) = ComputeSanitizer("memcheck").findings(copied)
+    assert found.kind.startswith("Host API memory access error")
+
+
 def test_an_internal_error_of_compute_sanitizer_is_not_a_clean_result() -> None:
     with pytest.raises(InfrastructureError, match="Internal Sanitizer Error"):
         ComputeSanitizer("memcheck").findings("========= Internal Sanitizer Error: device not supported\n")

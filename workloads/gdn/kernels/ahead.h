@@ -42,16 +42,7 @@ INLINE void fetch_share(__global const float *delta, __global const float *w, __
 #endif
 
 #if defined(GAMMA) && COPIES
-#ifdef __OPENCL_C_VERSION__
-#define LOCAL_ADDRESS(p) ((uint)(size_t)(p))
-#else
-#define LOCAL_ADDRESS(p) ((uint)__cvta_generic_to_shared(p))
-#endif
-
-/* Begins to copy 16 bytes, of which so many are read and the others 0. */
-void copy_part(__local float *to, __global const float *from, uint bytes) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(LOCAL_ADDRESS(to)), "l"(from), "r"(bytes) : "memory");
-}
+#include "copies.h"
 
 /* What was begun since the last call is a step's. */
 void copies_begun(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
@@ -60,32 +51,32 @@ void copies_begun(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
 void copies_there(void) { asm volatile("cp.async.wait_group %0;" ::"n"(COPIES - 1) : "memory"); }
 
 /* Begins to copy a map of `count` channels and DEPTH positions; `lines` lines, which begin at `start`, have `words` words inside the
-   maps. */
-INLINE void copy_map(__local float *to, __global const float *x, uint count, uint start, uint stride, uint lines, uint words,
+   maps, which have `end`. */
+INLINE void copy_map(__local float *to, __global const float *x, uint count, uint start, uint stride, uint lines, uint words, uint end,
                      uint item) {
     const uint parts = COPY_SPAN(count) / 4 + !ALIGNED, span = min(words, (uint)(COPY_SPAN(count)));
     #pragma unroll 2
     for (uint slot = item; slot < COPY_LINES(count) * parts; slot += GROUP_ITEMS) {
         uint line = slot / parts, part = 4 * (slot % parts), at = start + line * stride, from = at - BEFORE_LINE(at) + part;
         uint inside = line < lines && from < at + span ? min(at + span - from, 4u) : 0;
-        copy_part(to + line * COPY_PITCH(count) + part, x + (inside ? from : 0), 4 * inside);
+        copy_words(to + line * COPY_PITCH(count) + part, x, from, inside, end);
     }
 }
 
 /* Begins to copy the step at which `at` is, if it is one of the split's, and takes it to the next. */
 INLINE void copy_step(__local float *to, __global const float *delta, __global const float *w, __global const float *d, Split *at,
-                      uint channels, uint pixels, uint item) {
+                      uint channels, uint pixels, uint end, uint item) {
     if (at->step < at->last) {
         const uint start = at->image + at->pixel * (NHWC ? channels : 1), stride = NHWC ? channels : pixels;
         const uint positions = pixels - at->pixel, rows = channels - at->first_row, first = start + at->first_row * CHANNEL_STRIDE;
         const uint lines = NHWC ? positions : rows, words = NHWC ? rows : positions;
-        copy_map(to, delta, LINES, first, stride, lines, words, item);
-        copy_map(to + COPY_WORDS(LINES), w, LINES, first, stride, lines, words, item);
-        copy_map(to + 2 * COPY_WORDS(LINES), d, LINES, first, stride, lines, words, item);
+        copy_map(to, delta, LINES, first, stride, lines, words, end, item);
+        copy_map(to + COPY_WORDS(LINES), w, LINES, first, stride, lines, words, end, item);
+        copy_map(to + 2 * COPY_WORDS(LINES), d, LINES, first, stride, lines, words, end, item);
 #if !SHARED
         const uint columns = channels - at->first_column;
         copy_map(to + 3 * COPY_WORDS(LINES), w, COLUMN_LINES, start + at->first_column * CHANNEL_STRIDE, stride, NHWC ? positions : columns,
-                 NHWC ? columns : positions, item);
+                 NHWC ? columns : positions, end, item);
 #endif
         ++at->step;
         next_positions(at, channels, pixels);

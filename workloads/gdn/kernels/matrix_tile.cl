@@ -325,7 +325,8 @@ __kernel REQD_GROUP_RESIDENT(GROUP_ITEMS, RESIDENT) void gamma_gradient(GAMMA_PA
     __local float *copies = (__local float *)(squares + DEPTH / STEP * WORDS_OF(COLUMN_LINES)), *copy = copies;
     Split ahead = at;
     #pragma unroll
-    for (int n = 0; n < COPIES; ++n) copy_step(copies + n * STEP_WORDS, delta, w, d, &ahead, channels, pixels, item);
+    for (int n = 0; n < COPIES; ++n)
+        copy_step(copies + n * STEP_WORDS, delta, w, d, &ahead, channels, pixels, batch * channels * pixels, item);
 #else
 #define MAP(x, n) (x)
 #endif
@@ -344,7 +345,7 @@ __kernel REQD_GROUP_RESIDENT(GROUP_ITEMS, RESIDENT) void gamma_gradient(GAMMA_PA
                   channels - at.first_column, count, item);
         SYNC();
 #if COPIES /* this step's copy is used up */
-        copy_step(copy, delta, w, d, &ahead, channels, pixels, item);
+        copy_step(copy, delta, w, d, &ahead, channels, pixels, batch * channels * pixels, item);
         copy = copy == copies + (COPIES - 1) * STEP_WORDS ? copies : copy + STEP_WORDS;
 #endif
 #if GROUP_ITEMS == 1

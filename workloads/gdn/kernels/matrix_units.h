@@ -38,24 +38,21 @@ template <int COUNT> void put(uint *row, uint part, const float *v) {
    (NHWC: a position's channels). It is copied by 16-byte parts, which begin at the last multiple of 4 words ahead of it: planes of
    any size are copied so. Words beyond the maps become 0. */
 #define LINE_STRIDE (NHWC ? channels : pixels)
-#define AHEAD(at) (VECTOR == 4 ? 0 : (at) % 4)
-#define EDGE (VECTOR == 4 ? 0 : 4)
-
-void copy_part(float *to, const float *from, uint bytes) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-                 :: "r"((uint)__cvta_generic_to_shared(to)), "l"(__cvta_generic_to_global(from)), "r"(bytes) : "memory");
-}
+#define ALIGNED (VECTOR == 4)
+#define AHEAD(at) (ALIGNED ? 0 : (at) % 4)
+#define EDGE (ALIGNED ? 0 : 4)
+#include "copies.h"
 
 /* Begins to copy COUNT lines of WIDTH words, GAP words apart in the copy; `lines` of them, which begin at `start`, have `words`
-   words inside the maps. */
+   words inside the maps, which have `end`. */
 template <uint COUNT, uint WIDTH, uint GAP>
-void copy_lines(float *to, const float *RESTRICT x, uint start, uint stride, uint lines, uint words) {
+void copy_lines(float *to, const float *RESTRICT x, uint start, uint stride, uint lines, uint words, uint end) {
     const uint parts = (WIDTH + EDGE) / 4;
     #pragma unroll 2
     for (uint slot = get_local_id(0); slot < COUNT * parts; slot += ITEMS) {
         uint line = slot / parts, part = slot % parts, at = start + line * stride, from = at - AHEAD(at) + 4 * part;
         uint count = line < lines && from < at + words ? min(at + words - from, 4u) : 0;
-        copy_part(to + line * GAP + 4 * part, x + (count ? from : 0), 4 * count);
+        copy_words(to + line * GAP + 4 * part, x, from, count, end);
     }
 }
 

@@ -48,18 +48,19 @@ __kernel void REQD_GROUP_RESIDENT(ITEMS, RESIDENT) gamma_gradient(GAMMA_PARAMETE
     auto start_of = [&](const Split &s, uint channel) {
         return s.image + channel * CHANNEL_STRIDE + s.pixel * (NHWC ? channels : 1);
     };
+    const uint end = batch * channels * pixels;
     auto copy_next = [&](uint stage) {
         if (ahead.step < ahead.last) {
             float *to = copies + stage * COPIES;
             uint positions = pixels - ahead.pixel, rows = channels - ahead.first_row, start = start_of(ahead, ahead.first_row);
             uint lines = NHWC ? positions : rows, words = NHWC ? rows : positions;
-            COPY_CHANNELS(ROWS)(to, delta, start, LINE_STRIDE, lines, words);
-            COPY_CHANNELS(ROWS)(to + COPY(ROWS), w, start, LINE_STRIDE, lines, words);
-            COPY_CHANNELS(ROWS)(to + 2 * COPY(ROWS), d, start, LINE_STRIDE, lines, words);
+            COPY_CHANNELS(ROWS)(to, delta, start, LINE_STRIDE, lines, words, end);
+            COPY_CHANNELS(ROWS)(to + COPY(ROWS), w, start, LINE_STRIDE, lines, words, end);
+            COPY_CHANNELS(ROWS)(to + 2 * COPY(ROWS), d, start, LINE_STRIDE, lines, words, end);
             if (!SHARED) {
                 uint columns = channels - ahead.first_column;
                 COPY_CHANNELS(COLUMNS)(to + 3 * COPY(ROWS), w, start_of(ahead, ahead.first_column), LINE_STRIDE,
-                                    NHWC ? positions : columns, NHWC ? columns : positions);
+                                    NHWC ? positions : columns, NHWC ? columns : positions, end);
             }
             ++ahead.step;
             next_positions(&ahead, channels, pixels);

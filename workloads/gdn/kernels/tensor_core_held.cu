@@ -23,7 +23,7 @@ __kernel void REQD_GROUP_RESIDENT(ITEMS, RESIDENT) PRODUCT(PRODUCT_PARAMETERS(ui
     LOCAL_ARENA(float, arena, HELD_WORDS + COPIED_WORDS);
     uint item = get_local_id(0), lane = item % 32, warp = item / 32, g = lane / 4, t = lane % 4;
     uint warp_row = warp / WARPS_ACROSS * WARP_ROWS, column = warp % WARPS_ACROSS * WARP_COLUMNS;
-    uint per_image = (pixels + COLUMNS - 1) / COLUMNS;
+    uint per_image = (pixels + COLUMNS - 1) / COLUMNS, end = positions * channels;
     const uint4 *held = reinterpret_cast<const uint4 *>(arena) + warp_row / 16 * STEPS * PARTS * 32 + lane;
 
     auto pixel_of = [&](uint tile) { return tile % per_image * COLUMNS; };
@@ -33,7 +33,7 @@ __kernel void REQD_GROUP_RESIDENT(ITEMS, RESIDENT) PRODUCT(PRODUCT_PARAMETERS(ui
             uint left = pixels - pixel_of(tile), lines = NHWC ? left : channels, words = NHWC ? channels : left;
             auto copy = [&](const float *x) {
                 copy_lines<NHWC ? COLUMNS : CHANNELS, NHWC ? CHANNELS : COLUMNS, TILE_PITCH>(
-                    to, x, start_of(tile), LINE_STRIDE, lines, words);
+                    to, x, start_of(tile), LINE_STRIDE, lines, words, end);
                 to += TILE;
             };
             copy(w);

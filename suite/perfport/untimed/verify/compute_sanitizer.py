@@ -16,6 +16,9 @@ PROGRAM = "compute-sanitizer"
 _LINE = re.compile(r"^=========( *)(.*)$", re.MULTILINE)
 _HOUSEKEEPING = ("COMPUTE-SANITIZER", "ERROR SUMMARY", "RACECHECK SUMMARY", "Target application returned")
 _FAILED = ("Internal Sanitizer Error", "Error: No attachable process", "Error: Target application", "Unable to")
+# Of initcheck: the host copies words that nothing has written, as with a list whose length comes in the same copy. What
+# it makes of them is compared with the reference.
+_COPIED = "Host API memory access error at host access"
 _PLACE = re.compile(r"\bat (?:void )?([A-Za-z_]\w*)[+(]\S*(?: in (\S+))?")
 _DETAIL = re.compile(r"\b0x[0-9a-f]+\b|\(\d+,\d+,\d+\)")
 
@@ -54,6 +57,8 @@ class ComputeSanitizer:
                 blocks.append(text)
         counts: Counter[tuple[str, str, str]] = Counter()
         for block in blocks:
+            if self.tool == "initcheck" and block.startswith(_COPIED):
+                continue
             place = _PLACE.search(block)
             kind = _DETAIL.sub("…", block.splitlines()[0])
             counts[kind, place[1] if place else "", (place[2] or "") if place else ""] += 1
