@@ -83,7 +83,7 @@ class Lockstep(OfflineDevice):
     def __init__(self, info: DeviceInfo) -> None:
         super().__init__(info)
         self._folder = tempfile.TemporaryDirectory()
-        self.matrix_instructions = self.asynchronous_copies = 0
+        self.matrix_instructions = self.asynchronous_copies = self.copies_outside = 0
 
     def load(self, artifact: Artifact) -> Any:
         return Module(artifact)
@@ -132,6 +132,6 @@ extern "C" int entry({", ".join(f"{kind} a{n}" for n, kind in enumerate(types))}
         for buffer in (arg for arg in args if isinstance(arg, Buffer)):
             library.add_buffer(ctypes.c_void_p(buffer.words.ctypes.data), ctypes.c_size_t(buffer.nbytes))
         assert library.entry(*values) == 0, "work-items of a group part ways"
-        assert library.copies_outside() == 0, "a copy reaches past the end of its buffer"
         self.matrix_instructions += library.matrix_instructions()
         self.asynchronous_copies += library.asynchronous_copies()
+        self.copies_outside += library.copies_outside()

@@ -13,6 +13,7 @@ from gdn_solver import Solver, problem_of, right, solve
 from perfport import workload
 from perfport.backend.offline import OfflineDevice, cuda_info, opencl_info
 from perfport.backend.opencl_device import target_of
+from perfport.untimed.verify import SANITIZED
 from perfport.workload import Session, Setup, UnavailableError, UnsupportedError
 
 GDN = workload.discover()["gdn"]
@@ -90,7 +91,7 @@ MOSTLY_PRODUCTS = 0.9
 
 
 def emulated(
-    problem: str, name: str, tunables: dict[str, int], local_kib: int = 227, **parameters: Any
+    problem: str, name: str, tunables: dict[str, int], local_kib: int = 227, *, macros: Any = (), **parameters: Any
 ) -> lockstep.Lockstep:
     """Run a variant in lock step, as NVIDIA's OpenCL takes it, and compare its outputs with the reference."""
     info = cuda_info("sm_90").model_copy(update={"backend": "opencl", "local_memory_bytes": local_kib << 10})
@@ -99,7 +100,7 @@ def emulated(
     device.target = target_of(info)
     made = cls.problem(cls.problem.Parameters(**parameters), 1)
     chosen = {key: tunable.default_for(info) for key, tunable in cls.tunables.items()} | tunables
-    setup = Setup(Session(device, made, GDN.folder), chosen, {})  # type: ignore[arg-type]
+    setup = Setup(Session(device, made, GDN.folder), chosen, dict(macros))  # type: ignore[arg-type]
     variant = cls(setup)
     unit = {"matrix_tile": "bf16_mma", "matrix_tile_tf32": "tf32_mma"}[name]
     assert variant.unit == (unit if tunables.get("units", 1) else None)
@@ -185,6 +186,17 @@ def test_copies_ahead(name: str, copies: int, channels: int, layout: str) -> Non
         assert device.asynchronous_copies
     device = emulated("gdn_backward", name, {"gamma_copies": copies, **COPYING}, **made)  # dbeta from what is staged
     assert device.asynchronous_copies
+
+
+@needs_compiler
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_a_sanitizer_sees_no_copy_past_the_end_of_a_buffer(layout: str) -> None:
+    """To compute-sanitizer it is as wide as its instruction; the maps are no multiple of 4 words."""
+    made = {"channels": 37, "layout": layout, "height": 5, "width": 11, "batch": 3}
+    given = ("gdn_gamma_gradient", "matrix_tile_tf32", {"gamma_copies": 1, **COPYING})
+    assert emulated(*given, **made).copies_outside  # type: ignore[arg-type]
+    watched = emulated(*given, macros=SANITIZED, **made)  # type: ignore[arg-type]
+    assert watched.asynchronous_copies and not watched.copies_outside
 
 
 FAULTS = {

@@ -12,18 +12,21 @@ INLINE void copy_part(__local float *to, __global const float *from, uint bytes)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(LOCAL_ADDRESS(to)), "l"(GLOBAL_ADDRESS(from)), "r"(bytes) : "memory");
 }
 
+#ifdef SANITIZED
 INLINE void copy_word(__local float *to, __global const float *from, uint bytes) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(LOCAL_ADDRESS(to)), "l"(GLOBAL_ADDRESS(from)), "r"(bytes) : "memory");
 }
+#endif
 
-/* Begins to copy 4 words of maps of `end` words, of which the first `count` from `from` on are read and the others 0. By words where
-   a part reaches past the end: it would not be read there, but sanitizers take an access for as wide as its instruction. */
+/* Begins to copy 4 words of maps of `end` words, of which the first `count` from `from` on are read and the others 0. Nothing is read past
+   the end, but to a sanitizer an access is as wide as its instruction: for it, the words of such a part are copied one by one. */
 INLINE void copy_words(__local float *to, __global const float *maps, uint from, uint count, uint end) {
     const uint first = count ? from : 0;
-    if (ALIGNED || first + 4 <= end) {
-        copy_part(to, maps + first, 4 * count);
-    } else {
-        #pragma unroll 1
+#ifdef SANITIZED
+    if (first + 4 > end) {
         for (uint n = 0; n < 4; ++n) copy_word(to + n, maps + (n < count ? first + n : 0), n < count ? 4 : 0);
+        return;
     }
+#endif
+    copy_part(to, maps + first, 4 * count);
 }

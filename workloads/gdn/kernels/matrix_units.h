@@ -38,9 +38,8 @@ template <int COUNT> void put(uint *row, uint part, const float *v) {
    (NHWC: a position's channels). It is copied by 16-byte parts, which begin at the last multiple of 4 words ahead of it: planes of
    any size are copied so. Words beyond the maps become 0. */
 #define LINE_STRIDE (NHWC ? channels : pixels)
-#define ALIGNED (VECTOR == 4)
-#define AHEAD(at) (ALIGNED ? 0 : (at) % 4)
-#define EDGE (ALIGNED ? 0 : 4)
+#define AHEAD(at) (VECTOR == 4 ? 0 : (at) % 4)
+#define EDGE (VECTOR == 4 ? 0 : 4)
 #include "copies.h"
 
 /* Begins to copy COUNT lines of WIDTH words, GAP words apart in the copy; `lines` of them, which begin at `start`, have `words`

@@ -233,7 +233,7 @@ class TorchCudaNetwork(_Network, TorchCudaPeer):
     name, title, rung = "torch_cuda", "PyTorch, dense, TF32 off", 2
     tunables: ClassVar = {
         **_Network.tunables,
-        "form": Tunable("graph", ("graph", "compiled", "eager"), "a CUDA graph; fused by the compiler; as it is"),
+        "form": Tunable("compiled", ("compiled", "graph", "eager"), "fused by the compiler; a CUDA graph; as it is"),
         "compiler": COMPILER,
     }
 

@@ -29,7 +29,7 @@ class SmoTorch(TorchCudaPeer):
     host_driven = True
     tunables: ClassVar = {
         "kernel": Tunable("matrix", ("matrix", "rows"), "the kernel matrix at once, or its rows one by one"),
-        "batch": Tunable(256, (64, 256), "iterations of a graph"),
+        "batch": Tunable(64, (64, 256), "iterations of a graph"),
     }
 
     def prepare(self) -> None:

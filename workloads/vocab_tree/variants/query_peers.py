@@ -15,6 +15,9 @@ from perfport.workload import COMPILER, TorchCudaPeer, TorchHostPeer, TorchPeer,
 from ..tree import ABSENT
 from ..tree_problems import TreeQuery
 
+FORM = "sums of 32-bit integers, or batched products in FP64"
+FORMS = ("sums", "products")
+
 
 class _Torch(TorchPeer):
     """All descriptors go down together: each gathers the centres of its own node.
@@ -25,7 +28,7 @@ class _Torch(TorchPeer):
     problem = TreeQuery
     source = version_of("torch")
     tunables: ClassVar[dict[str, Tunable]] = {
-        "form": Tunable("sums", ("sums", "products"), "sums of 32-bit integers, or batched products in FP64"),
+        "form": Tunable("sums", FORMS, FORM),
         "block": Tunable(1 << 17, (1 << 14, 1 << 17), "descriptors taken at a time: what they gather takes memory"),
     }
 
@@ -85,6 +88,7 @@ class QueryTorch(_Torch, TorchCudaPeer):
     """Operation by operation."""
 
     name, title, rung = "torch", "PyTorch, centres gathered level by level", 2
+    tunables: ClassVar = {**_Torch.tunables, "form": Tunable("products", FORMS, FORM)}
 
 
 class QueryTorchCompiled(QueryTorch):

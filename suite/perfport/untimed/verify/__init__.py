@@ -27,6 +27,9 @@ from .compute_sanitizer import TOOLS, ComputeSanitizer
 from .finding import Finding
 from .oclgrind import Oclgrind
 
+#: Macro of kernels under compute-sanitizer, to which an access is as wide as its instruction.
+SANITIZED = {"SANITIZED": 1}
+
 
 class Tool(Protocol):
     """A way to watch kernels run."""
@@ -142,7 +145,7 @@ def on_devices(
         expected = "expected CUDA devices, or no --device for Oclgrind"
         raise UsageError(f"--sanitize --device: {', '.join(others)} cannot be watched; {expected}")
     tools: list[Tool] = [ComputeSanitizer(name) for name in TOOLS] if sanitize else [Plain()]
-    jobs = _jobs(workloads, devices, seed, pattern, profile)
+    jobs = _jobs(workloads, devices, seed, pattern, profile, SANITIZED if sanitize else {})
     return [task for tool in tools for task in _tasks(jobs, tool)]
 
 
@@ -156,7 +159,7 @@ def on_simulator(
     limits = simulator.limits(profile) if profile else {}
     info = simulator.find(limits)
     devices = [info.model_copy(update={"kind": kind}) for kind in ("gpu", "cpu")]
-    return _tasks(_jobs(workloads, devices, seed, pattern, profile), Oclgrind(limits))
+    return _tasks(_jobs(workloads, devices, seed, pattern, profile, {}), Oclgrind(limits))
 
 
 def _tasks(jobs: Sequence[Job], tool: Tool) -> list[Task]:
@@ -171,6 +174,7 @@ def _jobs(
     seed: int,
     pattern: str,
     profile: DeviceProfile | None,
+    further: Mapping[str, Any],
 ) -> list[Job]:
     """Devices of one id (the simulator as a CPU and as a GPU) share the cases whose tunables are equal."""
     jobs: list[Job] = []
@@ -182,7 +186,7 @@ def _jobs(
         return not known
 
     for workload in workloads.values():
-        macros = parameters_for(profile, workload.name) if profile else {}
+        macros = {**(parameters_for(profile, workload.name) if profile else {}), **further}
         for name, problem in workload.problems.items():
             for parameters, device in itertools.product(problem.check_sizes, devices):
                 at = f"{device.id} {workload.name} {name} {parameters}"
