@@ -22,7 +22,7 @@ FORMS = ("sums", "products")
 class _Torch(TorchPeer):
     """All descriptors go down together: each gathers the centres of its own node.
 
-    Scores are sums of 32-bit integers, or products in FP64, both of which are exact.
+    Scores are sums of 32-bit integers, or products in FP64, all exact; grouped, those of a node are one product.
     """
 
     problem = TreeQuery
@@ -33,9 +33,8 @@ class _Torch(TorchPeer):
     }
 
     def prepare(self) -> None:
-        torch, table = self.torch, self.data.tables
-        sums = self.setup.tunables["form"] == "sums"
-        exact = np.int32 if sums else np.float64
+        torch, table, form = self.torch, self.data.tables, self.setup.tunables["form"]
+        exact = np.int32 if form == "sums" else np.float64
         self.queries = self.upload(self.data.queries)
         centres, halves = (self.upload(values.astype(exact)) for values in (table.centres, table.halves))
         # Numbers of children and words, -1 where there is none.
@@ -43,19 +42,29 @@ class _Torch(TorchPeer):
             self.upload(np.where(own == ABSENT, -1, own.astype(np.int64))) for own in (table.children, table.leaves)
         )
 
+        def sums(points: Any, at: Any) -> Any:
+            return ((centres[at] * points[:, None, :]).sum(2, dtype=torch.int32) - halves[at]).argmax(1)
+
+        def products(points: Any, at: Any) -> Any:
+            return ((centres[at] @ points[:, :, None])[:, :, 0] - halves[at]).argmax(1)
+
+        def grouped(points: Any, at: Any) -> Any:
+            order, nearest = at.argsort(), torch.empty_like(at)
+            numbers, counts = torch.unique_consecutive(at[order], return_counts=True)
+            parts = zip(numbers.tolist(), points[order].split(counts.tolist()), strict=True)
+            found = [(own.to(centres.dtype) @ centres[node].T - halves[node]).argmax(1) for node, own in parts]
+            nearest[order] = torch.cat(found)
+            return nearest
+
+        nearest = {"sums": sums, "products": products, "grouped": grouped}[form]
+
         def level(points: Any, nodes: Any, words: Any) -> tuple[Any, Any]:
             """Node and word of each after one level; what has its word goes through the root again, for nothing."""
             at = nodes.clamp(min=0)
-            if sums:
-                scores = (centres[at] * points[:, None, :]).sum(2, dtype=torch.int32) - halves[at]
-            else:
-                scores = (centres[at] @ points[:, :, None])[:, :, 0] - halves[at]
-            nearest = scores.argmax(1)
-            return torch.where(nodes < 0, nodes, children[at, nearest]), torch.where(
-                nodes < 0, words, leaves[at, nearest]
-            )
+            child = nearest(points, at)
+            return torch.where(nodes < 0, nodes, children[at, child]), torch.where(nodes < 0, words, leaves[at, child])
 
-        self.exact = torch.int32 if sums else torch.float64
+        self.exact = {"sums": torch.int32, "products": torch.float64, "grouped": torch.uint8}[form]
         self.level = self.descends(level)
 
     def descends(self, level: Any) -> Any:
@@ -80,8 +89,11 @@ class _Torch(TorchPeer):
 class QueryTorchCpu(_Torch, TorchHostPeer):
     """On the host."""
 
-    name, title, rung = "torch_cpu", "PyTorch on the host, centres gathered level by level", 1
-    tunables: ClassVar = {**_Torch.tunables, **TorchHostPeer.tunables}
+    name, title, rung = "torch_cpu", "PyTorch on the host, level by level", 1
+    tunables: ClassVar = {
+        **_Torch.tunables, **TorchHostPeer.tunables,
+        "form": Tunable("grouped", ("grouped", *FORMS), f"products of a node's descriptors together, {FORM}"),
+    }  # fmt: skip
 
 
 class QueryTorch(_Torch, TorchCudaPeer):
