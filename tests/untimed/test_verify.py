@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from started_children import Started
 
+from perfport.backend.offline import cuda_info
 from perfport.machine import simulator
 from perfport.machine.device_profile import load_profile
 from perfport.model.errors import UnavailableError, UsageError
 from perfport.untimed.child import Wrapping
-from perfport.untimed.verify import Task, on_devices, run
+from perfport.untimed.verify import SANITIZED, Task, on_devices, run
 from perfport.untimed.verify.finding import Finding
 from perfport.workload import discover
 
@@ -138,6 +139,13 @@ def test_what_comes_after_a_tool_fell_silent_is_run_again(opencl_infos: list[Any
 def test_a_cpu_cannot_be_watched_by_compute_sanitizer(opencl_infos: list[Any]) -> None:
     with pytest.raises(UsageError, match=f"{opencl_infos[0].id}.* expected CUDA devices"):
         on_devices({}, opencl_infos[:1], 1, sanitize=True)
+
+
+def test_kernels_know_that_compute_sanitizer_watches_them() -> None:
+    planted, device = discover([str(PLANTED)], "planted")["planted"], cuda_info("sm_90")
+    for sanitize, expected in ((False, {}), (True, SANITIZED)):
+        tasks = on_devices({"planted": planted}, [device], 1, "clean", sanitize=sanitize)
+        assert {str(case.macros) for task in tasks for job in task.jobs for case in job.cases} == {str(expected)}
 
 
 @needs_oclgrind
