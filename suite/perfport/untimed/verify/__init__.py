@@ -22,7 +22,7 @@ from ...model.record import Status
 from ...model.untrusted import indented, line, opening
 from ...workload import Workload
 from .. import child
-from ..child import Job, Outcome, Wrapping
+from ..child import CheckCase, Job, Outcome, Wrapping
 from .compute_sanitizer import TOOLS, ComputeSanitizer
 from .finding import Finding
 from .oclgrind import Oclgrind
@@ -145,7 +145,9 @@ def on_devices(
         expected = "expected CUDA devices, or no --device for Oclgrind"
         raise UsageError(f"--sanitize --device: {', '.join(others)} cannot be watched; {expected}")
     tools: list[Tool] = [ComputeSanitizer(name) for name in TOOLS] if sanitize else [Plain()]
-    jobs = _jobs(workloads, devices, seed, pattern, profile, SANITIZED if sanitize else {})
+    jobs = _jobs(workloads, devices, seed, pattern, profile)
+    if sanitize:
+        jobs = [job.model_copy(update={"cases": list(map(_watched, job.cases))}) for job in jobs]
     return [task for tool in tools for task in _tasks(jobs, tool)]
 
 
@@ -159,7 +161,11 @@ def on_simulator(
     limits = simulator.limits(profile) if profile else {}
     info = simulator.find(limits)
     devices = [info.model_copy(update={"kind": kind}) for kind in ("gpu", "cpu")]
-    return _tasks(_jobs(workloads, devices, seed, pattern, profile, {}), Oclgrind(limits))
+    return _tasks(_jobs(workloads, devices, seed, pattern, profile), Oclgrind(limits))
+
+
+def _watched(case: CheckCase) -> CheckCase:
+    return case.model_copy(update={"macros": {**case.macros, **SANITIZED}})
 
 
 def _tasks(jobs: Sequence[Job], tool: Tool) -> list[Task]:
@@ -174,7 +180,6 @@ def _jobs(
     seed: int,
     pattern: str,
     profile: DeviceProfile | None,
-    further: Mapping[str, Any],
 ) -> list[Job]:
     """Devices of one id (the simulator as a CPU and as a GPU) share the cases whose tunables are equal."""
     jobs: list[Job] = []
@@ -186,7 +191,7 @@ def _jobs(
         return not known
 
     for workload in workloads.values():
-        macros = {**(parameters_for(profile, workload.name) if profile else {}), **further}
+        macros = parameters_for(profile, workload.name) if profile else {}
         for name, problem in workload.problems.items():
             for parameters, device in itertools.product(problem.check_sizes, devices):
                 at = f"{device.id} {workload.name} {name} {parameters}"
