@@ -10,6 +10,7 @@ import pytest
 from perfport import backend, workload
 from perfport.backend import Artifact
 from perfport.backend.offline import OfflineDevice, cuda_info
+from perfport.untimed.verify import SANITIZED
 from perfport.workload import Session, Setup, UnavailableError, UnsupportedError
 from perfport.workloads.gdn.problems import FORWARD_TOLERANCE, GRADIENT_TOLERANCE, TF32_TOLERANCE, Step
 from perfport.workloads.gdn.variants.tensor_core import TensorCores
@@ -87,7 +88,9 @@ def test_errors_of_the_products(kind: str, terms: int, forward: float, gradient:
     assert terms == 3 or relative(dgamma, exact) > 1e-5  # plain TF32 is a class of its own
 
 
-def artifacts(problem: str, name: str, tunables: dict[str, int], **parameters: Any) -> list[Artifact]:
+def artifacts(
+    problem: str, name: str, tunables: dict[str, int], *, macros: Any = (), **parameters: Any
+) -> list[Artifact]:
     """What a variant compiles for an H200, in the order in which it does."""
     try:
         backend.get("cuda").build("probe.cu", "__kernel void k(__global float *x) {}", {})
@@ -97,7 +100,7 @@ def artifacts(problem: str, name: str, tunables: dict[str, int], **parameters: A
     cls.require(H200)
     made = cls.problem(cls.problem.Parameters(**parameters), 1)
     chosen = {key: tunable.default_for(H200) for key, tunable in cls.tunables.items()} | tunables
-    variant = cls(Setup(Session(device, made, GDN.folder), chosen, {}))  # type: ignore[arg-type]
+    variant = cls(Setup(Session(device, made, GDN.folder), chosen, dict(macros)))  # type: ignore[arg-type]
     traffic = variant.traffic()
     assert traffic and traffic.flops > 2 * made.macs * (1 if cls.precision == "tf32" else 3)
     return device.artifacts
@@ -124,6 +127,18 @@ def test_dgamma_copies_16_bytes_at_a_time_whatever_the_size_of_planes(size: dict
     ptx = artifact.listing["ptx"]
     assert "cp.async.cg.shared.global" in ptx and "ld.global" not in ptx
     assert ".local" not in ptx.replace(".local_", "")
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize("name", INSTRUCTIONS)
+@pytest.mark.parametrize("problem", ["gdn_forward", "gdn_backward", "gdn_gamma_gradient"])
+def test_words_are_copied_one_by_one_under_a_sanitizer_alone(problem: str, name: str, layout: str) -> None:
+    size = {"channels": 13, "height": 5, "width": 7, "layout": layout}
+    tunables = {"gdn_gamma_gradient": {}}.get(problem, {"held_columns": 48})
+    for macros in ({}, SANITIZED):
+        copying = [made.listing["ptx"] for made in artifacts(problem, name, tunables, macros=macros, **size)]
+        copying = [ptx for ptx in copying if "cp.async.cg" in ptx]
+        assert copying and all(("cp.async.ca.shared.global" in ptx) == bool(macros) for ptx in copying)
 
 
 def test_older_devices_are_refused() -> None:
