@@ -1,7 +1,7 @@
 /* The dialect on the host: warps run one after another, each until its next barrier, their work-items from one exchange to the next, in
    one order or the other, and mma.sync is what PTX's reference says of its fragments. A work-item that misses a barrier, or an exchange
-   of its warp, is a fault. What cp.async copies is there when its own work-item has waited for it, and nonsense from the beginning until then. Copies are
-   counted whose instruction is as wide as to reach past the end of its buffer, whatever it is told to read of that. */
+   of its warp, is a fault. What cp.async copies is there when its own work-item has waited for it, and nonsense from the beginning until then.
+   Copies are counted whose instruction is as wide as to reach past the end of its buffer, whatever it is told to read of that. */
 #include <cmath>
 #include <cstdint>
 #include <cstdio>

@@ -17,7 +17,8 @@ from perfport.machine import simulator
 from perfport.machine.device_profile import load_profile
 from perfport.model.errors import UnavailableError, UsageError
 from perfport.untimed.child import Wrapping
-from perfport.untimed.verify import SANITIZED, Task, on_devices, run
+from perfport.untimed.verify import Task, on_devices, run
+from perfport.untimed.verify.compute_sanitizer import SANITIZED
 from perfport.untimed.verify.finding import Finding
 from perfport.workload import discover
 

@@ -13,7 +13,7 @@ from gdn_solver import Solver, problem_of, right, solve
 from perfport import workload
 from perfport.backend.offline import OfflineDevice, cuda_info, opencl_info
 from perfport.backend.opencl_device import target_of
-from perfport.untimed.verify import SANITIZED
+from perfport.untimed.verify.compute_sanitizer import SANITIZED
 from perfport.workload import Session, Setup, UnavailableError, UnsupportedError
 
 GDN = workload.discover()["gdn"]

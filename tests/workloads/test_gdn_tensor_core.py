@@ -10,7 +10,7 @@ import pytest
 from perfport import backend, workload
 from perfport.backend import Artifact
 from perfport.backend.offline import OfflineDevice, cuda_info
-from perfport.untimed.verify import SANITIZED
+from perfport.untimed.verify.compute_sanitizer import SANITIZED
 from perfport.workload import Session, Setup, UnavailableError, UnsupportedError
 from perfport.workloads.gdn.problems import FORWARD_TOLERANCE, GRADIENT_TOLERANCE, TF32_TOLERANCE, Step
 from perfport.workloads.gdn.variants.tensor_core import TensorCores

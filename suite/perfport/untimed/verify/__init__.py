@@ -23,12 +23,9 @@ from ...model.untrusted import indented, line, opening
 from ...workload import Workload
 from .. import child
 from ..child import CheckCase, Job, Outcome, Wrapping
-from .compute_sanitizer import TOOLS, ComputeSanitizer
+from .compute_sanitizer import SANITIZED, TOOLS, ComputeSanitizer
 from .finding import Finding
 from .oclgrind import Oclgrind
-
-#: Macro of kernels under compute-sanitizer, to which an access is as wide as its instruction.
-SANITIZED = {"SANITIZED": 1}
 
 
 class Tool(Protocol):

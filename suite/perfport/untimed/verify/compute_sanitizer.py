@@ -13,6 +13,8 @@ from .finding import Finding
 
 TOOLS = ("memcheck", "racecheck", "initcheck")
 PROGRAM = "compute-sanitizer"
+#: Macro of kernels under it: to it an access is as wide as its instruction.
+SANITIZED = {"SANITIZED": 1}
 _LINE = re.compile(r"^=========( *)(.*)$", re.MULTILINE)
 _HOUSEKEEPING = ("COMPUTE-SANITIZER", "ERROR SUMMARY", "RACECHECK SUMMARY", "Target application returned")
 _FAILED = ("Internal Sanitizer Error", "Error: No attachable process", "Error: Target application", "Unable to")
