@@ -13,7 +13,7 @@ import pytest
 
 from perfport.backend import OpenDevice, Times, get
 from perfport.measure import agreement
-from perfport.measure.agreement import ROW, Agreement, Pair, Row, _quiet
+from perfport.measure.agreement import ROW, Agreed, Agreement, Pair, Row, _quiet
 from perfport.measure.sampling import Execution
 from perfport.model.errors import RefusedError
 
@@ -87,7 +87,7 @@ QUIET = Pair(1e-3, 5e-6, 50e-6, 1.1e-3)
 
 def test_what_agrees_is_timed_once() -> None:
     odd = Pair(1e-3, 5e-6, 50e-6, 7.0)
-    assert scripted([QUIET, odd])() == QUIET.wall
+    assert scripted([QUIET, odd])() == Agreed(QUIET.wall)
 
 
 @pytest.mark.parametrize("span", [1e-6, 1e-3, 1.0])
@@ -107,13 +107,13 @@ def test_limits_are_shares_and_launches(span: float, by: str, launches: int, lib
             ):
                 check()
         else:
-            assert check() == times["wall"]
+            assert check() == Agreed(times["wall"])
 
 
 @pytest.mark.parametrize("late", [Pair(1e-3, 9e-3, 50e-6, 1.1e-3), Pair(1e-3, 5e-6, 50e-6, 9e-3)])
 def test_a_disturbed_pair_is_taken_again(late: Pair, host: HostTime) -> None:
     """After a rest of 20 such executions, eight times however long they take."""
-    assert scripted([late] * 8 + [QUIET])() == pytest.approx(QUIET.wall)
+    assert scripted([late] * 8 + [QUIET])() == Agreed(QUIET.wall)
     assert host.slept == pytest.approx([20 * late.wall])
     with pytest.raises(RefusedError):
         scripted([late] * 9 + [QUIET])()
@@ -122,7 +122,7 @@ def test_a_disturbed_pair_is_taken_again(late: Pair, host: HostTime) -> None:
 def test_a_long_disturbance_is_waited_for(host: HostTime) -> None:
     """For two seconds: the first pair, the one from which they count, and 16 pairs of 1/8 s."""
     late, host.each = Pair(1e-3, 5e-6, 50e-6, 9e-3), 0.125
-    assert scripted([late] * 17 + [QUIET])() == pytest.approx(QUIET.wall)
+    assert scripted([late] * 17 + [QUIET])() == Agreed(QUIET.wall)
     with pytest.raises(RefusedError):
         scripted([late] * 18 + [QUIET])()
 
@@ -132,13 +132,15 @@ def test_of_each_time_the_least_counts() -> None:
     late = [Pair(1e-3, 9e-3, 50e-6, 1.1e-3, 3), Pair(1.1e-3, 9e-3, 50e-6, 8e-3, 2), Pair(1.2e-3, 5e-6, 50e-6, 9e-3, 2)]
     assert _quiet(late) == Pair(1e-3, 5e-6, 50e-6, 1.1e-3, 2)
     worse = Pair(9e-4, 9e-3, 50e-6, 1.0e-3)
-    assert scripted([worse, *late, worse])() == 1.1e-3, "the first was before the rest, and is no longer counted"
+    assert scripted([worse, *late, worse])() == Agreed(1.1e-3), (
+        "the first was before the rest, and is no longer counted"
+    )
 
 
 def test_empty_kernels_that_are_quicker_beside_it_refuse_nothing() -> None:
     limit = Pair(1e-3, 5e-6, 0.0, 2e-3 + 9.9 * LAUNCH)
     late = Pair(1e-3, 9e-3, 0.0, 9e-3)
-    assert scripted([late, limit], empties=(LAUNCH / 100,))() == limit.wall
+    assert scripted([late, limit], empties=(LAUNCH / 100,))() == Agreed(limit.wall)
 
 
 def test_what_a_launch_takes_is_the_least_of_eight(opencl: OpenDevice, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,17 +163,28 @@ def test_what_a_launch_takes_is_the_least_of_eight(opencl: OpenDevice, monkeypat
     assert (made._launch, made._launch_in_row) == (2.0, 2.0)
 
 
-def test_a_machine_on_which_empty_kernels_are_late_too_refuses_nothing() -> None:
-    late, wall = Pair(1e-6, 0.0, 0.0, 128e-6 + 10 * LAUNCH), 128e-6 + 10 * LAUNCH
+def test_a_machine_on_which_empty_kernels_are_late_too_has_no_good_times() -> None:
+    """By the upper quartile of eight, after all that is tried again; a case could hide as much."""
+    late = Pair(1e-6, 0.0, 0.0, 128e-6 + 10 * LAUNCH)
     with pytest.raises(RefusedError):
         scripted([late], (1e-6, 0.0), 5e-7)()
-    loaded = scripted([late], (1e-6, 0.0), 5e-7, empties=(LAUNCH, LAUNCH, 2 * LAUNCH, 3 * LAUNCH))
-    assert loaded() == pytest.approx(wall)
+    loaded = scripted([late], (1e-6, 0.0), 5e-7, empties=(LAUNCH, LAUNCH, 2 * LAUNCH, 3 * LAUNCH))()
+    assert loaded.wall == late.wall
+    assert f"{late.wall:.3g} s of the host's do not agree with a span of 1e-06 s" in loaded.disturbed
+    assert f"an empty kernel takes {2.25 * LAUNCH:.3g} s, as now: the machine is disturbed" in loaded.disturbed
+    assert "refused" not in loaded.disturbed
+
+
+def test_a_quiet_moment_tells_that_nothing_is_hidden() -> None:
+    """However late empty kernels are around it."""
+    late = Pair(1e-3, 5e-6, 50e-6, 9e-3)
+    assert scripted([late] * 8 + [QUIET], empties=(1e3 * LAUNCH,))() == Agreed(QUIET.wall)
+    assert scripted([late] * 9, empties=(1e3 * LAUNCH,))().disturbed
 
 
 def test_samples_that_disagree_ask_for_more_pairs() -> None:
     hidden = Pair(1e-3, 9e-3, 50e-6, 1.1e-3)
-    assert scripted([QUIET, hidden])() == QUIET.wall, "the samples agree"
+    assert scripted([QUIET, hidden])() == Agreed(QUIET.wall), "the samples agree"
     with pytest.raises(RefusedError):
         scripted([QUIET, hidden], (1e-3, 9e-3))()
 
@@ -187,7 +200,9 @@ def row_limit(pair: Pair) -> float:
 @pytest.mark.parametrize("prepared", [0.0, 1e-2])
 def test_a_short_execution_in_a_row_takes_its_span_and_launches(launches: int, prepared: float) -> None:
     pair = Pair(20e-6, 0.0, 20e-6, 60e-6, launches)
-    scripted([pair], (20e-6, 0.0), 1e-5, rows=(Row(prepared + 0.99 * row_limit(pair), prepared),))()
+    assert not scripted(
+        [pair], (20e-6, 0.0), 1e-5, rows=(Row(prepared + 0.99 * row_limit(pair), prepared),)
+    )().disturbed
     taken = Row(prepared + 1.01 * row_limit(pair), prepared)
     with pytest.raises(RefusedError, match=f"refused: one of 32 executions in a row takes {taken.each:.3g} s"):
         scripted([pair], (20e-6, 0.0), 1e-5, rows=(taken,))()
@@ -212,26 +227,27 @@ def test_only_what_is_short_for_its_launches_is_timed_in_a_row(
 def test_a_disturbed_row_is_taken_again(host: HostTime) -> None:
     """Of both times the least counts; eight rows are taken at least, and for two seconds."""
     late, quiet = Row(1.0 + row_limit(SHORT), 0.0), Row(0.5 * row_limit(SHORT), 0.0)
-    assert scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,) * 8 + (quiet,))() == SHORT.wall
+    assert scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,) * 8 + (quiet,))() == Agreed(SHORT.wall)
     with pytest.raises(RefusedError):
         scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,) * 9 + (quiet,))()
     high = Row(3.0, 3.0 - row_limit(SHORT) / 2), Row(2.0, 0.0)
     with pytest.raises(RefusedError):
         scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(high[1], high[1], high[0]))()
     host.each = 1e-3
-    assert scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,) * 1500 + (quiet,))() == SHORT.wall
+    assert scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,) * 1500 + (quiet,))() == Agreed(SHORT.wall)
     with pytest.raises(RefusedError):
         scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,) * 2100 + (quiet,))()
 
 
-def test_a_machine_on_which_the_least_kernels_in_a_row_are_late_too_refuses_nothing() -> None:
+def test_a_machine_on_which_the_least_kernels_in_a_row_are_late_too_has_no_good_times() -> None:
     late = Row(1.5 * row_limit(SHORT), 0.0)
     with pytest.raises(RefusedError):
         scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,), least_rows=(IN_ROW / 9,))()
     near = Row(0.95 * row_limit(SHORT), 0.0)
-    assert scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late, near), least_rows=(IN_ROW / 9,))() == SHORT.wall
+    assert scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late, near), least_rows=(IN_ROW / 9,))() == Agreed(SHORT.wall)
     slow = (IN_ROW, IN_ROW, 4 * IN_ROW, 5 * IN_ROW)
-    assert scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,), least_rows=slow)() == SHORT.wall
+    loaded = scripted([SHORT], (20e-6, 0.0), 1e-5, rows=(late,), least_rows=slow)()
+    assert loaded.wall == SHORT.wall and f"one of 32 executions in a row takes {late.each:.3g} s" in loaded.disturbed
 
 
 def on_cpu(*pairs: Pair, **keys: Any) -> Any:
@@ -245,7 +261,7 @@ def alone_limit(span: float, launches: int = 1) -> float:
 
 @pytest.mark.parametrize("launches", [0, 1, 7])
 def test_a_short_execution_on_a_cpu_takes_its_span_launches_and_a_wait(launches: int) -> None:
-    on_cpu(Pair(20e-6, 0.0, 20e-6, 0.99 * alone_limit(20e-6, launches), launches))()
+    assert not on_cpu(Pair(20e-6, 0.0, 20e-6, 0.99 * alone_limit(20e-6, launches), launches))().disturbed
     late = Pair(20e-6, 0.0, 20e-6, 1.01 * alone_limit(20e-6, launches), launches)
     with pytest.raises(RefusedError, match=f"refused: a short execution takes {late.wall:.3g} s of the host's time"):
         on_cpu(late)()
@@ -253,19 +269,19 @@ def test_a_short_execution_on_a_cpu_takes_its_span_launches_and_a_wait(launches:
 
 def test_on_a_cpu_the_least_of_three_and_then_of_many_counts(host: HostTime) -> None:
     late, quiet = Pair(20e-6, 0.0, 20e-6, 300e-6), Pair(20e-6, 0.0, 20e-6, 100e-6)
-    on_cpu(late, late, quiet, late)()
-    on_cpu(*[late] * 10, quiet)()
+    assert not on_cpu(late, late, quiet, late)().disturbed
+    assert not on_cpu(*[late] * 10, quiet)().disturbed
     with pytest.raises(RefusedError):
         on_cpu(*[late] * 11, quiet)()
     host.each = 1e-3
-    on_cpu(*[late] * 1500, quiet)()
+    assert not on_cpu(*[late] * 1500, quiet)().disturbed
 
 
 def test_on_a_cpu_the_span_is_of_the_time_that_it_is_compared_at() -> None:
     """A machine that others have made slower makes spans longer, too."""
     before, now = Pair(20e-6, 0.0, 20e-6, 200e-6), Pair(60e-6, 0.0, 20e-6, 200e-6)
     assert alone_limit(before.span) < now.wall < alone_limit(now.span)
-    on_cpu(before, before, before, now)()
+    assert not on_cpu(before, before, before, now)().disturbed
     with pytest.raises(RefusedError):
         on_cpu(before)()
     later = Pair(30e-6, 0.0, 20e-6, 900e-6)
@@ -275,8 +291,10 @@ def test_on_a_cpu_the_span_is_of_the_time_that_it_is_compared_at() -> None:
 
 def test_on_a_cpu_launches_are_of_the_time_that_they_are_compared_at() -> None:
     late = Pair(20e-6, 0.0, 20e-6, 1.5 * alone_limit(20e-6))
-    on_cpu(late, empties=(2 * LAUNCH,))()
-    on_cpu(late, least_rows=(6 * IN_ROW,))()
+    for loaded in (on_cpu(late, empties=(2 * LAUNCH,))(), on_cpu(late, least_rows=(6 * IN_ROW,))()):
+        assert f"a short execution takes {late.wall:.3g} s" in loaded.disturbed
+    quiet = Pair(20e-6, 0.0, 20e-6, 0.99 * alone_limit(20e-6))
+    assert on_cpu(*[late] * 10, quiet, empties=(1e3 * LAUNCH,))() == Agreed(late.wall)
     with pytest.raises(RefusedError):
         on_cpu(late, empties=(LAUNCH, LAUNCH, 1.1 * LAUNCH, 3 * LAUNCH))()
 
@@ -295,14 +313,14 @@ def test_kernels_do_not_overlap(busy: tuple[float, ...], refused: bool) -> None:
 
 def test_kernels_are_held_to_the_span_of_their_own_execution() -> None:
     """Where events between kernels take time, they are timed in executions that are longer than the samples."""
-    scripted([QUIET], busy=(1.8e-3,), around=2e-3)()
+    assert not scripted([QUIET], busy=(1.8e-3,), around=2e-3)().disturbed
     with pytest.raises(RefusedError, match=r"more than the span of 0\.0005 s around them"):
         scripted([QUIET], busy=(9e-4,), around=5e-4)()
 
 
 def test_one_execution_whose_kernels_fit_into_its_span_is_enough() -> None:
     """The one that fits best, and not the shortest."""
-    scripted([QUIET], busy=(2e-3, 1e-3), around=(2e-3, 9e-4))()
+    assert not scripted([QUIET], busy=(2e-3, 1e-3), around=(2e-3, 9e-4))().disturbed
 
 
 class Clock:
@@ -407,7 +425,7 @@ def test_work_that_is_enqueued_past_the_device_lies_outside_the_span(
             execution.span.append(times.span)
             execution.outside.append(times.outside)
         if execute is honest:
-            assert checked.check(execution, library=False) > 0
+            assert checked.check(execution, library=False).wall > 0
         else:
             assert min(execution.outside) > max(execution.span), "the device's own clock tells"
             with pytest.raises(RefusedError, match="work where no clock is"):

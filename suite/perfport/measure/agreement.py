@@ -67,6 +67,22 @@ class Pair:
         return self.wall
 
 
+@dataclass(frozen=True)
+class Agreed:
+    """What clocks that agree tell.
+
+    Attributes
+    ----------
+    wall : float, optional
+        The host's time for one execution that is not gated, in seconds; none where clocks were not compared.
+    disturbed : str
+        Why they would not agree if empty kernels were as quick as in a quiet moment; empty where they do.
+    """
+
+    wall: float | None
+    disturbed: str = ""
+
+
 Taken = TypeVar("Taken", bound=Pair | Row)
 
 
@@ -88,7 +104,7 @@ class Agreement:
 
     On a disturbed machine executions are late by any time, those of a quiet moment are not: what does not agree is
     tried again before it is refused, and all executions of an honest variant would have to be late, by more than empty
-    kernels at the same time.
+    kernels right after. What is late by less than these has no trustworthy time: as much could hide there.
 
     Parameters
     ----------
@@ -105,8 +121,8 @@ class Agreement:
         self._launch = _quiet([self._pair(self._empty) for _ in range(PAIRS)]).wall
         self._launch_in_row = _quiet([self._row(self._least) for _ in range(PAIRS)]).each
 
-    def check(self, execution: Execution, library: bool) -> float:
-        """Return the host's time for one execution that is not gated; for executions that are ranked by their span.
+    def check(self, execution: Execution, library: bool) -> Agreed:
+        """Compare the clocks of executions that are ranked by their span.
 
         Parameters
         ----------
@@ -123,29 +139,30 @@ class Agreement:
         busy, span = min(pairs, key=lambda pair: pair[0] - BUSY_LIMIT * pair[1], default=(0.0, 0.0))
         if busy > BUSY_LIMIT * span:
             raise RefusedError(f"refused: kernels take {busy:.3g} s, more than the span of {span:.3g} s around them")
-        quiet, launch = self._pair(execution), self._launch
+        quiet, launch, disturbed = self._pair(execution), self._launch, ""
         if _hides(quiet, library, launch) or _untraced(median(execution.span), median(execution.outside), launch):
             time.sleep(REST * quiet.wall)  # work that is hidden from the queue would delay what follows
-            launch = max(launch, self._now(self._pair, self._empty))
             quiet = _again(lambda: self._pair(execution), lambda pair: _hides(pair, library, launch))
         if _hides(quiet, library, launch):
-            raise RefusedError(
-                f"refused: {quiet.outside:.3g} s of the device's time and {quiet.wall:.3g} s of the host's do not "
-                f"agree with a span of {quiet.span:.3g} s and {quiet.launches:g} launches: work where no clock is"
+            found = (
+                f"{quiet.outside:.3g} s of the device's time and {quiet.wall:.3g} s of the host's do not agree with a "
+                f"span of {quiet.span:.3g} s and {quiet.launches:g} launches"
             )
+            launch = max(launch, self._now(self._pair, self._empty))
+            disturbed = _judged(found, _hides(quiet, library, launch), launch)
         if not library and quiet.span < LAUNCHES * max(1.0, quiet.launches) * launch:
-            self._check_short(execution, quiet, launch)
-        return quiet.wall
+            disturbed = self._check_short(execution, quiet) or disturbed
+        return Agreed(quiet.wall, disturbed)
 
-    def _check_short(self, execution: Execution, pair: Pair, launch: float) -> None:
+    def _check_short(self, execution: Execution, pair: Pair) -> str:
         """Refuse a short execution that takes the host more than its span, its launches and some waiting.
 
         On GPUs the waiting is shared by a row of executions. On CPUs a thread that enqueues a row takes a core from the
-        device's own, and executions of 0.13 ms were seen to take 0.6: each is waited for there.
+        device's own, and executions of 0.13 ms were seen to take 0.6: each is waited for there. Returns ``disturbed``
+        of `Agreed`.
         """
         pair = _quiet([pair, self._pair(execution), self._pair(execution)])  # the first is often late
         alone = self._device.info.kind == "cpu"
-        in_row = self._launch_in_row
 
         def take() -> Pair | Row:
             return self._pair(execution) if alone else self._row(execution)
@@ -153,22 +170,25 @@ class Agreement:
         def span_beside(taken: Pair | Row) -> float:
             return taken.span if isinstance(taken, Pair) else pair.span
 
-        def disagrees(taken: Pair | Row) -> bool:
+        def disagrees(taken: Pair | Row, launch: float, in_row: float) -> bool:
             launches = SHORT_LAUNCHES * max(1.0, pair.launches) * in_row
             waiting = SHORT_LAUNCHES * launch if alone else LAUNCHES * launch / ROW
             return taken.each > WALL_LIMIT * span_beside(taken) + launches + waiting
 
+        known = self._launch, self._launch_in_row
         taken = pair if alone else take()
-        if disagrees(taken):
-            launch = max(launch, self._now(self._pair, self._empty))
-            in_row = max(in_row, self._now(self._row, self._least))
-            taken = _again(take, disagrees)
-        if disagrees(taken):
-            how = "a short execution" if alone else f"one of {ROW} executions in a row"
-            raise RefusedError(
-                f"refused: {how} takes {taken.each:.3g} s of the host's time, which does not agree with a span of "
-                f"{span_beside(taken):.3g} s and {pair.launches:g} launches: work where no clock is"
-            )
+        if disagrees(taken, *known):
+            taken = _again(take, lambda taken: disagrees(taken, *known))
+        if not disagrees(taken, *known):
+            return ""
+        how = "a short execution" if alone else f"one of {ROW} executions in a row"
+        found = (
+            f"{how} takes {taken.each:.3g} s of the host's time, which does not agree with a span of "
+            f"{span_beside(taken):.3g} s and {pair.launches:g} launches"
+        )
+        now = self._now(self._pair, self._empty), self._now(self._row, self._least)
+        widened = max(known[0], now[0]), max(known[1], now[1])
+        return _judged(found, disagrees(taken, *widened), widened[0])
 
     def _now(self, take: Callable[[Execution], Pair | Row], execution: Execution) -> float:
         """Return the host's time for one execution as it is now: the upper quartile of eight."""
@@ -208,6 +228,18 @@ class Agreement:
         wall = time.perf_counter() - started
         execution.inspect()
         return Pair(times.span, times.outside, took[0], wall, times.launches)
+
+
+def _judged(found: str, disagrees: bool, launch: float) -> str:
+    """Refuse what disagrees with empty kernels as they are now, too; of what does not return why it has no good time.
+
+    Raises
+    ------
+    RefusedError
+    """
+    if disagrees:
+        raise RefusedError(f"refused: {found}: work where no clock is")
+    return f"{found}, but would where an empty kernel takes {launch:.3g} s, as now: the machine is disturbed"
 
 
 def _untraced(span: float, outside: float, launch: float) -> bool:

@@ -15,6 +15,7 @@ import pytest
 from faulty_runs import FAULTY, command, experiment
 
 from perfport import backend
+from perfport.measure.agreement import Agreed, Agreement
 from perfport.measure.ceilings import Ceiling, Ceilings, store, sweep
 from perfport.measure.sampling import Targets
 from perfport.model.record import Identity, Status
@@ -113,6 +114,12 @@ def group_of(opencl: Any) -> Group:
     )  # fmt: skip
 
 
+def undisturbed(monkeypatch: pytest.MonkeyPatch, contended: str = "", disturbed: str = "") -> None:
+    """Let nothing beside this test decide on cases: others take no time and clocks agree, or so it is told."""
+    monkeypatch.setattr(live.Live, "contention", lambda self: contended)
+    monkeypatch.setattr(Agreement, "check", lambda *_: Agreed(1e-5, disturbed))
+
+
 @pytest.mark.parametrize("off", [0.5, 1.0, 1.2])
 def test_a_probe_after_the_group_that_stays_off_takes_its_results_back(
     opencl: Any, monkeypatch: pytest.MonkeyPatch, off: float
@@ -129,7 +136,7 @@ def test_a_probe_after_the_group_that_stays_off_takes_its_results_back(
     monkeypatch.setattr(stored, "store", lambda info, ceilings: None)
     monkeypatch.setattr(stored, "wait_until_quiet", lambda device, limit: "others use the processor")
     monkeypatch.setattr(probing, "probe_again", lambda *_: probes.pop(0))
-    monkeypatch.setattr(live.Live, "contention", lambda self: "")
+    undisturbed(monkeypatch)
     GroupRun(group_of(opencl), resources).run()
     told = [(m.record.key, m.record.status.value) for m in sent if isinstance(m, CaseFinished)]
     assert sorted(told[:3]) == [("also_good", "ok"), ("good", "ok"), ("wrong", "wrong")]
@@ -137,11 +144,11 @@ def test_a_probe_after_the_group_that_stays_off_takes_its_results_back(
 
 
 def under_low_ceilings(
-    opencl: Any, monkeypatch: pytest.MonkeyPatch, gives: float, busy: str = "", contended: str = ""
+    opencl: Any, monkeypatch: pytest.MonkeyPatch, gives: float, busy: str = "", contended: str = "", disturbed: str = ""
 ) -> tuple[list[Any], list[dict[str, Any]]]:
     """Run a group where one operation per second is stored, and a new sweep gives so many; its records and renewals.
 
-    ``busy`` is why the sweep is contended, ``contended`` why the cases are.
+    ``busy`` is why the sweep is contended, ``contended`` and ``disturbed`` why the cases are.
     """
     sent: list[Any] = []
     resources = Resources("run", [str(FAULTY)], lambda message: sent.append(deepcopy(message)))
@@ -153,7 +160,7 @@ def under_low_ceilings(
     monkeypatch.setattr(stored, "store", lambda info, ceilings: None)
     monkeypatch.setattr(stored, "sweep", lambda *_: known.model_copy(update=swept))
     monkeypatch.setattr(probing, "probe_again", lambda device, stored, names: stored)
-    monkeypatch.setattr(live.Live, "contention", lambda self: contended)
+    undisturbed(monkeypatch, contended, disturbed)
     GroupRun(group_of(opencl), resources).run()
     told = [message.record for message in sent if isinstance(message, CaseFinished)]
     return told, [message for message in sent if isinstance(message, CeilingsInUse)][-1].values["renewals"]
@@ -176,10 +183,11 @@ def test_nothing_is_said_to_be_impossible_before_its_ceiling_was_swept_again(
     assert noted["before"]["fp32_fma"]["value"] == 1.0 and noted["fresh"]["fp32_fma"]["value"] == gives
 
 
+@pytest.mark.parametrize("why", [{"contended": "others use it"}, {"disturbed": "others use it"}])
 def test_a_contended_case_stays_so_when_a_new_sweep_makes_it_possible(
-    opencl: Any, monkeypatch: pytest.MonkeyPatch
+    opencl: Any, monkeypatch: pytest.MonkeyPatch, why: dict[str, str]
 ) -> None:
-    told, _ = under_low_ceilings(opencl, monkeypatch, 1e18, contended="others use it")
+    told, _ = under_low_ceilings(opencl, monkeypatch, 1e18, **why)
     assert [(record.status, record.failure.reason) for record in told[1:]] == [(Status.CONTENDED, "others use it")] * 2
 
 

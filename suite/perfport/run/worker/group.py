@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from ...backend import Artifact, Module
+from ...measure.agreement import Agreed
 from ...measure.contention import Watch
 from ...measure.roofline import required
 from ...measure.sampling import Sampler, Subject
@@ -211,7 +212,9 @@ class GroupRun:
         try:
             timing = live.timing(subject, self.group.targets)
             live.contended = live.contention()
-            overheads = live.overheads(self._host_time(live, subject))
+            agreed = self._compare_clocks(live, subject)
+            live.contended = live.contended or agreed.disturbed
+            overheads = live.overheads(agreed.wall)
             for audit in live.audits.values():
                 self._at(live.case.key, "verify again")
                 audit.complete(self.group.targets.time_budget / 4)
@@ -264,14 +267,14 @@ class GroupRun:
             if not self._wrong(live):
                 self._end(live)
 
-    def _host_time(self, live: Live, subject: Subject) -> float | None:
-        """Compare the clocks of a case that is ranked by its span; return the host's time on the first instance."""
+    def _compare_clocks(self, live: Live, subject: Subject) -> Agreed:
+        """Compare the clocks of a case that is ranked by its span; the host's time is that on the first instance."""
         if subject.rank == "wall":
-            return None
+            return Agreed(None)
         self._at(live.case.key, "comparing clocks")
         library = issubclass(live.cls, Peer)
-        times = [self.agreement.check(execution, library) for execution in subject.instances.values()]
-        return times[0]
+        agreed = [self.agreement.check(execution, library) for execution in subject.instances.values()]
+        return Agreed(agreed[0].wall, next((each.disturbed for each in agreed if each.disturbed), ""))
 
     def _end(self, live: Live) -> None:
         """Send the record and give the case's buffers back."""
