@@ -130,7 +130,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert counted.traffic
     data.store_counts(folder / "runs" / "counts", 2 * [data.count(counted, counted.traffic)])
     convergence = {"workload": "demo", "problem": "*", "variant": "*", "lines": {"opencl": 3, "cuda": 2}}
-    (folder / "runs" / "convergence.json").write_text(json.dumps([{**convergence, "common": 2, "total": 3}]))
+    (folder / "runs" / "convergence.json").write_text(
+        json.dumps([{**convergence, "common": 2, "total": 3, "convergence": 0.5}])
+    )
     for number, name in enumerate(("bad", "good")):
         night = history_data.write_night(folder / "nights", number, np.array([0.01, 0.02]))
         night.rename(folder / "nights" / f"{name}.json")

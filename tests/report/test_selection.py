@@ -39,7 +39,9 @@ def test_claims_and_workloads_by_name() -> None:
 
 
 def test_convergences_that_are_stored(tmp_path: Path) -> None:
-    stored = convergence.Convergence(workload="w", problem="p", variant="v", lines={"cuda": 2}, common=1, total=2)
+    stored = convergence.Convergence(
+        workload="w", problem="p", variant="v", lines={"CUDA": 2}, common=1, total=2, convergence=None
+    )
     convergence.store([stored], tmp_path / convergence.FILE)
     assert selection.convergences([tmp_path, tmp_path / "none"]) == [stored]
 

@@ -87,7 +87,9 @@ def views(held: Run) -> dict[str, View]:
         Finding(series_key(held, record), outcome, record, why=every)
         for record, outcome in zip(held.records, list(Outcome) * 3, strict=False)
     ]
-    lines = Convergence(workload=every, problem=every, variant=every, lines={every: 1}, common=1, total=2)
+    lines = Convergence(
+        workload=every, problem=every, variant=every, lines={every: 1}, common=1, total=2, convergence=1.0
+    )
     return {
         "table": table.view(collection), "claims": claims.view(evaluate(ledger, collection), collection),
         "portability": portability.view(collection, collection.places, every), "stale": stale.view(collection, {}),

@@ -7,12 +7,11 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from perfport.backend.offline import OfflineDevice
+from perfport.backend.offline import OfflineDevice, opencl_info
 from perfport.backend.opencl_device import target_of
 from perfport.backend.opencl_trials import TRIALS
 from perfport.machine.trials import with_outcomes
 from perfport.model.device import DeviceInfo
-from perfport.untimed.convergence import opencl_info
 
 LIBRARY = Path("/usr/lib/clc/nvptx64--nvidiacl.bc")  # of Debian's libclc-14: OpenCL's functions
 MISSING = "" if shutil.which("clang") and LIBRARY.is_file() else "needs clang and libclc-14"

@@ -14,7 +14,8 @@ from perfport.workload.source import read_source
 
 PACKAGE = '''
 """Doubling."""
-from perfport.workload import HostPeer, Metric, Problem, Variant
+from perfport.backend import Artifact
+from perfport.workload import HostPeer, Metric, Problem, UnsupportedError, Variant
 from pydantic import BaseModel
 
 
@@ -56,6 +57,30 @@ class CudaOnly(Portable):
     name, rung, needs = "cuda_only", 3, ("cuda",)
 
 
+class Own(Portable):
+    name, rung, needs = "own", 4, ("ptx",)
+
+    def __init__(self, setup):
+        self.kernel = setup.kernel("own.cu", "own")
+
+
+class Written(Portable):
+    name, rung, needs = "written", 6, ("ptx",)
+
+    def __init__(self, setup):
+        text = ".version 8.0\\n.target sm_90\\n"
+        setup.load("w", lambda: Artifact("cuda", "w.ptx", b"", (), "w", "cubin", listing={"source": text}))
+
+
+class OnCpus(Portable):
+    name, rung = "on_cpus", 5
+
+    def __init__(self, setup):
+        if setup.device.info.kind != "cpu":
+            raise UnsupportedError("a CPU's")
+        super().__init__(setup)
+
+
 class Library(HostPeer):
     problem, name, role = P, "library", "control"
     needs = ()
@@ -77,7 +102,17 @@ __kernel void k(__global float* x) {  // 2
     a *= 4.0f;  // 11
 #endif
     x[get_global_id(0)] = a;  // 13
+#ifdef PERFPORT_WARP_SYNC
+    x[0] = a;  // 15
+#endif
 }
+"""
+OWN = """\
+#ifdef __CUDACC__
+extern "C" __global__ void own(float* x) {
+    x[0] = 1.0f;
+}
+#endif
 """
 
 
@@ -88,28 +123,53 @@ def found(tmp_path: Path) -> dict[tuple[str, str], Convergence]:
     (folder / "kernels").mkdir(parents=True)
     (folder / "__init__.py").write_text(PACKAGE)
     (folder / "kernels" / "k.cl").write_text(KERNEL)
+    (folder / "kernels" / "own.cu").write_text(OWN)
     listed = converge(workload.discover([folder])["doubling"])
     return {(one.problem, one.variant): one for one in listed}
 
 
+def by_target(cpu: int, gpu: int, nvidia: int, cuda: int) -> dict[str, int]:
+    return dict(zip(("OpenCL, CPU", "OpenCL, GPU", "OpenCL, NVIDIA", "CUDA"), (cpu, gpu, nvidia, cuda), strict=True))
+
+
 def test_lines_are_counted_after_preprocessing(found: dict[tuple[str, str], Convergence]) -> None:
+    """Lines 2 7 8 13 17 by OpenCL, 15 by NVIDIA's, whose compiler knows of warps, and 2 5 13 17 by CUDA."""
     portable = found["p", "portable"]
-    assert portable.lines == {"opencl": 5, "cuda": 4}  # 2 7 8 13 14 and 2 5 13 14
-    assert (portable.common, portable.total) == (3, 6) and portable.share == 0.5
+    assert portable.lines == by_target(5, 5, 6, 4)
+    assert (portable.common, portable.total) == (3, 7) and portable.share == 3 / 7
     wide = found["p", "wide"]
-    assert (wide.lines, wide.common, wide.total) == ({"opencl": 6, "cuda": 5}, 4, 7)
+    assert (wide.lines, wide.common, wide.total) == (by_target(6, 6, 7, 5), 4, 8)
 
 
-def test_a_backend_that_cannot_run_it_compiles_nothing(found: dict[tuple[str, str], Convergence]) -> None:
-    assert found["p", "cuda_only"].lines == {"opencl": 0, "cuda": 4} and found["p", "cuda_only"].share == 0
+def test_convergence_is_the_mean_over_pairs_of_targets(found: dict[tuple[str, str], Convergence]) -> None:
+    """CPU and GPU compile the same five lines."""
+    pairs = [1.0, 5 / 6, 3 / 6, 5 / 6, 3 / 6, 3 / 7]
+    assert found["p", "portable"].convergence == pytest.approx(sum(pairs) / 6)
+
+
+def test_cuda_c_plus_plus_is_compiled_by_its_own_dialect_on_both(found: dict[tuple[str, str], Convergence]) -> None:
+    own = found["p", "own"]
+    assert (own.lines, own.share, own.convergence) == (by_target(0, 0, 3, 3), 1.0, 1.0)
+
+
+def test_a_target_that_cannot_run_it_compiles_nothing(found: dict[tuple[str, str], Convergence]) -> None:
+    """And is none of those that are compared."""
+    cuda, cpus = found["p", "cuda_only"], found["p", "on_cpus"]
+    assert cuda.lines == by_target(0, 0, 0, 4) and cuda.share == 0 and cuda.convergence is None
+    assert cpus.lines == by_target(5, 0, 0, 0) and cpus.share == 0 and cpus.convergence is None
+
+
+def test_what_a_variant_writes_as_ptx_is_no_source(found: dict[tuple[str, str], Convergence]) -> None:
+    assert ("p", "written") not in found
 
 
 def test_problem_and_workload_unite_their_variants_and_peers_have_no_part(
     found: dict[tuple[str, str], Convergence],
 ) -> None:
-    assert set(found) == {("p", "portable"), ("p", "wide"), ("p", "cuda_only"), ("p", ALL), (ALL, ALL)}
+    variants = {"portable", "wide", "cuda_only", "own", "on_cpus"}
+    assert set(found) == {*(("p", name) for name in variants), ("p", ALL), (ALL, ALL)}
     for whole in (found["p", ALL], found[ALL, ALL]):
-        assert (whole.lines, whole.common, whole.total) == ({"opencl": 6, "cuda": 5}, 4, 7)
+        assert (whole.lines, whole.common, whole.total) == (by_target(6, 6, 10, 8), 7, 11)
 
 
 def test_a_shipped_workload_is_written_once_for_all() -> None:

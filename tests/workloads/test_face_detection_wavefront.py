@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from perfport import workload
-from perfport.backend.offline import OfflineDevice
+from perfport.backend.offline import OfflineDevice, opencl_info
 from perfport.machine.device_profile import load_profile, parameters_for
-from perfport.untimed.convergence import opencl_info
 from perfport.workload import Session, Setup
 
 FOUND = workload.discover()["face_detection"]

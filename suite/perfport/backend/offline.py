@@ -76,6 +76,17 @@ def opencl_info(kind: str) -> DeviceInfo:
     )  # fmt: skip
 
 
+def nvidia_opencl_info(target: str) -> DeviceInfo:
+    """Describe a GPU of NVIDIA's as its OpenCL runtime does, with all that `opencl_trials` finds it to take."""
+    cuda = cuda_info(target)
+    found = ["warp_sync", "wide_loads", "full_groups"]
+    shared = [name for name in cuda.capabilities if name != "cuda"]
+    return cuda.model_copy(update={
+        "id": f"opencl:offline-{target}:0", "backend": "opencl", "platform": "NVIDIA OpenCL (compile only)",
+        "capabilities": ["opencl", *found, *shared],
+    })  # fmt: skip
+
+
 class OfflineDevice:
     """Implements the device protocol without a device; the artifacts it is asked to load are kept."""
 

@@ -221,7 +221,7 @@ def convergence(
     form: FormatOption = "markdown",
     workloads: WorkloadsOption = None,
 ) -> None:
-    """Count the kernel source lines that every backend compiles, by variant; needs no device."""
+    """Count the kernel source lines that backends and targets have in common, by variant; needs no device."""
     from ..report import selection
     from ..report.pages.convergence import view
     from ..untimed.convergence import converge, store

@@ -1,10 +1,9 @@
-"""Code convergence: the share of a kernel's source lines that is compiled on every backend.
+"""Code convergence: the share of a kernel's source lines that is compiled on every backend, and between targets.
 
-Which lines a backend compiles follows from what it is given: each variant is set up on a device of that backend that
+Which lines a target compiles follows from what it is given: each variant is set up on a device of that kind that
 is not there, the kernel files and macros that it asks for are kept, and the preprocessor says which lines survive the
-backend's own conditions. A line is one with code after preprocessing; comments, blank lines, directives and the
-dialect headers do not count. After S. L. Harrell et al., "Effective performance portability", P3HPC 2018 (code
-divergence: the distance between the sets of lines), here as |lines common to all| / |lines of any|.
+target's own conditions. A line is one with code after preprocessing; comments, blank lines, directives and the
+dialect headers do not count. After S. L. Harrell et al., "Effective performance portability", P3HPC 2018.
 """
 
 from __future__ import annotations
@@ -14,12 +13,14 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from itertools import combinations
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from ..backend import Artifact
 from ..backend.base import define_flags
-from ..backend.offline import OfflineDevice, cuda_info
+from ..backend.offline import OfflineDevice, cuda_info, nvidia_opencl_info, opencl_info
 from ..model import schema
 from ..model.device import DeviceInfo
 from ..model.errors import PerfportError
@@ -35,10 +36,19 @@ Compiled = tuple[str, str, tuple[str, ...]]
 
 
 class Convergence(schema.Model):
-    """How many source lines of a variant each backend compiles, how many all of them, and how many some of them.
+    """How many source lines of a variant targets and backends compile.
 
-    ``problem`` and ``variant`` are `ALL` for those of a whole problem or workload. A backend that cannot run a variant
-    compiles no line of it.
+    Attributes
+    ----------
+    workload, problem, variant : str
+        Problem and variant are `ALL` for those of a whole problem or workload.
+    lines : dict of int
+        By target, how many lines it compiles; none where it cannot run the variant.
+    common, total : int
+        How many lines each backend compiles for one of its targets; how many any of them does.
+    convergence : float, optional
+        One less Harrell's code divergence: the mean over pairs of targets of the lines that both compile over those
+        that one of them does. Of targets that compile any; none of less than two.
     """
 
     workload: str
@@ -47,10 +57,11 @@ class Convergence(schema.Model):
     lines: dict[str, int]
     common: int
     total: int
+    convergence: float | None
 
     @property
     def share(self) -> float:
-        """Common lines over all."""
+        """Lines common to the backends over all."""
         return self.common / self.total
 
 
@@ -64,64 +75,72 @@ class _Listening(Session):
         return Artifact(name, file, b"", tuple(flags), f"{file} {flags}", "source", listing={"source": source})
 
 
-def opencl_info(kind: str) -> DeviceInfo:
-    """Describe an OpenCL device that can do all that the dialect asks for."""
-    return DeviceInfo.model_validate({
-        "id": f"opencl:offline-{kind}:0", "backend": "opencl", "platform": "OpenCL (not compiled)", "name": kind,
-        "chip": kind, "kind": kind, "compute_units": 1, "memory_bytes": 1 << 40, "max_alloc_bytes": 1 << 40,
-        "local_memory_bytes": 48 << 10, "max_work_group": 1024, "hardware_thread": None if kind == "cpu" else 32,
-        "image2d_max_width": 1 << 16, "image2d_max_height": 1 << 16,
-        "capabilities": ["opencl", "images", "fp64", "unaligned_vload"],
-    })  # fmt: skip
-
-
-#: Each backend's devices: kernels for CPUs and for GPUs may differ in their macros.
-DEVICES: dict[str, list[DeviceInfo]] = {
-    "opencl": [opencl_info("gpu"), opencl_info("cpu")],
-    "cuda": [cuda_info("sm_90")],
+#: What GPUs of NVIDIA's are compiled for.
+PROCESSOR = "sm_90"
+#: Devices whose kernels differ in macros, or in their files. NVIDIA's OpenCL takes CUDA C++ as PTX, and is told from
+#: other GPUs by what its compiler takes.
+TARGETS: dict[str, DeviceInfo] = {
+    "OpenCL, CPU": opencl_info("cpu"),
+    "OpenCL, GPU": opencl_info("gpu"),
+    "OpenCL, NVIDIA": nvidia_opencl_info(PROCESSOR),
+    "CUDA": cuda_info(PROCESSOR),
 }
+Lines = dict[str, set[Line]]
 
 
 def converge(workload: Workload) -> list[Convergence]:
     """Return the convergence of every variant that has kernels, of each problem, and of the whole workload."""
     known: dict[tuple[str, Compiled], frozenset[Line]] = {}
     convergences: list[Convergence] = []
-    whole: dict[str, set[Line]] = {backend: set() for backend in DEVICES}
+    whole: Lines = {target: set() for target in TARGETS}
     for problem, variants in workload.variants.items():
-        together: dict[str, set[Line]] = {backend: set() for backend in DEVICES}
+        together: Lines = {target: set() for target in TARGETS}
         for name, variant in variants.items():
             if issubclass(variant, Peer):
                 continue
-            lines: dict[str, set[Line]] = {backend: set() for backend in DEVICES}
-            for backend in DEVICES:
-                for compiled in _compiled(workload, problem, variant, backend):
-                    if (backend, compiled) not in known:
-                        known[backend, compiled] = _surviving(backend, compiled)
-                    lines[backend] |= known[backend, compiled]
-                together[backend] |= lines[backend]
-                whole[backend] |= lines[backend]
+            lines: Lines = {target: set() for target in TARGETS}
+            for target, info in TARGETS.items():
+                for compiled in _compiled(workload, problem, variant, info):
+                    language = _language(compiled[0], info)
+                    if (language, compiled) not in known:
+                        known[language, compiled] = _surviving(language, compiled)
+                    lines[target] |= known[language, compiled]
+                together[target] |= lines[target]
+                whole[target] |= lines[target]
             convergences.append(_count(workload.name, problem, name, lines))
         convergences.append(_count(workload.name, problem, ALL, together))
     convergences.append(_count(workload.name, ALL, ALL, whole))
     return [each for each in convergences if each.total]
 
 
-def _count(workload: str, problem: str, variant: str, lines: Mapping[str, set[Line]]) -> Convergence:
+def _count(workload: str, problem: str, variant: str, lines: Lines) -> Convergence:
+    backends: dict[str, set[Line]] = {}
+    for target, info in TARGETS.items():
+        backends.setdefault(info.backend, set()).update(lines[target])
+    pairs = list(combinations([held for held in lines.values() if held], 2))
     return Convergence(
         workload=workload, problem=problem, variant=variant, lines={name: len(held) for name, held in lines.items()},
-        common=len(set.intersection(*lines.values())), total=len(set.union(*lines.values())),
+        common=len(set.intersection(*backends.values())), total=len(set.union(*backends.values())),
+        convergence=fmean(len(one & other) / len(one | other) for one, other in pairs) if pairs else None,
     )  # fmt: skip
 
 
-def _compiled(workload: Workload, problem: str, variant: type[Variant], backend: str) -> set[Compiled]:
-    """Return what a variant compiles for a backend; nothing where it cannot run."""
+def _language(file: str, info: DeviceInfo) -> str:
+    """By whose dialect a file is compiled for a device."""
+    return "cuda" if file.endswith(".cu") else info.backend
+
+
+def _compiled(workload: Workload, problem: str, variant: type[Variant], info: DeviceInfo) -> set[Compiled]:
+    """Return what a variant compiles for a target; nothing where it cannot run."""
+    from ..backend.opencl_device import FEATURES  # with PyOpenCL, which no report needs
+
     compiled: set[Compiled] = set()
-    for info in DEVICES[backend]:
-        for artifact in _artifacts(workload, problem, variant, info):
-            if "source" in artifact.listing:
-                source = artifact.listing["source"].rpartition(f'#line 1 "{artifact.name}"\n')[2]
-                macros = tuple(flag for flag in artifact.options if flag.startswith("-D"))
-                compiled.add((artifact.name, source, macros))
+    features = tuple(f"-DPERFPORT_{name.upper()}=1" for name in FEATURES if name in info.capabilities)
+    for artifact in _artifacts(workload, problem, variant, info):
+        if "source" in artifact.listing and not artifact.name.endswith(".ptx"):  # what a variant writes is no source
+            source = artifact.listing["source"].rpartition(f'#line 1 "{artifact.name}"\n')[2]
+            macros = tuple(flag for flag in artifact.options if flag.startswith("-D"))
+            compiled.add((artifact.name, source, (*features, *macros)))
     return compiled
 
 
@@ -142,7 +161,7 @@ def _artifacts(workload: Workload, problem: str, variant: type[Variant], info: D
     return []
 
 
-def _surviving(backend: str, compiled: Compiled) -> frozenset[Line]:
+def _surviving(language: str, compiled: Compiled) -> frozenset[Line]:
     """Return the lines with code after preprocessing."""
     from pcpp import Preprocessor
     from pcpp.preprocessor import Action, OutputDirective
@@ -170,9 +189,9 @@ def _surviving(backend: str, compiled: Compiled) -> frozenset[Line]:
 
     name, source, macros = compiled
     preprocessor = Conditions()
-    for macro in (_OWN_MACRO[backend], *macros):
+    for macro in (_OWN_MACRO[language], *macros):
         preprocessor.define(macro.removeprefix("-D").replace("=", " ", 1))
-    dialect = Path(str(files("perfport.backend"))) / f"dialect_{backend}.h"
+    dialect = Path(str(files("perfport.backend"))) / f"dialect_{language}.h"
     preprocessor.parse(dialect.read_text(), dialect.name)
     preprocessor.write(io.StringIO())
     places, text = _placed(name, source)
@@ -197,7 +216,7 @@ def _placed(name: str, source: str) -> tuple[list[Line], str]:
     return places, "\n".join(lines) + "\n"
 
 
-#: By which kernels tell the backends apart.
+#: By which kernels tell the dialects apart.
 _OWN_MACRO = {"opencl": "__OPENCL_C_VERSION__=120", "cuda": "__CUDACC__=1"}
 
 

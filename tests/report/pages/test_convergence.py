@@ -7,12 +7,16 @@ from perfport.untimed.convergence import ALL, Convergence
 
 
 def test_rows_and_table() -> None:
-    lines = {"opencl": 8, "cuda": 6}
+    lines = {"OpenCL, CPU": 8, "CUDA": 6}
+    common = {"lines": lines, "common": 5, "total": 10}
     made = [
-        Convergence(workload="w", problem="p", variant=name, lines=lines, common=5, total=10) for name in ("v", ALL)
+        Convergence(workload="w", problem="p", variant=name, convergence=held, **common)
+        for name, held in (("v", 0.4), (ALL, None))
     ]
     shown = view(made)
-    assert [(row["variant"], row["lines opencl"], row["lines cuda"], row["common"]) for row in shown.rows] == [
+    assert [(row["variant"], row["lines OpenCL, CPU"], row["lines CUDA"], row["common"]) for row in shown.rows] == [
         ("v", 8, 6, 5), (ALL, 8, 6, 5),
     ]  # fmt: skip
-    assert "50.0 %" in shown.markdown and "`v`" in shown.markdown
+    by_variant, of_all = (line for line in shown.markdown.splitlines() if "| 10 |" in " ".join(line.split()))
+    assert "`v`" in by_variant and "50.0 %" in by_variant and "40.0 %" in by_variant
+    assert "50.0 %" in of_all and "–" in of_all

@@ -21,7 +21,7 @@ def test_a_metric_has_its_interval_and_zero_has_none() -> None:
 def test_convergence_by_problem_leaves_variants_out() -> None:
     lines = {"opencl": 9, "cuda": 8}
     entries = [
-        Convergence(workload="demo", problem=problem, variant=variant, lines=lines, common=7, total=10)
+        Convergence(workload="demo", problem=problem, variant=variant, lines=lines, common=7, total=10, convergence=0.6)
         for problem, variant in (("rows", "a"), ("rows", ALL), (ALL, ALL))
     ]
     whole, short = convergence_table(entries, variants=True), convergence_table(entries, variants=False)

@@ -56,7 +56,7 @@ def test_everything_else_is_json_without_infinities(tmp_path: Path) -> None:
 def test_convergence_of_problems_alone() -> None:
     lines = {"opencl": 9, "cuda": 8}
     entries = [
-        Convergence(workload="demo", problem=problem, variant=variant, lines=lines, common=7, total=10)
+        Convergence(workload="demo", problem=problem, variant=variant, lines=lines, common=7, total=10, convergence=0.6)
         for problem, variant in (("rows", "a"), ("rows", ALL), (ALL, ALL))
     ]
     assert answers.converged(entries) == [{"workload": "demo", "problem": "rows", "share": 0.7}]

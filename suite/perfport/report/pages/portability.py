@@ -234,18 +234,19 @@ def cascade(metrics: Sequence[Portability]) -> Plot | None:
 
 
 def convergence_table(entries: Sequence[Convergence], variants: bool) -> str:
-    """Return the share of kernel source lines common to all backends, by variant or by problem."""
+    """Return the kernel source lines of each target and what they have in common, by variant or by problem."""
     listed = [
         [
             code(entry.workload) if entry.problem == ALL else code(f"{entry.workload}/{entry.problem}"),
             "all" if entry.variant == ALL else code(entry.variant), *(str(lines) for lines in entry.lines.values()),
-            str(entry.common), str(entry.total), percent(entry.share),
+            str(entry.total), percent(entry.share),
+            NONE if entry.convergence is None else percent(entry.convergence),
         ]
         for entry in entries
         if variants or entry.problem == ALL
     ]  # fmt: skip
     if not listed:
         return ""
-    backends = list(entries[0].lines)
-    headers = ["problem", "variant", *(f"lines, {text(name)}" for name in backends), "common", "any", "convergence"]
-    return table(headers, listed, "ll" + "r" * (3 + len(backends)))
+    targets = [f"lines, {text(name)}" for name in entries[0].lines]
+    headers = ["problem", "variant", *targets, "any", "common to all backends", "code convergence"]
+    return table(headers, listed, "ll" + "r" * (3 + len(targets)))

@@ -145,7 +145,7 @@ def _summary(material: Material, folder: str, whole: str) -> tuple[str, list[Plo
         "## More",
         details("Shares of the bound as a plot", join(image(plot, folder))) if plot else "",
         details("What carries over between devices", join(_carries(material.metrics, collection))),
-        details("Code convergence: source lines that every backend compiles", convergence) if convergence else "",
+        details("Code convergence: source lines in common", convergence) if convergence else "",
         details("What ran", _ran(collection)),
         details("Where the sources are inconsistent", inconsistent(collection.workloads)),
         details("Provenance", _provenance(collection)),

@@ -78,7 +78,7 @@ def page(workload: str, material: Material, summary: str) -> tuple[str, list[Plo
         made.add("This workload has no claims.")
     if of.converged:
         lines_of = portable.convergence_table(of.converged, variants=True)
-        made.add("## Code convergence", details("Source lines that every backend compiles, by variant", lines_of))
+        made.add("## Code convergence", details("Source lines in common, by variant", lines_of))
     cases = [case.newest for case in of.collection.cases if case.subject.workload == workload]
     made.add("## What failed", failures_table(cases))
     made.add("## Where the source is inconsistent", inconsistent([workload]))
