@@ -41,10 +41,10 @@ MODULES = (
     "measure/contents.py", "measure/intervals.py", "measure/repeats.py", "measure/roofline.py", "model/work.py",
     "nightly/base.py", "nightly/check.py", "nightly/checkout.py", "nightly/finding.py", "nightly/inturn.py",
     "nightly/levels.py", "nightly/shift.py", "nightly/significance.py", "nightly/trials.py", "run/keys.py",
-    "run/plan.py", "run/worker/audit.py", "run/worker/inputs.py", "run/worker/integrity.py", "run/worker/layouts.py",
-    "run/worker/live.py", "run/worker/placement.py", "run/worker/probing.py", "store/comparable.py",
-    "store/crossfit.py", "store/results.py", "store/writing.py", "workload/execution.py", "workload/guarded.py",
-    "workload/names.py", "workload/outputs.py", "workload/problem.py",
+    "run/plan.py", "run/worker/audit.py", "run/worker/group.py", "run/worker/inputs.py", "run/worker/integrity.py",
+    "run/worker/layouts.py", "run/worker/live.py", "run/worker/placement.py", "run/worker/probing.py",
+    "store/comparable.py", "store/crossfit.py", "store/results.py", "store/writing.py", "workload/execution.py",
+    "workload/guarded.py", "workload/names.py", "workload/outputs.py", "workload/problem.py",
 )  # fmt: skip
 #: Beginnings of the names of tests that are left out, by file below ``tests``: what they start is the code of the
 #: working tree, or they draw for seconds what tests of single cases tell as well.
@@ -52,6 +52,13 @@ SLOW = {
     "judge/test_compare.py": ["test_the_luckiest"],
     "judge/test_portability.py": ["test_a_variant_is_as_good_as_the_luckiest"],
     "nightly/test_inturn.py": ["test_code_that_is_slower_is_seen"],
+    "run/worker/test_group.py": [
+        "test_a_wrong_work_model",
+        "test_a_wrong_multiplicity",
+        "test_probes_that_stay_off",
+        "test_instances_are_timed",
+        "test_each_run_verifies",
+    ],
     "nightly/test_trials.py": ["test_at_most_one_red_night", "test_a_slow_down_is_seen"],
     "store/test_crossfit.py": ["test_the_best_of_equal", "test_workers_that_differ"],
 }

@@ -8,6 +8,7 @@ from copy import deepcopy
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import geometric_mean
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,14 +19,17 @@ from perfport import backend
 from perfport.measure.agreement import Agreed, Agreement
 from perfport.measure.ceilings import Ceiling, Ceilings, store, sweep
 from perfport.measure.sampling import Targets
-from perfport.model.record import Identity, Status
+from perfport.model.record import Energy, Identity, Interval, Status
 from perfport.run.cases import Case, Group
-from perfport.run.messages import CaseFinished, CeilingsInUse
-from perfport.run.worker import live, probing, stored
-from perfport.run.worker.group import GroupRun
+from perfport.run.messages import CaseFinished, CeilingsInUse, StepStarted
+from perfport.run.worker import group, live, probing, stored
+from perfport.run.worker.audit import Audit
+from perfport.run.worker.energy import UNMEASURED
+from perfport.run.worker.group import DeviceLostError, GroupRun
 from perfport.run.worker.probing import ATTEMPTS
 from perfport.run.worker.resources import Resources
 from perfport.store.results import Run
+from perfport.workload import Session
 
 # Ceilings are swept and probed, on a machine that is busy with other tests.
 pytestmark = [pytest.mark.any_device, pytest.mark.minutes, pytest.mark.timeout(900)]
@@ -189,6 +193,322 @@ def test_a_contended_case_stays_so_when_a_new_sweep_makes_it_possible(
 ) -> None:
     told, _ = under_low_ceilings(opencl, monkeypatch, 1e18, **why)
     assert [(record.status, record.failure.reason) for record in told[1:]] == [(Status.CONTENDED, "others use it")] * 2
+
+
+class InProcess:
+    """Groups that run in this process, under ceilings that nothing reaches and with nothing beside them.
+
+    Attributes
+    ----------
+    sent : list
+        Messages of all groups, as a pipe copies them.
+    cls : dict
+        The problems by name, to be changed.
+    """
+
+    def __init__(self, opencl: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.sent: list[Any] = []
+        self.opencl, self.monkeypatch = opencl, monkeypatch
+        self.resources = Resources("run", [str(FAULTY)], lambda message: self.sent.append(deepcopy(message)))
+        self.resources._devices[opencl.info.id] = opencl
+        self.cls = self.resources.workload("faulty").problems
+        high = Ceiling(value=1e18, low=1e18, high=1e18, unit="FLOP/s", samples=9)
+        entries = {"fp32_fma": high, "dram_copy": high, "dram_read": high}
+        known = Ceilings(device="d", driver="1", date=datetime.now(UTC).isoformat(), entries=entries)
+        monkeypatch.setattr(stored, "load_cached", lambda info: known)
+        monkeypatch.setattr(probing, "probe_again", lambda device, stored, names: stored)
+        undisturbed(monkeypatch)
+
+    def made(self, *names: str, problem: str = "double", cold: bool = False, energy: bool = False, **keys: Any) -> Any:
+        """Make a group of these variants, and return it before it runs; ``keys`` of `Group`."""
+        identities = {
+            name: Identity(
+                workload="faulty", problem=problem, variant=name, devices=[self.opencl.info.id], backend="opencl",
+                tunables={"shade": 1} if name in ("good", "driven_peer") else {},
+            )
+            for name in names
+        }  # fmt: skip
+        cases = [Case(key=name, identity=identity) for name, identity in identities.items()]
+        targets = Targets(
+            cache="cold" if cold else "warm", min_samples=3, max_samples=3, time_budget=0.04, energy=energy
+        )
+        given = {
+            "device": self.opencl.info, "workload": "faulty", "problem": problem, "preset": "tiny",
+            "parameters": {"n": 1000}, "inputs": {"a": 7}, "targets": targets, "timeout": 60, "cases": cases,
+        }  # fmt: skip
+        return GroupRun(Group(**{**given, **keys}), self.resources)
+
+    def run(self, *names: str, **keys: Any) -> dict[str, Any]:
+        """Run a group of these variants; return the last record of each."""
+        self.made(*names, **keys).run()
+        return {record.key: record for record in self.told}
+
+    @property
+    def told(self) -> list[Any]:
+        """The records that were sent, in order."""
+        return [message.record for message in self.sent if isinstance(message, CaseFinished)]
+
+    def steps(self, key: str | None) -> list[str]:
+        """Return the steps that were announced of a case."""
+        return [message.step for message in self.sent if isinstance(message, StepStarted) and message.key == key]
+
+    def noting(self, owner: Any, name: str) -> list[Any]:
+        """Let a method go on as it is, and note its arguments."""
+        noted: list[Any] = []
+        before = getattr(owner, name)
+        self.monkeypatch.setattr(owner, name, lambda *given: (noted.append(given[1:]), before(*given))[1])
+        return noted
+
+
+@pytest.fixture
+def here(opencl: Any, monkeypatch: pytest.MonkeyPatch) -> InProcess:
+    return InProcess(opencl, monkeypatch)
+
+
+def test_the_steps_of_a_case_are_announced_before_they_are_taken(here: InProcess) -> None:
+    record = here.run("good", verify_seed=5)["good"]
+    opening = ["opening the device", "making inputs and references"]
+    assert here.steps(None) == [*opening, "probing ceilings before", "probing ceilings after"]
+    before, after = ["compile", "verify", "verify on inputs drawn from seed 5", "verify layouts"], ["verify again"]
+    between = ["warm-up", *["sampling"] * 3, "comparing clocks"]
+    assert here.steps("good") == [*before, *between, *after]
+    assert record.status is Status.OK and record.verification.executions >= 6 and record.overheads.wall_s == 1e-5
+
+
+def test_inputs_of_verification_are_drawn_where_no_seed_is_given(here: InProcess) -> None:
+    assert here.made("good", verify_seed=5).drawn.problem.seed == 5
+    here.monkeypatch.setattr(group, "secrets", SimpleNamespace(randbelow=lambda most: most - 1))
+    drawn = here.made("good").drawn
+    assert drawn.problem.seed == 2**31 - 1 and not drawn.timed
+
+
+def test_inputs_are_exchanged_where_buffers_hold_all_of_them(here: InProcess) -> None:
+    assert here.made("good", inputs={"a": 7, "b": 8}).others == {"a": None, "b": None}
+    here.monkeypatch.setattr(here.cls["double"], "inputs_by_buffers", True)
+    made = here.made("good", inputs={"a": 7, "b": 8}, verify_seed=5)
+    assert made.others == {"a": made.drawn, "b": made.drawn} and made._redrawn == []
+    here.run("good", verify_seed=5)
+    assert "verify again on inputs drawn from seed 5" in here.steps("good")
+
+
+def test_what_can_change_alone_is_redrawn_for_one_instance(here: InProcess) -> None:
+    """And made by building the variant on it, since it has the inputs of no other session."""
+    double = here.cls["double"]
+    here.monkeypatch.setattr(double, "redrawn", lambda self, seed: double(self.parameters, seed))
+    made = here.made("good", inputs={"a": 7, "b": 8}, verify_seed=5)
+    first, second = made.others.values()
+    assert first not in (None, made.drawn) and second is None and made._redrawn == [first]
+    assert first.problem.seed == 5 and not first.timed
+    built = here.noting(group, "build")
+    assert here.run("good", verify_seed=5)["good"].status is Status.OK
+    assert len({id(session) for session, *_ in built if session.problem.seed == 5}) == 2, "and on the drawn inputs"
+    assert "verify again on inputs drawn from seed 5" in here.steps("good")
+
+
+@pytest.mark.parametrize(("problem", "inputs", "timed"), [
+    ("double", {"a": 7}, True), ("double", {"a": 7, "b": 8}, False), ("drawn", {"a": 7}, False),
+])  # fmt: skip
+def test_one_instance_is_timed_on_drawn_inputs_where_data_decide_no_time(
+    here: InProcess, problem: str, inputs: dict[str, int], timed: bool
+) -> None:
+    asked = here.noting(Audit, "exchange")
+    here.run("good", problem=problem, inputs=inputs)
+    assert asked == [(timed,)] * len(inputs)
+
+
+@pytest.mark.parametrize("cold", [True, False])
+def test_ceilings_are_those_that_the_work_needs_from_that_cache(here: InProcess, cold: bool) -> None:
+    asked = []
+    here.monkeypatch.setattr(group, "required", lambda work, cold: asked.append(cold) or {"fp32_fma"})
+    here.run("good", cold=cold)
+    assert asked == [cold]
+
+
+def test_sessions_are_closed_ahead_of_the_probe_behind_a_group(here: InProcess) -> None:
+    closed = here.noting(Session, "close")
+    double = here.cls["double"]
+    here.monkeypatch.setattr(double, "redrawn", lambda self, seed: double(self.parameters, seed))
+    here.run("good", inputs={"a": 7, "b": 8})
+    assert len(closed) == 4, "two instances, the drawn inputs and those that are redrawn"
+
+
+def test_executions_of_earlier_workers_count(here: InProcess) -> None:
+    first = here.run("good")["good"]
+    first.verification.executions = 100
+    made = here.made("good")
+    made.group.cases[0].earlier = first
+    made.run()
+    last = here.told[-1]
+    assert last.verification.executions > 100 and set(last.timing.workers) == {0, 1}
+
+
+def test_the_last_executions_take_a_quarter_of_the_time_budget(here: InProcess) -> None:
+    asked = here.noting(Audit, "complete")
+    here.run("good")
+    assert asked == [(pytest.approx(0.01),)]
+
+
+def test_of_instances_the_first_tells_the_time_of_the_host(here: InProcess) -> None:
+    walls = iter([3.0, 2.0, 1.0])
+    here.monkeypatch.setattr(Agreement, "check", lambda *_: Agreed(next(walls)))
+    assert here.run("good", inputs={"a": 7, "b": 8, "c": 9})["good"].overheads.wall_s == 3.0
+
+
+def test_any_instance_that_is_disturbed_makes_the_case_contended(here: InProcess) -> None:
+    told = iter(["", "by others", ""])
+    here.monkeypatch.setattr(Agreement, "check", lambda *_: Agreed(1.0, next(told)))
+    record = here.run("good", inputs={"a": 7, "b": 8, "c": 9})["good"]
+    assert record.status is Status.CONTENDED and record.failure.reason == "by others"
+
+
+def test_what_the_host_drives_has_no_clocks_to_compare_and_all_beside_it_a_wall_time(here: InProcess) -> None:
+    here.monkeypatch.setattr(Agreement, "check", lambda self, execution, library: Agreed(float(library)))
+    good, driven = here.run("good", "driven_peer", problem="steady").values()
+    assert (good.timing.rank, driven.timing.rank) == ("span", "wall")
+    assert good.overheads.wall_s == 0.0 and driven.overheads.wall_s is None
+    assert len(good.timing.wall) == len(driven.timing.wall) == 3
+    alone = here.run("good")["good"]
+    assert alone.timing.wall == []
+
+
+def test_errors_say_what_failed_and_keep_what_is_known_of_it(here: InProcess) -> None:
+    ended = here.run("no_compile", "raises", "memory", "good", verify_seed=5)
+    status = {name: record.status for name, record in ended.items()}
+    assert status == {
+        "no_compile": Status.COMPILE_ERROR, "raises": Status.CRASHED, "memory": Status.OUT_OF_MEMORY,
+        "good": Status.OK,
+    }  # fmt: skip
+    assert ended["raises"].failure.reason == "planted: raised in launch"
+    assert "Traceback" in ended["raises"].failure.log
+    assert "Traceback" not in ended["no_compile"].failure.log and ended["no_compile"].failure.log
+    assert all(ended[name].timing is None for name in status if name != "good")
+
+
+def test_what_fails_when_samples_are_complete_ends_its_case_alone(here: InProcess) -> None:
+    complete = Audit.complete
+
+    def fails(self: Audit, seconds: float) -> None:
+        if self.built.variant.name == "good":
+            raise MemoryError("planted: no memory to compare in")
+        complete(self, seconds)
+
+    here.monkeypatch.setattr(Audit, "complete", fails)
+    ended = here.run("good", "also_good")
+    assert ended["good"].failure.reason == "planted: no memory to compare in" and ended["good"].timing is None
+    assert ended["also_good"].status is Status.OK
+
+
+def test_an_error_without_a_text_is_told_by_its_kind(here: InProcess) -> None:
+    def fails(self: Any) -> None:
+        raise ZeroDivisionError
+
+    here.monkeypatch.setattr(here.resources.workload("faulty").variants["double"]["also_good"], "fault", fails)
+    assert here.run("also_good")["also_good"].failure.reason == "ZeroDivisionError"
+
+
+def test_an_error_on_drawn_inputs_names_their_seed(here: InProcess) -> None:
+    ended = here.run("raises_elsewhere", problem="drawn", verify_seed=5)
+    reason = ended["raises_elsewhere"].failure.reason
+    assert reason == "planted: not these inputs, verify on inputs drawn from seed 5"
+
+
+@pytest.mark.parametrize(("name", "lost"), [("raises", True), ("no_compile", False), ("memory", False)])
+def test_a_device_that_does_not_survive_a_crash_ends_the_worker(here: InProcess, name: str, lost: bool) -> None:
+    failed: list[Any] = []
+    send, finish = here.resources.send, type(here.opencl).finish
+
+    def finishes(device: Any) -> None:
+        if failed:
+            raise OSError("planted: the context is lost")
+        finish(device)
+
+    here.monkeypatch.setattr(type(here.opencl), "finish", finishes)
+    made = here.made(name)
+    made.resources.send = lambda message: (send(message), failed.extend([1] * isinstance(message, CaseFinished)))
+    if lost:
+        with pytest.raises(DeviceLostError):
+            made.run()
+    else:
+        made.run()
+    assert here.told[0].key == name and here.told[0].failure
+
+
+ENERGY = Energy(
+    joules=Interval(value=2.0, low=1.9, high=2.1), domain="d", seconds=5.0, executions=9, loops=5, update_s=0.01,
+    idle_watts=1.0,
+)  # fmt: skip
+
+
+def measuring(here: InProcess, *outcomes: Any) -> list[str]:
+    """Let energy be these in turn, errors raised; return what will have been measured."""
+    left, measured = iter(outcomes), []
+
+    class Meter:
+        def __init__(self, device: Any) -> None: ...
+
+        def of(self, live_case: Any, announce: Callable[[], None]) -> Energy:
+            announce()
+            measured.append(live_case.case.key)
+            outcome = next(left)
+            if callable(outcome):
+                return outcome(live_case)
+            return outcome
+
+    here.monkeypatch.setattr(group, "GroupEnergy", Meter)
+    return measured
+
+
+def failing(live_case: Any) -> Energy:
+    raise RuntimeError("planted: tired")
+
+
+def turning_wrong(live_case: Any) -> Energy:
+    live_case.record.verification = live_case.record.verification.model_copy(update={"passed": False})
+    return ENERGY
+
+
+def test_energy_is_measured_last_and_what_fails_there_has_no_result(here: InProcess) -> None:
+    measured = measuring(here, ENERGY, failing, turning_wrong, ENERGY)
+    here.run("good", "also_good", "wrong_late", energy=True)
+    assert here.steps(None)[-2:] == ["measuring power at rest", "probing ceilings after"]
+    assert measured == ["good", "also_good"], "wrong_late was wrong before"
+    here.sent.clear()
+    measured = measuring(here, failing, turning_wrong, ENERGY)
+    names = ("wrong_when_tired", "raises_when_tired", "good")
+    ended = here.run(*names, problem="steady", energy=True)
+    assert measured == list(names) and [here.steps(name)[-1] for name in names] == ["energy"] * 3
+    assert ended["wrong_when_tired"].status is Status.CRASHED and ended["raises_when_tired"].status is Status.WRONG
+    assert ended["good"].status is Status.OK and ended["good"].energy == ENERGY
+    assert all(ended[name].timing is None and ended[name].energy is None for name in names[:2])
+    assert [record.key for record in here.told] == [*names, *names]
+    assert all(record.timing and record.energy == UNMEASURED for record in here.told[:3]), "samples come first"
+
+
+def test_energy_is_not_asked_of_groups_without_it_nor_of_what_is_known(here: InProcess) -> None:
+    measured = measuring(here, ENERGY)
+    first = here.run("good")["good"]
+    assert first.energy is None and measured == []
+    made = here.made("good", energy=True)
+    made.group.cases[0].earlier = first
+    made.run()
+    assert measured == ["good"] and here.told[-1].energy == ENERGY
+    here.sent.clear()
+    again = here.made("good", energy=True)
+    again.group.cases[0].earlier = first.model_copy(update={"energy": ENERGY})
+    again.run()
+    assert measured == ["good"] and here.told[-1].energy == ENERGY
+    assert "measuring power at rest" not in here.steps(None)
+
+
+def test_what_is_impossible_has_no_energy(opencl: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def finished(self: GroupRun, live: Any) -> None:
+        live.record.status = Status.IMPOSSIBLE
+
+    here = InProcess(opencl, monkeypatch)
+    measured = measuring(here)
+    monkeypatch.setattr(GroupRun, "_judge", finished)
+    ended = here.run("good", energy=True)
+    assert measured == [] and ended["good"].status is Status.IMPOSSIBLE and ended["good"].energy is None
 
 
 def test_a_wrong_multiplicity_is_loud(selector: str, perfport: Any, known: Known, tmp_path: Path) -> None:
