@@ -293,6 +293,8 @@ def test_on_a_cpu_launches_are_of_the_time_that_they_are_compared_at() -> None:
     late = Pair(20e-6, 0.0, 20e-6, 1.5 * alone_limit(20e-6))
     for loaded in (on_cpu(late, empties=(2 * LAUNCH,))(), on_cpu(late, least_rows=(6 * IN_ROW,))()):
         assert f"a short execution takes {late.wall:.3g} s" in loaded.disturbed
+    now = Pair(20e-6, 0.0, 20e-6, 0.99 * (alone_limit(20e-6) + 3 * 5 * IN_ROW))
+    assert on_cpu(now, least_rows=(6 * IN_ROW,), empties=(LAUNCH / 100,))().disturbed, "what is quicker narrows nothing"
     quiet = Pair(20e-6, 0.0, 20e-6, 0.99 * alone_limit(20e-6))
     assert on_cpu(*[late] * 10, quiet, empties=(1e3 * LAUNCH,))() == Agreed(late.wall)
     with pytest.raises(RefusedError):
@@ -358,7 +360,7 @@ def agreement_on(clock: Clock) -> Agreement:
 def test_a_pair_is_one_execution_with_and_one_without_a_gate(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     def execute() -> None:
         clock.log.append("execute")
-        clock.now += 0.5
+        clock.now += 128.0  # longer than the clock has run
         clock.pending += 8.0
 
     def prepare() -> None:
@@ -367,7 +369,7 @@ def test_a_pair_is_one_execution_with_and_one_without_a_gate(clock: Clock, monke
 
     execution = Execution(execute, prepare, lambda: clock.log.append("inspect"))
     monkeypatch.setattr(clock, "timed", lambda enqueue: (clock.finish(), Clock.timed(clock, enqueue))[1])
-    assert agreement_on(clock)._pair(execution) == Pair(span=8.0, outside=0.25, enqueue=0.5, wall=8.5, launches=3)
+    assert agreement_on(clock)._pair(execution) == Pair(span=8.0, outside=0.25, enqueue=128.0, wall=136.0, launches=3)
     assert clock.log == ["prepare", "gate", "execute", "inspect", "prepare", "execute", "inspect"]
 
 
