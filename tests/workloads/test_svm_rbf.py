@@ -115,6 +115,17 @@ def test_rbf_rows_every_tunable_value(solve: Any, device: OpenDevice, variant: s
     assert tried >= len(RBF[variant].tunables)
 
 
+@pytest.mark.parametrize("rows", [1, 4, 8])
+@pytest.mark.parametrize(("group", "lanes"), [(1, 1), (32, 1), (32, 8)])
+@pytest.mark.parametrize("runs", [0, 1])
+def test_teams_take_every_row_once(solve: Any, rows: int, group: int, lanes: int, runs: int) -> None:
+    """Fewer blocks of rows than work-groups, some more, and many: of the last run, none or some may be left."""
+    for points in (1, 37, 1031):
+        problem = rbf(points=points, dims=37)
+        chosen = {"rows": rows, "group": group, "lanes": lanes, "runs": runs, "groups_per_unit": 4, "ahead": 256}
+        right(problem, solve(problem, RBF["cooperative_rows"], **chosen))
+
+
 def test_rbf_rows_of_one_point_to_itself_is_one(solve: Any) -> None:
     problem = rbf(points=17, dims=37)
     outputs = solve(problem, RBF["vectorized"])

@@ -332,8 +332,9 @@ __kernel void row_streams(PARAMETERS) {
 
 #ifdef COOPERATIVE_ROWS
 /* Row-major data without re-layout: a team of LANES work-items walks ROWS rows together, WIDTH words each, so that
-   reads are contiguous; partial sums meet in local memory. Groups are persistent and stride over blocks of
-   TEAMS * ROWS rows, so that the two points are copied to local memory once. */
+   reads are contiguous; partial sums meet in local memory. Groups are persistent, so that the two points are copied to
+   local memory once, and take blocks of TEAMS * ROWS rows: in turn, or RUNS of neighbouring ones, which a processor
+   that reads ahead follows from row to row. */
 #define TEAMS (GROUP / LANES)
 #define BLOCK (TEAMS * ROWS)
 
@@ -348,7 +349,13 @@ __kernel void cooperative_rows(PARAMETERS) {
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     uint blocks = (n + BLOCK - 1) / BLOCK;
+#if RUNS
+    uint run = (blocks + get_num_groups(0) - 1) / get_num_groups(0), first = get_group_id(0) * run;
+    uint last = min(first + run, blocks);
+    for (uint block = first; block < last; ++block) {
+#else
     for (uint block = get_group_id(0); block < blocks; block += get_num_groups(0)) {
+#endif
         uint row = block * BLOCK + team * ROWS;
         vec sum_high[ROWS], sum_low[ROWS];
         __global const float *x[ROWS];
@@ -363,6 +370,9 @@ __kernel void cooperative_rows(PARAMETERS) {
             vec ph = VLOAD(v, point_high), pl = VLOAD(v, point_low);
             #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
+#if AHEAD
+                PREFETCH(x[r] + v * WIDTH + AHEAD);
+#endif
                 vec value = VLOAD(v, x[r]);
                 vec diff = value - ph;
                 sum_high[r] = fma(diff, diff, sum_high[r]);

@@ -14,6 +14,7 @@ from . import inputs
 from .inputs import Matrix
 
 GROUP = Tunable({"cpu": 64, "gpu": 256}, (16, 32, 64, 128, 256, 512), "work-items per work-group")
+AHEAD = (0, 256, 512, 1024, 2048)
 
 
 class _RbfVariant(Variant):
@@ -312,14 +313,18 @@ class CooperativeRows(_RbfVariant):
     name, title, role, rung = "cooperative_rows", "row-major data read by teams of work-items", "beyond", 10
     kernel = "cooperative_rows"
     tunables: ClassVar[dict[str, Tunable]] = {
-        "group": Tunable({"cpu": 32, "gpu": 256}, (32, 64, 128, 256, 512), "work-items per work-group"),
-        "lanes": Tunable({"cpu": 8, "gpu": 32}, (8, 16, 32), "work-items that share a row"),
+        "group": Tunable({"cpu": 1, "gpu": 256}, (1, 32, 64, 128, 256, 512), "work-items per work-group"),
+        "lanes": Tunable({"cpu": 1, "gpu": 32}, (1, 8, 16, 32), "work-items that share a row"),
         "rows": Tunable({"cpu": 4, "gpu": 1}, (1, 2, 4, 8), "rows that a team walks together"),
         "width": Tunable({"cpu": 16, "gpu": 4}, (4, 8, 16), "words per load"),
         "unroll": Tunable({"cpu": 2, "gpu": 4}, (1, 2, 4, 8), "loads in flight per row and work-item"),
         "groups_per_unit": Tunable(
             {"cpu": 8, "gpu": 64}, (4, 8, 16, 32, 64, 1024), "persistent work-groups per compute unit"
         ),
+        "runs": Tunable(
+            {"cpu": 1, "gpu": 0}, (0, 1), "work-groups take neighbouring blocks of rows, not every so many"
+        ),
+        "ahead": Tunable({"cpu": 1024, "gpu": 0}, AHEAD, "words that prefetch is ahead; 0: none"),
     }
 
     def layout(self, setup: Setup) -> Matrix:
@@ -360,7 +365,7 @@ class RowStreams(_RbfVariant):
         "group": Tunable({"cpu": 1, "gpu": 64}, (1, 32, 64, 128), "work-items per work-group"),
         "width": Tunable({"cpu": 16, "gpu": 4}, (4, 8, 16), "words per load"),
         "unroll": Tunable(2, (1, 2, 4), "vectors per turn of the loop over a row"),
-        "ahead": Tunable({"cpu": 1024, "gpu": 0}, (0, 256, 512, 1024, 2048), "words that prefetch is ahead; 0: none"),
+        "ahead": Tunable({"cpu": 1024, "gpu": 0}, AHEAD, "words that prefetch is ahead; 0: none"),
         "items_per_unit": Tunable(
             {"cpu": 16, "gpu": 512}, (1, 2, 4, 8, 16, 32, 64, 128, 512), "work-items per compute unit"
         ),
