@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import nvidia_opencl
 import pytest
 
 from perfport import backend
 from perfport.backend import OpenDevice
 from perfport.backend.base import Artifact
-from perfport.backend.offline import OfflineDevice, cuda_info
+from perfport.backend.offline import OfflineDevice, cuda_info, nvidia_opencl_info
 
 
 @pytest.mark.parametrize(
@@ -45,3 +46,9 @@ def test_every_device_implements_the_whole_protocol(backend_name: str) -> None:
     asked = {name for name, member in vars(OpenDevice).items() if callable(member) and not name.startswith("_")}
     assert {"launch", "timed", "copy_to_image"} <= asked
     assert not {name for name in asked if not callable(getattr(devices[backend_name], name, None))}
+
+
+def test_nvidias_opencl_is_described_as_trials_find_it() -> None:
+    """But for what PoCL's compiler alone takes, which a GPU's description has."""
+    found = nvidia_opencl.tried("9.0")
+    assert set(nvidia_opencl_info("sm_90").capabilities) == set(found.capabilities) - {"vnni"}

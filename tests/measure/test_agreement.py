@@ -182,6 +182,18 @@ def test_a_quiet_moment_tells_that_nothing_is_hidden() -> None:
     assert scripted([late] * 9, empties=(1e3 * LAUNCH,))().disturbed
 
 
+def test_empty_kernels_are_late_by_no_work_that_a_suspect_left(host: HostTime) -> None:
+    """The device rests ahead of the pairs that are taken again, and ahead of the empty kernels behind them."""
+    late = Pair(1e-3, 5e-6, 50e-6, 9e-3)
+    with pytest.raises(RefusedError):
+        scripted([late])()
+    assert host.slept == pytest.approx([20 * late.wall] * 2)
+    host.slept.clear()
+    with pytest.raises(RefusedError):
+        on_cpu(short := Pair(20e-6, 0.0, 20e-6, 300e-6))()
+    assert host.slept == pytest.approx([20 * short.wall] * 2), "of both kinds"
+
+
 def test_samples_that_disagree_ask_for_more_pairs() -> None:
     hidden = Pair(1e-3, 9e-3, 50e-6, 1.1e-3)
     assert scripted([QUIET, hidden])() == Agreed(QUIET.wall), "the samples agree"

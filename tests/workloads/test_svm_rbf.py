@@ -116,9 +116,9 @@ def test_rbf_rows_every_tunable_value(solve: Any, device: OpenDevice, variant: s
 
 
 @pytest.mark.parametrize("rows", [1, 4, 8])
-@pytest.mark.parametrize(("group", "lanes"), [(1, 1), (32, 1), (32, 8)])
+@pytest.mark.parametrize(("group", "lanes"), [(1, 1), (32, 1), (32, 8), (32, 16), (64, 32)])
 @pytest.mark.parametrize("runs", [0, 1])
-def test_teams_take_every_row_once(solve: Any, rows: int, group: int, lanes: int, runs: int) -> None:
+def test_teams_leave_no_row_out(solve: Any, rows: int, group: int, lanes: int, runs: int) -> None:
     """Fewer blocks of rows than work-groups, some more, and many: of the last run, none or some may be left."""
     for points in (1, 37, 1031):
         problem = rbf(points=points, dims=37)

@@ -23,10 +23,10 @@ OUTSIDE_LIMIT = 0.05
 WALL_LIMIT = 2.0
 #: Beyond these shares: so many times the host's time for an empty kernel; of the host's own time, for each launch.
 LAUNCHES = 10
-#: How often an execution that does not agree is timed by both clocks again, right after as many empty kernels, and for
-#: how many seconds at least.
+#: How often an execution that does not agree is timed by both clocks again, and for how many seconds at least; then as
+#: many empty kernels are.
 PAIRS, PATIENCE = 8, 2.0
-#: How long the device rests ahead of these, in times of the execution.
+#: How long the device rests ahead of either, in times of the execution: what is hidden from the queue would delay them.
 REST = 20
 #: So many short executions are timed in a row, with one wait for the device, which takes the host longer than they do.
 ROW = 32
@@ -141,14 +141,14 @@ class Agreement:
             raise RefusedError(f"refused: kernels take {busy:.3g} s, more than the span of {span:.3g} s around them")
         quiet, launch, disturbed = self._pair(execution), self._launch, ""
         if _hides(quiet, library, launch) or _untraced(median(execution.span), median(execution.outside), launch):
-            time.sleep(REST * quiet.wall)  # work that is hidden from the queue would delay what follows
+            time.sleep(REST * quiet.wall)
             quiet = _again(lambda: self._pair(execution), lambda pair: _hides(pair, library, launch))
         if _hides(quiet, library, launch):
             found = (
                 f"{quiet.outside:.3g} s of the device's time and {quiet.wall:.3g} s of the host's do not agree with a "
                 f"span of {quiet.span:.3g} s and {quiet.launches:g} launches"
             )
-            launch = max(launch, self._now(self._pair, self._empty))
+            launch = max(launch, self._now(self._pair, self._empty, quiet.wall))
             disturbed = _judged(found, _hides(quiet, library, launch), launch)
         if not library and quiet.span < LAUNCHES * max(1.0, quiet.launches) * launch:
             disturbed = self._check_short(execution, quiet) or disturbed
@@ -186,12 +186,16 @@ class Agreement:
             f"{how} takes {taken.each:.3g} s of the host's time, which does not agree with a span of "
             f"{span_beside(taken):.3g} s and {pair.launches:g} launches"
         )
-        now = self._now(self._pair, self._empty), self._now(self._row, self._least)
+        now = self._now(self._pair, self._empty, taken.each), self._now(self._row, self._least, taken.each)
         widened = max(known[0], now[0]), max(known[1], now[1])
         return _judged(found, disagrees(taken, *widened), widened[0])
 
-    def _now(self, take: Callable[[Execution], Pair | Row], execution: Execution) -> float:
-        """Return the host's time for one execution as it is now: the upper quartile of eight."""
+    def _now(self, take: Callable[[Execution], Pair | Row], execution: Execution, after: float) -> float:
+        """Return the host's time for one execution as it is now: the upper quartile of eight.
+
+        ``after``: that of the suspect execution before, in seconds.
+        """
+        time.sleep(REST * after)
         return float(np.quantile([take(execution).each for _ in range(PAIRS)], 0.75))
 
     def _row(self, execution: Execution) -> Row:

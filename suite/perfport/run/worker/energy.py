@@ -58,4 +58,4 @@ class GroupEnergy:
         for name, audit in live.audits.items():
             if loads[name].executions:  # a counter that fails may have ended it before
                 audit.compare()
-        return Energy(absent=reason) if reason else energy
+        return Energy(absent=reason) if reason and not energy.absent else energy
