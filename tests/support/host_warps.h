@@ -87,7 +87,7 @@ static void multiply_half(int *c, const uint *a, uint b) {
     product(c, own, 16);
 }
 
-static void copy_async(void *to, const void *from) { copy_async((float *)to, (const float *)from, 16); }
+static void copy_async(void *to, const void *from) { copy_async((float *)to, (const float *)from, 16, 16); }
 static void commit_copies() { commit_parts(); }
 template <int left>
 static void await_copies() { wait_for_copies(left); }
