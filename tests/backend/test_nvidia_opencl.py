@@ -10,6 +10,7 @@ import pytest
 
 from perfport import workload
 from perfport.backend import Artifact, assembler
+from perfport.backend.offline import OfflineDevice
 from perfport.model.errors import UnavailableError, UnsupportedError
 from perfport.workload import Peer, Session, Setup
 
@@ -35,7 +36,7 @@ def built(workload_name: str, problem: str, variant: str) -> list[Artifact]:
     try:
         cls.require(INFO)
         made = chosen(chosen.Parameters.model_validate(chosen.presets["tiny"]), 1)
-        device: Any = nvidia_opencl.Device(INFO)
+        device: Any = OfflineDevice(INFO)
         tunables = {name: tunable.default_for(INFO) for name, tunable in cls.tunables.items()}
         setup = Setup(Session(device, made, found.folder), tunables, {})
         cls(setup)

@@ -10,7 +10,7 @@ import nvidia_opencl
 import pytest
 
 from perfport.backend import OpenDevice, assembler, opencl_trials
-from perfport.backend.opencl_device import FEATURES
+from perfport.backend.base import FEATURES
 from perfport.backend.opencl_trials import TRIALS, Assembled, Feature, Limit, Trial, gives, trials
 from perfport.model.errors import CompileError
 

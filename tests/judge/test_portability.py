@@ -142,6 +142,17 @@ def test_a_contended_result_is_compared_with_what_was_not_disturbed(tmp_path: Pa
             assert [each.site.name for each in alone[name].efficiencies] == [data.POCL]
 
 
+def test_a_contended_result_that_is_faster_than_what_was_not_is_left_out(tmp_path: Path) -> None:
+    """One whose clocks agree on a disturbed machine alone may have hidden its work."""
+    fast = data.record("a", 0.001, device=data.INTEL).model_copy(update={"status": Status.CONTENDED})
+    found, collection = over(tmp_path, [data.record("a", 0.02), fast, data.record("b", 0.02, device=data.INTEL)])
+    (disturbed,) = (site for site in collection.sites if site.name == data.INTEL)
+    assert found["a"].left_out[disturbed] == "contended, and faster than all that was not"
+    assert found["b"].by_application == Interval(value=1, low=1, high=1)
+    best = {each.site.name: each.record.identity.variant for each in found[BEST].efficiencies}
+    assert best == {data.POCL: "a", data.INTEL: "b"}
+
+
 def test_a_rival_without_device_events_is_known_by_the_hosts_clock(tmp_path: Path) -> None:
     """Which is 1.1 times the kernels' own here; of both clocks' rivals the better one counts."""
     host = data.record("host", 0.012, clock="wall", role="peer")

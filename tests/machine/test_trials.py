@@ -8,8 +8,8 @@ from pathlib import Path
 import nvidia_opencl
 import pytest
 
+from perfport.backend.base import target_of
 from perfport.backend.offline import cuda_info
-from perfport.backend.opencl_device import target_of
 from perfport.machine import trials
 from perfport.model.device import DeviceInfo
 

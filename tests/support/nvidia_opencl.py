@@ -7,8 +7,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from perfport.backend.offline import OfflineDevice, opencl_info
-from perfport.backend.opencl_device import target_of
+from perfport.backend.offline import opencl_info
 from perfport.backend.opencl_trials import TRIALS
 from perfport.machine.trials import with_outcomes
 from perfport.model.device import DeviceInfo
@@ -26,14 +25,6 @@ def tried(capability: str = "9.0") -> DeviceInfo:
     """Describe the device as trials show it to be when all of them succeed."""
     right = {trial.name: trial.value for trial in reversed(TRIALS)}
     return with_outcomes(untried(capability), right)
-
-
-class Device(OfflineDevice):
-    """Builds what would be loaded and loads nothing."""
-
-    def __init__(self, info: DeviceInfo) -> None:
-        super().__init__(info)
-        self.target = str(target_of(info))
 
 
 @cache

@@ -12,7 +12,6 @@ from gdn_solver import Solver, problem_of, right, solve
 
 from perfport import workload
 from perfport.backend.offline import OfflineDevice, cuda_info, opencl_info
-from perfport.backend.opencl_device import target_of
 from perfport.untimed.verify.compute_sanitizer import SANITIZED
 from perfport.workload import Session, Setup, UnavailableError, UnsupportedError
 
@@ -97,7 +96,6 @@ def emulated(
     info = cuda_info("sm_90").model_copy(update={"backend": "opencl", "local_memory_bytes": local_kib << 10})
     cls, device = GDN.variants[problem][name], lockstep.Lockstep(info)
     cls.require(info)
-    device.target = target_of(info)
     made = cls.problem(cls.problem.Parameters(**parameters), 1)
     chosen = {key: tunable.default_for(info) for key, tunable in cls.tunables.items()} | tunables
     setup = Setup(Session(device, made, GDN.folder), chosen, dict(macros))  # type: ignore[arg-type]

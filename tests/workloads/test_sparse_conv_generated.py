@@ -14,7 +14,7 @@ from sparse_conv_cases import PROBLEM, SMALL, SPARSE_CONV, problem_of, solve
 from sparse_conv_offline import MASKS, masked, offline, require_compilers
 
 from perfport.backend import OpenDevice
-from perfport.backend.offline import OfflineDevice, cuda_info, opencl_info
+from perfport.backend.offline import OfflineDevice, cuda_info, nvidia_opencl_info, opencl_info
 from perfport.model.device import DeviceInfo
 from perfport.model.errors import UnsupportedError
 from perfport.workload import Session, Setup
@@ -141,18 +141,12 @@ def compilers() -> None:
     require_compilers()
 
 
-def nvidia_opencl(capability: str) -> DeviceInfo:
-    """A GPU whose OpenCL takes PTX."""
-    info = opencl_info("gpu")
-    return info.model_copy(update={"capabilities": [*info.capabilities, "ptx"], "compute_capability": capability})
-
-
 @pytest.mark.usefixtures("compilers")
 @pytest.mark.parametrize(
     ("info", "engine"),
     [
-        (opencl_info("cpu"), "c"), (opencl_info("gpu"), "c"), (nvidia_opencl("7.5"), "c"),
-        (nvidia_opencl("9.0"), "ptx"), (cuda_info("sm_75"), "c"), (cuda_info("sm_90"), "ptx"),
+        (opencl_info("cpu"), "c"), (opencl_info("gpu"), "c"), (nvidia_opencl_info("sm_75"), "c"),
+        (nvidia_opencl_info("sm_90"), "ptx"), (cuda_info("sm_75"), "c"), (cuda_info("sm_90"), "ptx"),
     ],
 )  # fmt: skip
 def test_the_engine_follows_the_device(info: DeviceInfo, engine: str) -> None:

@@ -16,6 +16,8 @@ from ..model.errors import UnsupportedError
 
 #: The kernel that stands before each window of `OpenDevice.profiled` in a profiler's output.
 MARKER = "perfport_marker"
+#: Capabilities that are features of an OpenCL runtime's compiler, by which the dialect is compiled.
+FEATURES = ("dp4a", "warp_sync", "wide_loads")
 
 Macros = Mapping[str, int | float | str]
 
@@ -345,6 +347,18 @@ def check_image(info: DeviceInfo, width: int, height: int) -> None:
     limit = (info.image2d_max_width, info.image2d_max_height)
     if width > limit[0] or height > limit[1]:
         raise UnsupportedError(f"an image of {width} x {height} exceeds {info.id}'s {limit[0]} x {limit[1]}")
+
+
+def target_of(info: DeviceInfo) -> str | None:
+    """Return what `OpenDevice.target` is for a device."""
+    features = [name for name in FEATURES if name in info.capabilities and info.backend == "opencl"]
+    processor = f"sm_{(info.compute_capability or '').replace('.', '')}" if "ptx" in info.capabilities else ""
+    return "+".join([*features, processor]) or None
+
+
+def feature_flags(target: str | None) -> list[str]:
+    """Return the compiler's options for the features that a target names."""
+    return [f"-DPERFPORT_{feature.upper()}" for feature in (target or "").split("+")[:-1]]
 
 
 def architecture(target: str | None) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..model.device import DeviceInfo
-from .base import Artifact, Times
+from .base import Artifact, Times, target_of
 from .cuda import matrix_capabilities
 
 
@@ -90,11 +90,9 @@ def nvidia_opencl_info(target: str) -> DeviceInfo:
 class OfflineDevice:
     """Implements the device protocol without a device; the artifacts it is asked to load are kept."""
 
-    target: str | None
-
     def __init__(self, info: DeviceInfo) -> None:
         self.info = info
-        self.target = f"sm_{info.compute_capability.replace('.', '')}" if info.compute_capability else None
+        self.target = target_of(info)
         self.allocated = 0
         self.artifacts: list[Artifact] = []
 

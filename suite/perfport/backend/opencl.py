@@ -15,7 +15,7 @@ from ..model.device import DeviceInfo
 from ..model.errors import UnsupportedError
 from . import host_caches, nvrtc
 from . import ptx as nvidia_ptx
-from .base import Artifact, Macros, architecture, define_flags, digest, with_dialect
+from .base import Artifact, Macros, architecture, define_flags, digest, feature_flags, with_dialect
 from .opencl_device import OpenCLDevice
 from .opencl_simulated import SimulatedDevice
 
@@ -152,8 +152,7 @@ class OpenCLBackend:
         if name.endswith(".cu"):
             return self._from_cuda(name, source, macros, target, options)
         text = with_dialect(HEADER, DIALECT, name, source)
-        taken = [f"-DPERFPORT_{feature.upper()}" for feature in (target or "").split("+")[:-1]]
-        flags = (*OPTIONS, *options, *taken, *define_flags(macros))
+        flags = (*OPTIONS, *options, *feature_flags(target), *define_flags(macros))
         return Artifact("opencl", name, text.encode(), flags, digest(text, *flags), "source", listing={"source": text})
 
     def _from_cuda(

@@ -16,7 +16,7 @@ import pyopencl as cl
 from ..model.device import DeviceInfo
 from ..model.errors import CompileError, DeviceMemoryError, UnsupportedError
 from . import ptx
-from .base import Artifact, Times, as_tuple, check_image, check_launch
+from .base import Artifact, Times, as_tuple, check_image, check_launch, target_of
 from .diagnostics import compile_error
 from .opencl_hold import Hold
 from .opencl_launch import Launch, OpenCLKernel, program_of
@@ -29,8 +29,6 @@ _MEMORY_ERRORS = (
 )
 
 
-#: Capabilities that are features of the runtime's compiler, by which the dialect is compiled.
-FEATURES = ("dp4a", "warp_sync", "wide_loads")
 #: Bytes from which on a kernel fills a buffer: NVIDIA's clEnqueueFillBuffer fails at sizes of 2 GiB (pyopencl's issue
 #: 395), and in parts, at offsets of 2 GiB, it makes the queue invalid.
 FILLED_BY_KERNEL = 1 << 30
@@ -43,13 +41,6 @@ __kernel void fill(__global uint4 *to, uint word, ulong nbytes) {
 """
 #: Errors of a launch that asks for more registers, work-items or local memory than there are.
 _TOO_LARGE = (cl.status_code.OUT_OF_RESOURCES, cl.status_code.INVALID_WORK_GROUP_SIZE)
-
-
-def target_of(info: DeviceInfo) -> str | None:
-    """Return what `OpenDevice.target` is for a device."""
-    features = [name for name in FEATURES if name in info.capabilities]
-    processor = f"sm_{(info.compute_capability or '').replace('.', '')}" if "ptx" in info.capabilities else ""
-    return "+".join([*features, processor]) or None
 
 
 class OpenCLModule:

@@ -11,7 +11,8 @@ best implementation known on that platform. Measured results alone enter.
 
 A platform where the variant is ``unsupported``, ``wrong``, ``crashed``, ``timeout`` or has no valid result for another
 reason of its own counts as 0. Where it is ``unavailable`` (a library or data set is missing), or was not run, nothing
-is known: the platform is left out, and named. So it is where everything was ``contended``: nothing is the best known.
+is known: the platform is left out, and named. So it is where everything was ``contended``, and nothing is the best
+known, and where a ``contended`` result is faster than all that was not: its clocks may be what was disturbed.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from .headline import by_amount, standing
 #: Says nothing of the variant: left out and named.
 UNKNOWN = (Status.UNAVAILABLE,)
 DISTURBED = "contended, and nothing undisturbed to compare with"
+AHEAD = "contended, and faster than all that was not"
 ZERO = Interval(value=0.0, low=0.0, high=0.0)
 ONE = Interval(value=1.0, low=1.0, high=1.0)
 #: The application that takes the best variant of the workload on each platform.
@@ -301,11 +303,18 @@ def efficiencies(name: str, here: Mapping[Site, Sequence[Case]]) -> dict[Site, E
             reached[site] = "not run"
         elif case.record.status in UNKNOWN:
             reached[site] = case.record.failure.reason if case.record.failure else case.record.status.value
-        elif case.record.status == Status.CONTENDED and not any(map(_known, cases)):
-            reached[site] = DISTURBED
         else:
-            reached[site] = efficiency(case, own, cases)
+            reached[site] = _undisturbed(efficiency(case, own, cases), cases)
     return reached
+
+
+def _undisturbed(reached: Efficiency, cases: Sequence[Case]) -> Efficiency | str:
+    """Return an efficiency, or of a contended case why it says nothing."""
+    if reached.status is not Status.CONTENDED:
+        return reached
+    if not any(map(_known, cases)):
+        return DISTURBED
+    return AHEAD if reached.application.value == 1 else reached
 
 
 def _standing(cases: Sequence[Case]) -> Case | None:

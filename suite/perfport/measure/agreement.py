@@ -149,7 +149,7 @@ class Agreement:
                 f"span of {quiet.span:.3g} s and {quiet.launches:g} launches"
             )
             launch = max(launch, self._now(self._pair, self._empty, quiet.wall))
-            disturbed = _judged(found, _hides(quiet, library, launch), launch)
+            disturbed = _judged(found, _hides(quiet, library, launch), f"an empty kernel takes {launch:.3g} s")
         if not library and quiet.span < LAUNCHES * max(1.0, quiet.launches) * launch:
             disturbed = self._check_short(execution, quiet) or disturbed
         return Agreed(quiet.wall, disturbed)
@@ -188,7 +188,8 @@ class Agreement:
         )
         now = self._now(self._pair, self._empty, taken.each), self._now(self._row, self._least, taken.each)
         widened = max(known[0], now[0]), max(known[1], now[1])
-        return _judged(found, disagrees(taken, *widened), widened[0])
+        late = f"an empty kernel takes {widened[0]:.3g} s and one in a row {widened[1]:.3g}"
+        return _judged(found, disagrees(taken, *widened), late)
 
     def _now(self, take: Callable[[Execution], Pair | Row], execution: Execution, after: float) -> float:
         """Return the host's time for one execution as it is now: the upper quartile of eight.
@@ -234,7 +235,7 @@ class Agreement:
         return Pair(times.span, times.outside, took[0], wall, times.launches)
 
 
-def _judged(found: str, disagrees: bool, launch: float) -> str:
+def _judged(found: str, disagrees: bool, late: str) -> str:
     """Refuse what disagrees with empty kernels as they are now, too; of what does not return why it has no good time.
 
     Raises
@@ -243,7 +244,7 @@ def _judged(found: str, disagrees: bool, launch: float) -> str:
     """
     if disagrees:
         raise RefusedError(f"refused: {found}: work where no clock is")
-    return f"{found}, but would where an empty kernel takes {launch:.3g} s, as now: the machine is disturbed"
+    return f"{found}, but would where {late}, as now: the machine is disturbed"
 
 
 def _untraced(span: float, outside: float, launch: float) -> bool:

@@ -36,6 +36,8 @@ from .signals import heeded
 
 RESULTS = Path("results")
 REPORT = "report.md"
+#: In a reason.
+NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 @dataclass
@@ -384,7 +386,7 @@ def conclude(records: list[Record], folders: list[Path], say: Callable[[str], No
     contended = [record for record in records if record.status is Status.CONTENDED]
     if contended:
         say(f"{len(contended)} of {len(records)} cases were contended: {_reasons(contended)}.")
-        say(f"Their times are too long. When the machine is quiet, measure them again: {command}")
+        say(f"Their times may be wrong. When the machine is quiet, measure them again: {command}")
 
 
 def _reasons(records: list[Record]) -> str:
@@ -392,9 +394,9 @@ def _reasons(records: list[Record]) -> str:
     alike: dict[str, list[str]] = {}
     for record in records:
         reason = record.failure.reason if record.failure else "no reason is stored"
-        alike.setdefault(re.sub(r"\d+", "", reason), []).append(reason)
+        alike.setdefault(NUMBER.sub("", reason), []).append(reason)
     told = []
     for same in alike.values():
-        worst = max(same, key=lambda reason: [int(number) for number in re.findall(r"\d+", reason)])
+        worst = max(same, key=lambda reason: [float(number) for number in NUMBER.findall(reason)])
         told.append(f"{worst} (the worst of {len(same)} cases)" if len(same) > 1 else worst)
     return "; ".join(told)

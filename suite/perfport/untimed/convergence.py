@@ -19,7 +19,7 @@ from statistics import fmean
 from typing import Any
 
 from ..backend import Artifact
-from ..backend.base import define_flags
+from ..backend.base import define_flags, feature_flags
 from ..backend.offline import OfflineDevice, cuda_info, nvidia_opencl_info, opencl_info
 from ..model import schema
 from ..model.device import DeviceInfo
@@ -70,7 +70,7 @@ class _Listening(Session):
 
     def build(self, file: str, macros: Mapping[str, Any]) -> Artifact:
         source = self.source(file)
-        flags = define_flags(macros)
+        flags = [*feature_flags(self.device.target), *define_flags(macros)]
         name = self.device.info.backend
         return Artifact(name, file, b"", tuple(flags), f"{file} {flags}", "source", listing={"source": source})
 
@@ -132,15 +132,12 @@ def _language(file: str, info: DeviceInfo) -> str:
 
 def _compiled(workload: Workload, problem: str, variant: type[Variant], info: DeviceInfo) -> set[Compiled]:
     """Return what a variant compiles for a target; nothing where it cannot run."""
-    from ..backend.opencl_device import FEATURES  # with PyOpenCL, which no report needs
-
     compiled: set[Compiled] = set()
-    features = tuple(f"-DPERFPORT_{name.upper()}=1" for name in FEATURES if name in info.capabilities)
     for artifact in _artifacts(workload, problem, variant, info):
         if "source" in artifact.listing and not artifact.name.endswith(".ptx"):  # what a variant writes is no source
             source = artifact.listing["source"].rpartition(f'#line 1 "{artifact.name}"\n')[2]
             macros = tuple(flag for flag in artifact.options if flag.startswith("-D"))
-            compiled.add((artifact.name, source, (*features, *macros)))
+            compiled.add((artifact.name, source, macros))
     return compiled
 
 
@@ -190,7 +187,8 @@ def _surviving(language: str, compiled: Compiled) -> frozenset[Line]:
     name, source, macros = compiled
     preprocessor = Conditions()
     for macro in (_OWN_MACRO[language], *macros):
-        preprocessor.define(macro.removeprefix("-D").replace("=", " ", 1))
+        name_of, _, value = macro.removeprefix("-D").partition("=")
+        preprocessor.define(f"{name_of} {value or 1}")
     dialect = Path(str(files("perfport.backend"))) / f"dialect_{language}.h"
     preprocessor.parse(dialect.read_text(), dialect.name)
     preprocessor.write(io.StringIO())

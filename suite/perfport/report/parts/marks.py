@@ -13,11 +13,11 @@ from .markdown import join
 ABOVE, CONTENDED, UNMET, CHANGED, FAILED, BESIDE, ELSEWHERE = " †", " ‡", " §", " ◊", " ¶", " ¤", " ○"
 NOTES = {
     ABOVE: "† above the measured bound within its uncertainty: the ceilings were stale or the probes moved.",
-    CONTENDED: "‡ contended: other load or throttling was seen on the device. Not ranked.",
+    CONTENDED: "‡ contended: other load or throttling was seen on the device, or in how its clocks agree. Not ranked.",
     UNMET: "§ the noise target was not met within the time budget.",
     CHANGED: "◊ measured with code that has changed since (`perfport stale` says what).",
     FAILED: "¶ the same case failed in a later run; see what failed.",
-    BESIDE: "¤ a faster variant was contended, and is not ranked.",
+    BESIDE: "¤ a variant that took less time was contended, and is not ranked.",
     ELSEWHERE: "○ not the headline size, at which there is no result here: the largest setting that ran.",
     "(wall)": "(wall): compared by wall time, because one side has no device events or reads back in its loop.",
 }

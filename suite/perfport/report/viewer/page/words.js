@@ -19,7 +19,7 @@ const WORDS = {
 const MARKS = {
   "†": "above the measured bound within its uncertainty", "‡": "contended: other load was seen, not ranked",
   "§": "noisy: the noise target was missed", "◊": "stale: the code has changed since it was measured",
-  "¶": "failed in a later run", "¤": "a faster variant was contended, and is not ranked",
+  "¶": "failed in a later run", "¤": "a variant that took less time was contended, and is not ranked",
   "○": "not the headline size: there is no result of that",
 };
 const PREFIXES = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
