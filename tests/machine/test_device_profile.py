@@ -28,7 +28,7 @@ from perfport.measure.roofline import NARROW_CEILINGS
 from perfport.model.errors import UsageError
 
 ARCHIVAL = ["gtx1080", "gtx680", "hd5870", "hd7970", "jetson_tx2", "k40m", "titan_xp"]
-SHIPPED = sorted([*ARCHIVAL, "generic_cpu", "h100", "h200", "xeon"])
+SHIPPED = sorted([*ARCHIVAL, "epyc", "generic_cpu", "h100", "h200", "xeon"])
 WITH_NUMBERS = [*ARCHIVAL, "h100", "h200"]
 
 # What the architectures fix, stated here a second time so that the files are checked against something:
@@ -360,6 +360,10 @@ def test_tuning_parameters_are_those_of_the_literature() -> None:
         ("pthread-haswell-Intel(R) Xeon(R) Processor", "cpu", "generic_cpu"),
         ("Intel Xeon Processor (Skylake, IBRS)", "cpu", "generic_cpu"),
         ("cpu-haswell-AMD EPYC 9B14", "cpu", "generic_cpu"),
+        ("AMD EPYC", "cpu", "epyc"),
+        ("pthread-skylake-avx512-AMD EPYC", "cpu", "epyc"),
+        ("pthread-haswell-AMD EPYC", "cpu", "generic_cpu"),
+        ("AMD EPYC 9B14", "cpu", "generic_cpu"),
         # Relatives with other clocks or another chip, and strangers, have no profile.
         ("NVIDIA H100 PCIe", "gpu", None),
         ("NVIDIA H100 NVL", "gpu", None),
