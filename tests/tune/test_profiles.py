@@ -61,7 +61,12 @@ def test_a_new_profile_holds_what_was_found_and_how(own: Path) -> None:
     profiles.check(path, CPU)
     assert profiles.update(path, CPU, {tunable.VARIANT: TURNS}, seed=3) == [tunable.VARIANT]
     profile = load_profile(path)
-    assert load_profile(path.stem).tuned == profile.tuned and profile.names(CPU.name) and not profile.names(OTHER.name)
+    assert (
+        profile.kind == "cpu"
+        and load_profile(path.stem).tuned == profile.tuned
+        and profile.names(CPU.name)
+        and not profile.names(OTHER.name)
+    )
     (found,) = profile.tuned["opencl:pocl"][tunable.VARIANT]
     assert found.parameters == {"turns": 4, "fault": "none"} and found.next == [{"turns": 512, "fault": "none"}]
     assert (found.tried, found.of, found.seed, found.driver, found.presets) == (7, 18, 3, "3.1", {"quick": 1.0})

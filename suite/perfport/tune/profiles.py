@@ -175,7 +175,7 @@ def _new(path: Path, info: DeviceInfo) -> str:
         name: {"value": None, "unit": UNITS[name], "source": "r", "note": unknown} for name in REQUIRED_CEILINGS
     }
     content = {
-        "name": _name(path.stem), "title": info.name, "status": "live",
+        "name": _name(path.stem), "title": info.name, "kind": "cpu" if info.kind == "cpu" else "gpu", "status": "live",
         "vendor": info.vendor or "unknown", "architecture": "unknown",
         "sources": {"r": "reported by the driver"}, "match": [f"^{re.escape(info.name)}$"], "ceilings": ceilings,
         "hierarchy": {"compute_units": {"value": float(info.compute_units), "unit": "count", "source": "r"}},

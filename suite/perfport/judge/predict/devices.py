@@ -127,7 +127,7 @@ def from_profile(profile: DeviceProfile) -> Device:
     hierarchy = {key: entry.value for key, entry in profile.hierarchy.items() if entry.value is not None}
     capability = profile.compute_capability or ""
     return Device(
-        profile.name, profile.title, "cpu" if profile.architecture == "CPU" else "gpu", vendor_of(profile.vendor),
+        profile.name, profile.title, profile.kind, vendor_of(profile.vendor),
         capability or profile.architecture, "", {name: exact(value) for name, value in values.items()},
         {name: Origin.PUBLISHED if name in published else Origin.DATASHEET for name in values},
         hierarchy, frozenset(_capabilities(profile)), dict(profile.nominal),

@@ -238,9 +238,12 @@ def _sound(record: Record) -> bool:
 
 
 def targets(predictor: Predictor) -> list[Device]:
-    """Return every device that a table has a column for: the live ones, then the profiles that none of them has."""
+    """Return every device that a table has a column for: the live ones, then the GPUs' profiles that none of them has.
+
+    Of CPUs profiles state no ceilings.
+    """
     live = list(predictor.devices.values())
-    profiles = [profile for profile in all_profiles().values() if profile.architecture != "CPU"]
+    profiles = [profile for profile in all_profiles().values() if profile.kind == "gpu"]
     chips = [device.title for device in live]
     absent = [each for each in profiles if not any(re.search(m, chip, re.I) for m in each.match for chip in chips)]
     return live + [of_profile(profile.name) for profile in absent]
