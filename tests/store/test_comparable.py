@@ -66,6 +66,20 @@ def test_times_are_ranked_on_one_clock(tmp_path: Path) -> None:
     assert only(tmp_path / "x", data.record("kernel", 0.02)).clock == "span"
 
 
+def test_where_the_fastest_result_has_no_clock_of_a_peer_its_variant_is_compared_by_another(tmp_path: Path) -> None:
+    """A run without libraries takes no wall times; the peers of another run would seem not to have run."""
+    peer = data.record("library", 0.0600, role="peer", clock="wall", noise=0.0)
+    fast = data.record("kernel", 0.0200, clock="span", tunables={"group": 1}, noise=0.0)
+    rival = data.record("other", 0.0202, noise=0.0)
+    alone = only(tmp_path / "alone", peer, fast, rival)
+    assert name(alone.best) == "kernel" and alone.peer_comparison is None, "of another variant it tells nothing"
+    again = data.record("kernel", 0.0210, tunables={"group": 2}, noise=0.0)
+    some = only(tmp_path / "some", peer, fast, rival, again)
+    assert some.best and some.best.record is not again and some.peer_comparison
+    assert some.peer_comparison.ratio.value == pytest.approx(0.06 / (1.1 * 0.021)) and some.peer_comparison.mixed
+    assert some.best_peer and some.best_over(some.best_peer) == some.peer_comparison
+
+
 @pytest.mark.parametrize(
     "other",
     [{"problem": "x"}, {"parameters": {"n": 1}}, {"precision": "fp16"}, {"device": data.GPU}, {"inputs": {"a": 5}},

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from ...measure.intervals import Verdict
 from ...model.names import settings
-from ...model.record import MetricValue
+from ...model.record import MetricValue, Status
 from ...run.sources import Age
 from ...store.case import Site, Subject
 from ...store.comparable import fastest, is_control, is_peer
@@ -176,15 +176,22 @@ def over_published(metric: MetricValue, figure: Published) -> float:
     return metric.value / value if metric.direction == "higher" else value / metric.value
 
 
+def without_peer(ladder: Ladder) -> str:
+    """Return why the best variant stands beside no library, as text."""
+    peers = [row for row in ladder.rows if is_peer(row)]
+    if not peers:
+        return "no peer"
+    if ladder.best_peer and ladder.best:
+        return f"no clock in common with {ladder.best_peer.label}"
+    ended = next((s for s in ORDER if any(row.record.status == s for row in peers)), Status.CONTENDED)
+    return f"no peer ran ({ended.value})"
+
+
 def versus_peer(cell: Cell) -> str:
     """Return how the best variant does against the best library, in words: which, by how much, the library's marks."""
     ladder, versus = cell.ladder, cell.versus
     if versus is None:
-        peers = [row for row in ladder.rows if is_peer(row)]
-        if not peers:
-            return "no peer"
-        ended = next((s.value for s in ORDER if any(row.record.status == s for row in peers)), "no clock in common")
-        return f"no peer ran ({ended})"
+        return text(without_peer(ladder))
     peer, compared = versus.peer, versus.compared
     noted_as = f" ({text(versus.precision)})" if versus.precision != ladder.precision else ""
     noted_as += (" (wall)" if compared.mixed else "") + marks(peer)

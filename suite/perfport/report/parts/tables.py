@@ -203,9 +203,10 @@ def _peers(ladder: Ladder) -> str:
     for row in peers:
         record = row.record
         compared = ladder.best_over(row) or compare(record, best.record) if best else None
-        clock = common_clock([record, best.record]) if best and compared else None
+        clock = compared.clock if compared else None
         own = seconds(time_of(record, clock)) + marks(row) if is_measured(record) else NONE
-        beside = seconds(time_of(best.record, clock)) if best and clock else NONE
+        common = best and clock and common_clock([record, best.record])
+        beside = seconds(time_of(best.record, clock)) if best and common else NONE
         state = _state(record) or "ok"
         if not is_measured(record):
             state += f": {text(reason(record), 60)}"

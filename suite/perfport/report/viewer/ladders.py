@@ -16,7 +16,7 @@ from ..parts.failures import reason
 from ..parts.labels import label
 from ..parts.ladder import Ladder, Row
 from ..parts.marks import ABOVE, marks
-from ..parts.matrix import Versus
+from ..parts.matrix import Versus, without_peer
 from ..parts.roofs import Roofs, measured_roofs, nominal_roofs, placed
 
 #: Samples of a case that the page draws: of more, so many quantiles stand for them.
@@ -50,6 +50,8 @@ def ladder(of: Ladder, run: int, column: int) -> dict[str, Any]:
     if of.best_peer:
         held["peer"], held["versus"] = of.rows.index(of.best_peer), _comparison(of.peer_comparison)
         held["wall"] = bool(of.peer_comparison and of.peer_comparison.mixed)
+    if not of.peer_comparison:
+        held["peerless"] = without_peer(of)
     return held
 
 

@@ -14,7 +14,7 @@ function answers(ladder, row) {
   const lines = [
     h("li", {}, h("b", {}, `${best.label}: ${rate(best.metric, ladder.unit)}`), ` in ${seconds(best.time[0])} `, marked(ladder.marks)),
     best.share ? h("li", {}, bar(best.share[0]), ` ${percent(best.share[0])} of the `, term("bound"), `, ${number(best.perfect?.[0])} × is left to a perfect kernel`) : null,
-    h("li", {}, beside ? [verdict(beside.versus[3], `${times(beside.versus)} `), "over the best ", term("peer"), `, ${beside.name}`] : peerWords(ladder)),
+    h("li", {}, beside ? [verdict(beside.versus[3], `${times(beside.versus)} `), "over the best ", term("peer"), `, ${beside.name}`] : ladder.peerless),
     cell?.published ? h("li", {}, `${number(cell.published)} × the best `, term("published"), " figure") : null,
     h("li", {}, binding(best)), best.next ? h("li", {}, h("b", {}, "Next: "), best.next) : null,
   ];

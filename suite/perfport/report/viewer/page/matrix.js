@@ -60,7 +60,7 @@ function cellOf(row, column) {
     parts.push(beside && !state.role
       ? h("span", {class: "against", title: WORDS.peer}, verdict(beside.versus[3], `${number(beside.versus[0])} × ${beside.name}`), " ",
         beside.wall ? h("abbr", {class: "mark", title: WORDS.wall}, "(wall) ") : null, marked(beside.marks))
-      : h("span", {class: "against quiet", title: WORDS.peer}, beside ? "" : peerWords(ladder)));
+      : h("span", {class: "against quiet", title: WORDS.peer}, beside ? "" : ladder.peerless));
   }
   if (cell?.published && !state.role) {
     parts.push(h("span", {class: "against", title: WORDS.published}, `${number(cell.published)} × published`));

@@ -53,9 +53,3 @@ function rival(ladder, cell) {
   const peer = ladder.cases[ladder.peer];
   return {name: peer.label, versus: ladder.versus, wall: ladder.wall, marks: peer.marks};
 }
-
-function peerWords(ladder) {
-  const peers = ladder.cases.filter(of => of.role === "peer");
-  if (!peers.length) return "no peer";
-  return `no peer ran (${peers[0].status})`;
-}
