@@ -142,12 +142,25 @@ def test_a_contended_result_is_compared_with_what_was_not_disturbed(tmp_path: Pa
             assert [each.site.name for each in alone[name].efficiencies] == [data.POCL]
 
 
+def test_a_contended_result_counts_by_its_fastest_and_never_as_the_best(tmp_path: Path) -> None:
+    """Whatever their keys; just below the best it counts."""
+    records = [data.record("a", 0.02), data.record("b", 0.02, device=data.INTEL)]
+    times = {"0" * 16: 0.03, "f" * 16: 0.0202}
+    for number, keys in enumerate((list(times), list(times)[::-1])):
+        own = [
+            data.record("a", seconds, device=data.INTEL, key=key, tunables={"n": n}, status=Status.CONTENDED, noise=0)
+            for n, (key, seconds) in enumerate(zip(keys, times.values(), strict=True))
+        ]
+        found, _ = over(tmp_path / str(number), [*records, *own])
+        assert [each.application.value for each in found["a"].efficiencies] == pytest.approx([0.99, 1], abs=0.01)
+
+
 def test_a_contended_result_that_is_faster_than_what_was_not_is_left_out(tmp_path: Path) -> None:
     """One whose clocks agree on a disturbed machine alone may have hidden its work."""
     fast = data.record("a", 0.001, device=data.INTEL).model_copy(update={"status": Status.CONTENDED})
     found, collection = over(tmp_path, [data.record("a", 0.02), fast, data.record("b", 0.02, device=data.INTEL)])
     (disturbed,) = (site for site in collection.sites if site.name == data.INTEL)
-    assert found["a"].left_out[disturbed] == "contended, and faster than all that was not"
+    assert found["a"].left_out[disturbed] == "contended, and nothing undisturbed is faster"
     assert found["b"].by_application == Interval(value=1, low=1, high=1)
     best = {each.site.name: each.record.identity.variant for each in found[BEST].efficiencies}
     assert best == {data.POCL: "a", data.INTEL: "b"}

@@ -129,7 +129,7 @@ def test_every_source_is_used(name: str) -> None:
 
 
 def test_a_profile_says_whether_it_is_of_a_cpu() -> None:
-    """Where it does not, tables of modelled times have a column for it, with the times of a GPU."""
+    """By which tables of modelled times leave it out: it states no ceilings, and had the times of a GPU."""
     assert {name for name in SHIPPED if load_profile(name).kind == "cpu"} == {"epyc", "generic_cpu", "xeon"}
 
 
@@ -399,6 +399,7 @@ def sample() -> dict[str, Any]:
     return {
         "name": "example",
         "title": "Example",
+        "kind": "gpu",
         "status": "archival",
         "vendor": "V",
         "architecture": "A",
@@ -465,6 +466,7 @@ REMOVE = object()
         ("ceilings.l2_bandwidth", REMOVE, ["ceilings.l2_bandwidth: required key is missing"]),
         ("ceilings.fp32_base.unit", REMOVE, ["ceilings.fp32_base.unit: required key is missing"]),
         ("vendor", REMOVE, ["vendor: required key is missing"]),
+        ("kind", REMOVE, ["kind: required key is missing"]),
         ("kind", "tpu", ["kind", "'cpu' or 'gpu'", "'tpu'"]),
         ("status", "alive", ["status", "'archival' or 'live'", "'alive'"]),
         ("compute_capability", 9.0, ["compute_capability", "valid string", "9.0"]),

@@ -17,10 +17,13 @@ from typing import Any
 
 import psutil
 import pytest
+import report_data as data
 from faulty_runs import FAULTY, command, executed, experiment, lines, named_variants
 
 from perfport.judge.headline import standing
 from perfport.machine.device_profile import load_profile
+from perfport.model.record import Failure, Status
+from perfport.run.local import conclude
 from perfport.store.collection import Collection
 from perfport.store.environment import CEILINGS, ENVIRONMENT
 from perfport.store.results import RECORDS, Run, Writer
@@ -148,6 +151,18 @@ def test_retry_failed_runs_failed_cases_alone(selector: str, perfport: Any, no_c
     assert set(named_variants(lines(out)[len(before) :])) == {"raises", "wrong"}
     assert executed(tmp_path) == {"raises 1000", "wrong 1000"}
     assert len(Run(out).records) == 4, "the latest record of each case counts"
+
+
+def test_reasons_that_differ_in_numbers_are_given_once() -> None:
+    said: list[str] = []
+    records = [
+        data.record("a", status=Status.CONTENDED, failure=Failure(reason=f"a span of {span} s and 3 launches"))
+        for span in ("9e-05", "2", "0.0012")
+    ]
+    conclude(records, [Path("one"), Path("two")], said.append, "perfport run x --resume")
+    assert said[0] == "one, two: 3 contended"
+    assert said[1].endswith("contended: a span of 2 s and 3 launches (the worst of 3 cases).")
+    assert said[2].startswith("Their times may be wrong.") and said[2].endswith(": perfport run x --resume")
 
 
 def test_contended_cases_say_how_they_are_measured_again(

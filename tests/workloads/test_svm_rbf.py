@@ -13,7 +13,6 @@ from pydantic import ValidationError
 
 from perfport import workload
 from perfport.backend import OpenDevice
-from perfport.backend.offline import OfflineDevice, opencl_info
 from perfport.model.errors import UnsupportedError, UsageError
 from perfport.workload import Session, Setup, Variant, read_source, setup
 from perfport.workloads.svm_rbf import data
@@ -119,24 +118,12 @@ def test_rbf_rows_every_tunable_value(solve: Any, device: OpenDevice, variant: s
 @pytest.mark.parametrize("rows", [1, 4, 8])
 @pytest.mark.parametrize(("group", "lanes"), [(1, 1), (32, 1), (32, 8), (32, 16), (64, 32)])
 @pytest.mark.parametrize("runs", [0, 1])
-def test_teams_leave_no_row_out(solve: Any, device: OpenDevice, rows: int, group: int, lanes: int, runs: int) -> None:
+def test_teams_leave_no_row_out(solve: Any, rows: int, group: int, lanes: int, runs: int) -> None:
     """Fewer blocks of rows than work-groups, some more, and many: of the last run, none or some may be left."""
-    ahead = 256 if device.info.kind == "cpu" else 0
     for points in (1, 37, 1031):
         problem = rbf(points=points, dims=37)
-        chosen = {"rows": rows, "group": group, "lanes": lanes, "runs": runs, "groups_per_unit": 4, "ahead": ahead}
+        chosen = {"rows": rows, "group": group, "lanes": lanes, "runs": runs, "groups_per_unit": 4, "ahead": 256}
         right(problem, solve(problem, RBF["cooperative_rows"], **chosen))
-
-
-@pytest.mark.parametrize("variant", ["cooperative_rows", "row_streams"])
-def test_only_cpus_prefetch(variant: str) -> None:
-    """Where it is nothing, kernels that differ by it are the same."""
-    device: Any = OfflineDevice(opencl_info("gpu"))
-    tunables = {name: tunable.default_for(device.info) for name, tunable in RBF[variant].tunables.items()}
-    RBF[variant](Setup(Session(device, rbf(points=37, dims=8), SVM.folder), tunables, {}))
-    setup = Setup(Session(device, rbf(points=37, dims=8), SVM.folder), {**tunables, "ahead": 256}, {})
-    with pytest.raises(UnsupportedError, match="ahead is 256: compilers for CPUs alone prefetch, on a gpu it"):
-        RBF[variant](setup)
 
 
 @pytest.mark.parametrize("runs", [0, 1])

@@ -26,7 +26,7 @@ from ..model.record import Interval, Record, Status
 from ..run.sources import shipped
 from ..store.case import Case, Site, Subject
 from ..store.collection import Collection
-from ..store.comparable import fastest, is_control, is_peer
+from ..store.comparable import fastest, is_control, is_peer, leading
 from ..store.crossfit import compare_best
 from ..store.ratios import is_measured, is_ranked
 from .headline import by_amount, standing
@@ -34,7 +34,7 @@ from .headline import by_amount, standing
 #: Says nothing of the variant: left out and named.
 UNKNOWN = (Status.UNAVAILABLE,)
 DISTURBED = "contended, and nothing undisturbed to compare with"
-AHEAD = "contended, and faster than all that was not"
+AHEAD = "contended, and nothing undisturbed is faster"
 ZERO = Interval(value=0.0, low=0.0, high=0.0)
 ONE = Interval(value=1.0, low=1.0, high=1.0)
 #: The application that takes the best variant of the workload on each platform.
@@ -304,24 +304,25 @@ def efficiencies(name: str, here: Mapping[Site, Sequence[Case]]) -> dict[Site, E
         elif case.record.status in UNKNOWN:
             reached[site] = case.record.failure.reason if case.record.failure else case.record.status.value
         else:
-            reached[site] = _undisturbed(efficiency(case, own, cases), cases)
+            found = efficiency(case, own, cases)
+            reached[site] = _why_unknown(found, cases) or found
     return reached
 
 
-def _undisturbed(reached: Efficiency, cases: Sequence[Case]) -> Efficiency | str:
-    """Return an efficiency, or of a contended case why it says nothing."""
-    if reached.status is not Status.CONTENDED:
-        return reached
-    if not any(map(_known, cases)):
-        return DISTURBED
-    return AHEAD if reached.application.value == 1 else reached
+def _why_unknown(found: Efficiency, cases: Sequence[Case]) -> str:
+    """Return why an efficiency says nothing, empty where it does: what is contended is not the best known."""
+    if found.status is not Status.CONTENDED or found.application.value < 1:
+        return ""
+    return AHEAD if any(map(_known, cases)) else DISTURBED
 
 
 def _standing(cases: Sequence[Case]) -> Case | None:
     """The case that stands for a variant on a platform: its fastest ranked one, else any result, else a failure."""
-    if best := fastest(cases):
-        return best
-    return min(cases, key=lambda c: (not is_measured(c.record), c.record.status in UNKNOWN, c.record.key), default=None)
+    return (
+        fastest(cases)
+        or leading(cases)
+        or min(cases, key=lambda c: (c.record.status in UNKNOWN, c.record.key), default=None)
+    )
 
 
 def _over(choice: Choice, name: str, here: Mapping[Site, Sequence[Case]]) -> Portability:

@@ -138,7 +138,7 @@ class DeviceProfile(Frozen):
 
     name: Name
     title: Text
-    kind: Literal["cpu", "gpu"] = "gpu"
+    kind: Literal["cpu", "gpu"]
     status: Literal["archival", "live"]
     vendor: Text
     architecture: Text

@@ -36,7 +36,6 @@ from .signals import heeded
 
 RESULTS = Path("results")
 REPORT = "report.md"
-#: In a reason.
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
@@ -381,8 +380,7 @@ def conclude(records: list[Record], folders: list[Path], say: Callable[[str], No
         What measures contended cases again.
     """
     counts = Counter(record.status.value for record in records)
-    where = ", ".join(map(str, folders))
-    say(f"{where}: " + ", ".join(f"{count} {status}" for status, count in sorted(counts.items())))
+    say(f"{', '.join(map(str, folders))}: {', '.join(f'{n} {status}' for status, n in sorted(counts.items()))}")
     contended = [record for record in records if record.status is Status.CONTENDED]
     if contended:
         say(f"{len(contended)} of {len(records)} cases were contended: {_reasons(contended)}.")

@@ -128,18 +128,8 @@ class Comparable(Generic[C]):
         return self._best_over([base.record]) if is_ranked(base.record) else None
 
     def _best_over(self, bases: list[Record]) -> Comparison | None:
-        """Compare the best variant; where that has no clock in common, the same one by results that have.
-
-        A run in which all have device events takes no wall times, and may hold a variant's fastest result.
-        """
         ranked = [row.record for row in self.contenders if is_ranked(row.record)]
-        if not bases or not self.best:
-            return None
-        if compared := compare_best(bases, ranked):
-            return compared
-        own = [each for each in ranked if each.identity.variant == self.best.record.identity.variant]
-        timed = [each for each in own if common_clock([*bases, each])]
-        return compare_best(bases, timed) if timed else None
+        return compare_best(bases, ranked) if bases and ranked else None
 
     @cached_property
     def _rungs(self) -> dict[int, C]:

@@ -27,6 +27,9 @@ from .ratios import Clock, Comparison, common_clock, compare, side_by_side, time
 def compare_best(bases: Sequence[Record], others: Sequence[Record]) -> Comparison | None:
     """Return how many times faster the best of ``others`` is than the best of ``bases``.
 
+    Where the fastest of ``others`` has no clock in common with these, the fastest result of the same variant that has
+    one stands for it: in a run where all have device events no wall times are taken.
+
     Parts are the workers, where several measured every record: what a process was lucky with it keeps for all of its
     samples. Else they are an earlier and a later half.
 
@@ -38,7 +41,7 @@ def compare_best(bases: Sequence[Record], others: Sequence[Record]) -> Compariso
     Returns
     -------
     Comparison or None
-        ``None`` as of `compare`, of the fastest of each side. Where samples of several records cannot be split, that
+        ``None`` as of `compare`, of what stands for each side. Where samples of several records cannot be split, that
         of the fastest, which is ``ambiguous``.
     """
     if len(bases) == len(others) == 1:
@@ -46,7 +49,9 @@ def compare_best(bases: Sequence[Record], others: Sequence[Record]) -> Compariso
     best = [fastest_record(side) for side in (bases, others)]
     whole = compare(*best)
     if whole is None:
-        return None
+        variant = best[1].identity.variant
+        timed = [each for each in others if each.identity.variant == variant and common_clock([*bases, each])]
+        return compare_best(bases, timed) if timed and len(timed) < len(others) else None
     sides = [[record for record in side if _splits(record, whole.clock)] for side in (bases, others)]
     every = [record for side in sides for record in side]
     if not all(any(record is each for each in every) for record in best):

@@ -73,7 +73,10 @@ def test_peers_are_said_whatever_became_of_them(tmp_path: Path) -> None:
         "no peer": [], "▲ ": [data.record("p", 0.04, role="peer", clock="span")],
         "▼ ": [data.record("p", 0.015, role="peer", clock="span")],
         "no peer ran (unavailable)": [data.record("p", role="peer", status=Status.UNAVAILABLE)],
-        "no peer ran (contended)": [data.record("p", 0.04, role="peer", status=Status.CONTENDED)],
+        "the peers were contended": [
+            data.record("p", 0.04, role="peer", status=Status.CONTENDED),
+            data.record("q", role="peer", status=Status.UNSUPPORTED),
+        ],
         "no clock in common with p": [
             data.record("p", 0.04, role="peer", clock="wall"), data.record("q", role="peer", status=Status.UNSUPPORTED),
         ],

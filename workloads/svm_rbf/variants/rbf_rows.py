@@ -29,9 +29,6 @@ class _RbfVariant(Variant):
         self.device = setup.device
         self.setup = setup
         self.data: RbfRows = setup.problem
-        kind, ahead = self.device.info.kind, setup.tunables.get("ahead", 0)
-        if ahead and kind != "cpu":
-            raise UnsupportedError(f"ahead is {ahead}: compilers for CPUs alone prefetch, on a {kind} it must be 0")
         self.matrix = self.layout(setup)
         self.group: int = setup.tunables["group"]
         self.blocks = ceil_div(self.data.dims, 4)

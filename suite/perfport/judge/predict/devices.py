@@ -135,8 +135,8 @@ def from_profile(profile: DeviceProfile) -> Device:
 
 
 def _capabilities(profile: DeviceProfile) -> Iterable[str]:
-    """What variants may ask of a GPU of a profile: what its vendor's compilers had for its architecture."""
-    yield from ("gpu", "opencl", "images", "fp64", "unaligned_vload")
+    """What variants may ask of a profile's device: of a GPU what its vendor's compilers had for its architecture."""
+    yield from (profile.kind, "opencl", "images", "fp64", "unaligned_vload")
     if "dp4a" in profile.nominal:
         yield "dp4a"
     if profile.compute_capability:

@@ -42,7 +42,7 @@ READING = (
     "`wrong`, `crashed`, `timeout` or has no valid result for another reason of its own. *Architectural* "
     "efficiency is the share of the problem bound, *application* efficiency the speed as a share of the best "
     "known on the platform, peers included. A platform where a library or data set is missing, that did not "
-    "run the problem, or where all of it was `contended`, is left out and named. "
+    "run the problem, where all of it was `contended`, or a contended result is the fastest, is left out and named. "
     f"{BEST} takes the best variant of the problem on each platform. All numbers are measured; "
     "brackets are 95 % intervals. Platforms that share a chip are not independent."
 )

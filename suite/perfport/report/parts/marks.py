@@ -19,7 +19,8 @@ NOTES = {
     FAILED: "¶ the same case failed in a later run; see what failed.",
     BESIDE: "¤ a variant that took less time was contended, and is not ranked.",
     ELSEWHERE: "○ not the headline size, at which there is no result here: the largest setting that ran.",
-    "(wall)": "(wall): compared by wall time, because one side has no device events or reads back in its loop.",
+    "(wall)": "(wall): compared by wall time, because one side has no device events or reads back in its loop; by a "
+    "variant's next result where the fastest has no wall time.",
 }
 
 

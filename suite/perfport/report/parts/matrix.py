@@ -178,13 +178,14 @@ def over_published(metric: MetricValue, figure: Published) -> float:
 
 def without_peer(ladder: Ladder) -> str:
     """Return why the best variant stands beside no library, as text."""
-    peers = [row for row in ladder.rows if is_peer(row)]
-    if not peers:
+    statuses = {row.record.status for row in ladder.rows if is_peer(row)}
+    if not statuses:
         return "no peer"
-    if ladder.best_peer and ladder.best:
-        return f"no clock in common with {ladder.best_peer.label}"
-    ended = next((s for s in ORDER if any(row.record.status == s for row in peers)), Status.CONTENDED)
-    return f"no peer ran ({ended.value})"
+    if ladder.best_peer:
+        return f"no clock in common with {ladder.best_peer.label}" if ladder.best else "no variant beside the peers"
+    if Status.CONTENDED in statuses:
+        return "the peers were contended"
+    return f"no peer ran ({next(status.value for status in ORDER if status in statuses)})"
 
 
 def versus_peer(cell: Cell) -> str:

@@ -125,7 +125,7 @@ function legend() {
     h("span", {}, h("abbr", {class: "mark", title: MARKS["§"]}, "§"), " noisy"),
     h("span", {}, h("abbr", {class: "mark", title: MARKS["◊"]}, "◊"), " code changed since"),
     h("span", {}, h("abbr", {class: "mark", title: MARKS["○"]}, "○"), " not the headline size"),
-    h("span", {}, h("abbr", {class: "mark", title: MARKS["¤"]}, "¤"), " a faster one was contended"),
+    h("span", {}, h("abbr", {class: "mark", title: MARKS["¤"]}, "¤"), " one that took less time was contended"),
     h("span", {}, h("abbr", {class: "mark", title: MARKS["†"]}, "†"), " above the bound"),
     h("span", {}, "variants: ", term("rung"), ", ", term("beyond"), ", ", term("control")),
     h("span", {}, term("published"), " figures are others', the rest is measured"));

@@ -13,11 +13,11 @@ const WORDS = {
   modelled: "Carried over from times measured on live devices, by the ceilings of the device; its interval holds nine of ten times.",
   ceiling: "The highest rate that a small kernel of the suite reached on this device: memory bandwidth, arithmetic and so on.",
   portability: "Harmonic mean of the shares of the bound over all devices, 0 where one has no result (Pennycook's metric).",
-  wall: "Compared by wall time, because one side has no device events or reads back in its loop.",
+  wall: "Compared by wall time, because one side has no device events or reads back in its loop; by a variant's next result where the fastest has no wall time.",
   interval: "95 % interval of the median time.",
 };
 const MARKS = {
-  "†": "above the measured bound within its uncertainty", "‡": "contended: other load was seen, not ranked",
+  "†": "above the measured bound within its uncertainty", "‡": "contended: other load or throttling was seen, or in how its clocks agree; not ranked",
   "§": "noisy: the noise target was missed", "◊": "stale: the code has changed since it was measured",
   "¶": "failed in a later run", "¤": "a variant that took less time was contended, and is not ranked",
   "○": "not the headline size: there is no result of that",
