@@ -242,8 +242,8 @@ def _carries(metrics: Sequence[Portability], collection: Collection) -> Iterable
     yield portable.READING
     yield (
         "The most portable variant is that of the highest architectural PP among those with results on more than half "
-        "of a problem's platforms: results of older code lack newer variants. The best on each is over all platforms, and "
-        "may be lower for that."
+        "of a problem's platforms: results of older code lack newer variants. The best on each is over all platforms, "
+        "and may be lower for that."
     )
     yield table(headers, listed, "llrrlrrrr")
 
