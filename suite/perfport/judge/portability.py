@@ -317,7 +317,7 @@ def _why_unknown(found: Efficiency, cases: Sequence[Case]) -> str:
 
 
 def _standing(cases: Sequence[Case]) -> Case | None:
-    """The case that stands for a variant on a platform: its fastest ranked one, else any result, else a failure."""
+    """The case that stands for a variant on a platform: its fastest ranked one, else a contended one, or a failure."""
     return (
         fastest(cases)
         or leading(cases)

@@ -187,8 +187,8 @@ def _surviving(language: str, compiled: Compiled) -> frozenset[Line]:
     name, source, macros = compiled
     preprocessor = Conditions()
     for macro in (_OWN_MACRO[language], *macros):
-        name_of, _, value = macro.removeprefix("-D").partition("=")
-        preprocessor.define(f"{name_of} {value or 1}")
+        defined, _, value = macro.removeprefix("-D").partition("=")
+        preprocessor.define(f"{defined} {value or 1}")
     dialect = Path(str(files("perfport.backend"))) / f"dialect_{language}.h"
     preprocessor.parse(dialect.read_text(), dialect.name)
     preprocessor.write(io.StringIO())

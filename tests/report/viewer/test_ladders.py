@@ -46,6 +46,8 @@ def test_a_best_variant_above_its_bound_has_the_mark_in_its_cell(tmp_path: Path)
     _, shown = held(tmp_path, [above.model_copy(update={"problem_bound": bound})])
     assert "†" in shown["marks"] and "†" in shown["cases"][0]["marks"]
     assert shown["peerless"] == "no peer"
+    _, shown = held(tmp_path / "less", [data.record("less", role="control"), data.record("library", role="peer")])
+    assert shown["peerless"] == "no variant beside the peers"
 
 
 def test_numbers_are_rounded_on_the_page_as_in_markdown(tmp_path: Path) -> None:
